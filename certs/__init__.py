@@ -1,4 +1,5 @@
-"""The serving certificate: issue, due, renew, watch a folder. A leaf: knows nothing of the rest."""
+"""The serving certificate: issues, checks, renews and rotates it, and loads it from a folder. Imports no other
+package."""
 
 from certs.ca import issue, renew, renew_if_due
 from certs.expiry import CertificateStatus, certificate_status, is_certificate_due, is_folder_due, status

@@ -1,7 +1,5 @@
-"""Make an authority, and serving pairs that it signs. P-256 throughout: the cheapest handshake.
-
-A folder in, the folder that should stand there out: first issue and renewal are one step.
-"""
+"""Issues authorities and serving certificates, and renews a folder of certificates. All keys are P-256, for cheap
+handshakes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,28 +15,30 @@ from certs.expiry import authority_due, is_folder_due
 from certs.files import CertificateFiles, KeyPair, SigningKey, general_name, read_chain
 from certs.problems import CertsError, MissingFile, Problem
 
-AUTHORITY_LIFE = timedelta(days=3650)
-"""Ten years: every API server that trusts us carries it, so it should change rarely."""
+AUTHORITY_LIFETIME = timedelta(days=3650)
+"""Ten years: every API server that calls the webhook has the authority in a caBundle, so it should change rarely."""
 
-SERVING_LIFE = timedelta(days=365)
-"""A year: somebody who issues by hand on a laptop is not surprised next month; `renew` acts at 2/3."""
+SERVING_LIFETIME = timedelta(days=365)
+"""A year, so that a certificate issued by hand does not expire soon; `renew` acts at two thirds of it."""
 
-SKEW = timedelta(minutes=5)
-"""How far a certificate reaches back, for clients whose clock is behind ours."""
+CLOCK_SKEW = timedelta(minutes=5)
+"""The time by which a certificate's validity begins earlier, for clients whose clock is behind."""
 
 
 def authority(
-    *, now: datetime, life: timedelta = AUTHORITY_LIFE, name: str = "trimtab", serial: int | None = None
+    *, now: datetime, life: timedelta = AUTHORITY_LIFETIME, name: str = "trimtab", serial: int | None = None
 ) -> KeyPair:
-    """A new self-signed CA. `now` is aware; `serial` None means a random one.
+    """Returns a new self-signed CA. `now` is timezone-aware; `serial` None means a random one.
 
-    The subject carries the serial, so that an old and a new authority are told apart by name too.
+    The subject contains the serial, so that old and new authorities also differ by name.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     number = serial if serial is not None else x509.random_serial_number()
-    subject = _name(f"{name} CA {number:x}"[:64])
-    builder = _ca(_dated(subject, key.public_key(), now, life, number), depth=1).issuer_name(subject)
-    return KeyPair(certificate=_pem(_signed(builder, key)), key=_key_pem(key))
+    subject = _subject(f"{name} CA {number:x}"[:64])
+    builder = _as_authority(_certificate_builder(subject, key.public_key(), now, life, number), depth=1).issuer_name(
+        subject
+    )
+    return KeyPair(certificate=_pem(_sign(builder, key)), key=_key_pem(key))
 
 
 def serving(
@@ -46,41 +46,41 @@ def serving(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
+    life: timedelta = SERVING_LIFETIME,
     serial: int | None = None,
 ) -> KeyPair:
-    """A serving pair for DNS names and IP addresses, signed by `signer`, never outliving it.
+    """Returns a serving pair for DNS names and IP addresses, signed by `signer`, that never outlives it.
 
-    Raises `ValueError` when `names` is empty (a certificate without names is trusted by nobody) and
-    `UnusableFile` when the signer cannot be read.
+    Raises `ValueError` if `names` is empty (no client trusts a certificate without names) and `UnusableFile` if the
+    signer cannot be read.
     """
     if not names:
         raise ValueError("a serving certificate needs at least one DNS name or IP address")
     key = ec.generate_private_key(ec.SECP256R1())
     number = serial if serial is not None else x509.random_serial_number()
-    ca = signer.leaf("ca.crt")
-    until = min(now + life, ca.not_valid_after_utc)
-    builder = _dated(_name(names[0][:64]), key.public_key(), now, until - now, number)
-    builder = _leaf(builder, names).issuer_name(ca.subject)
-    signed = _signed(builder, signer.private_key("ca.key"))
+    ca = signer.read_leaf("ca.crt")
+    not_after = min(now + life, ca.not_valid_after_utc)
+    builder = _certificate_builder(_subject(names[0][:64]), key.public_key(), now, not_after - now, number)
+    builder = _as_leaf(builder, names).issuer_name(ca.subject)
+    signed = _sign(builder, signer.read_private_key("ca.key"))
     return KeyPair(certificate=_pem(signed), key=_key_pem(key))
 
 
-def cross(old: KeyPair, new: KeyPair, *, now: datetime, serial: int | None = None) -> bytes:
-    """The new authority's name and key, signed by the old one: PEM for the end of a serving chain.
+def cross_sign(old: KeyPair, new: KeyPair, *, now: datetime, serial: int | None = None) -> bytes:
+    """Returns the new authority's name and key signed by the old one, as PEM for the end of a serving chain.
 
-    With it, a client that still trusts only the old authority follows leaf → new → old, so no
-    moment of a rotation is refused. Valid as long as the old authority is.
+    With it, a client that still trusts only the old authority verifies leaf → new → old, so no connection fails during
+    a rotation. Valid as long as the old authority is.
     """
-    ca, successor = old.leaf("ca.crt"), new.leaf("ca.crt")
+    ca, successor = old.read_leaf("ca.crt"), new.read_leaf("ca.crt")
     number = serial if serial is not None else x509.random_serial_number()
     life = min(ca.not_valid_after_utc, successor.not_valid_after_utc) - now
-    builder = _dated(successor.subject, successor.public_key(), now, life, number)
-    builder = _ca(builder, depth=0).issuer_name(ca.subject)
-    return _pem(_signed(builder, old.private_key("ca.key")))
+    builder = _certificate_builder(successor.subject, successor.public_key(), now, life, number)
+    builder = _as_authority(builder, depth=0).issuer_name(ca.subject)
+    return _pem(_sign(builder, old.read_private_key("ca.key")))
 
 
-def _dated(
+def _certificate_builder(
     subject: x509.Name, key: CertificatePublicKeyTypes, now: datetime, life: timedelta, serial: int
 ) -> x509.CertificateBuilder:
     return (
@@ -88,32 +88,32 @@ def _dated(
         .subject_name(subject)
         .public_key(key)
         .serial_number(serial)
-        .not_valid_before(now - SKEW)
+        .not_valid_before(now - CLOCK_SKEW)
         .not_valid_after(now + life)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
-def _ca(builder: x509.CertificateBuilder, *, depth: int) -> x509.CertificateBuilder:
+def _as_authority(builder: x509.CertificateBuilder, *, depth: int) -> x509.CertificateBuilder:
     # OpenSSL's strict checks (on by default since Python 3.13) want basicConstraints critical and
     # a keyUsage with keyCertSign in every authority.
     constraints = x509.BasicConstraints(ca=True, path_length=depth)
     return builder.add_extension(constraints, critical=True).add_extension(
-        _usage(sign_certificates=True), critical=True
+        _key_usage(sign_certificates=True), critical=True
     )
 
 
-def _leaf(builder: x509.CertificateBuilder, names: Sequence[str]) -> x509.CertificateBuilder:
+def _as_leaf(builder: x509.CertificateBuilder, names: Sequence[str]) -> x509.CertificateBuilder:
     sans = x509.SubjectAlternativeName([general_name(name) for name in dict.fromkeys(names)])
     return (
         builder.add_extension(sans, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(sign_certificates=False), critical=True)
+        .add_extension(_key_usage(sign_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
 
 
-def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not sign_certificates,
         key_cert_sign=sign_certificates,
@@ -127,12 +127,12 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _signed(builder: x509.CertificateBuilder, key: SigningKey) -> x509.Certificate:
+def _sign(builder: x509.CertificateBuilder, key: SigningKey) -> x509.Certificate:
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
     return builder.add_extension(identifier, critical=False).sign(key, hashes.SHA256())
 
 
-def _name(common: str) -> x509.Name:
+def _subject(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
@@ -150,11 +150,11 @@ def issue(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
-    authority_life: timedelta = AUTHORITY_LIFE,
+    life: timedelta = SERVING_LIFETIME,
+    authority_life: timedelta = AUTHORITY_LIFETIME,
     serial: int | None = None,
 ) -> CertificateFiles:
-    """A new authority and a serving pair for `names`. Raises `ValueError` when `names` is empty."""
+    """Returns a new authority and a serving pair for `names`. Raises `ValueError` if `names` is empty."""
     ca = authority(now=now, life=authority_life)
     pair = serving(ca, names, now=now, life=life, serial=serial)
     return CertificateFiles(bundle=ca.certificate, pair=pair, authority_key=ca.key)
@@ -165,34 +165,36 @@ def renew(
     names: Sequence[str],
     *,
     now: datetime,
-    life: timedelta = SERVING_LIFE,
-    authority_life: timedelta = AUTHORITY_LIFE,
+    life: timedelta = SERVING_LIFETIME,
+    authority_life: timedelta = AUTHORITY_LIFETIME,
     serial: int | None = None,
 ) -> CertificateFiles:
-    """A new serving pair; a new authority with it only when the old one is due.
+    """Returns the folder with a new serving pair, and with a new authority only if the old one is due.
 
-    When the authority changes, the bundle holds the new one and every old one still valid, and the
-    serving chain ends with the new authority signed by the old: whoever trusts only yesterday's
-    bundle goes on trusting us. Raises `MissingFile` when the folder has no `ca.key`.
+    With a new authority, the bundle holds the new one and every old one that is still valid, and the serving chain ends
+    with the new authority signed by the old: a client with the old bundle still trusts the server. Raises `MissingFile`
+    if the folder has no `ca.key`.
     """
-    held = folder.authority
-    if held is None:
-        raise MissingFile(Problem("no-ca-key", "ca.key is not here: whoever issued this pair must renew it"))
+    signer = folder.authority
+    if signer is None:
+        raise MissingFile(Problem("no-ca-key", "ca.key is missing: this pair must be renewed where it was issued"))
     if not authority_due(folder, now):
-        return replace(folder, pair=serving(held, names, now=now, life=life, serial=serial))
+        return replace(folder, pair=serving(signer, names, now=now, life=life, serial=serial))
     new = issue(names, now=now, life=life, authority_life=authority_life, serial=serial)
-    return replace(new, bundle=new.bundle + _overlap(folder, now), pair=_bridged(held, new, now))
+    return replace(
+        new, bundle=new.bundle + _still_valid_authorities(folder, now), pair=_with_cross_signed_chain(signer, new, now)
+    )
 
 
 def renew_if_due(
     folder: CertificateFiles, names: Sequence[str], *, now: datetime
 ) -> tuple[CertificateFiles, tuple[Problem, ...]]:
-    """The folder that should stand there and why it differs; no reasons means nothing to do."""
+    """Returns the renewed folder and the reasons; no reasons mean that nothing changed."""
     reasons = is_folder_due(folder, now, names=names)
     return (renew(folder, names, now=now), reasons) if reasons else (folder, ())
 
 
-def _overlap(folder: CertificateFiles, now: datetime) -> bytes:
+def _still_valid_authorities(folder: CertificateFiles, now: datetime) -> bytes:
     try:
         old = read_chain(folder.bundle, "ca.crt")
     except CertsError:
@@ -200,17 +202,17 @@ def _overlap(folder: CertificateFiles, now: datetime) -> bytes:
     return b"".join(_certificate_pem(ca) for ca in old if now < ca.not_valid_after_utc)
 
 
-def _bridged(old: KeyPair, new: CertificateFiles, now: datetime) -> KeyPair:
-    # Only an authority that is itself sound can vouch for its successor.
+def _with_cross_signed_chain(old: KeyPair, new: CertificateFiles, now: datetime) -> KeyPair:
+    # Clients verify the old authority's signature, so it must be valid and signed with its own key.
     try:
-        sound = old.private_key("ca.key").public_key() == old.leaf("ca.crt").public_key()
-        alive = now < old.leaf("ca.crt").not_valid_after_utc
+        is_matching = old.read_private_key("ca.key").public_key() == old.read_leaf("ca.crt").public_key()
+        is_valid = now < old.read_leaf("ca.crt").not_valid_after_utc
     except CertsError:
         return new.pair
     successor = new.authority
-    if not (sound and alive and successor):
+    if not (is_matching and is_valid and successor):
         return new.pair
-    chain = new.pair.certificate + cross(old, successor, now=now)
+    chain = new.pair.certificate + cross_sign(old, successor, now=now)
     return replace(new.pair, certificate=chain)
 
 

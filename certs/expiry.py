@@ -1,7 +1,5 @@
-"""Is it time for a new pair, and why?
-
-What stands in a certificate folder, for people and for a metric.
-"""
+"""Checks whether certificates must be renewed, and describes the state of a certificate folder for people and
+metrics."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,57 +10,58 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, moment, names_of, read, read_chain
+from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read, read_chain
 from certs.problems import CertsError, Problem
 
 
 def is_certificate_due(pair: KeyPair, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
-    """Every reason to replace this pair; empty means it is good until two thirds of its life.
+    """Returns every reason to replace this pair; empty until two thirds of its life have passed.
 
-    `names` are those it has to carry; a missing one is a reason too. Never raises: a pair that
-    cannot be read is due because of that.
+    `names` are those that it must carry; a missing one is a reason too. Never raises: a pair that cannot be read is due
+    because of that.
     """
     try:
-        leaf = pair.leaf()
-        matches = pair.private_key().public_key() == leaf.public_key()
+        leaf = pair.read_leaf()
+        matches = pair.read_private_key().public_key() == leaf.public_key()
     except CertsError as e:
         return (e.problem,)
-    return (*_key(matches), *_age(leaf, now, ""), *_names(leaf, names))
+    return (*_key_problems(matches), *_age_problems(leaf, now, ""), *_name_problems(leaf, names))
 
 
 def is_folder_due(folder: CertificateFiles, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
-    """The same for a whole folder: also the authority's age, and whether it signed the pair."""
-    return (*authority_due(folder, now), *is_certificate_due(folder.pair, now, names=names), *unsigned(folder))
+    """Returns the reasons for a whole folder: also the authority's age, and whether it signed the pair."""
+    return (*authority_due(folder, now), *is_certificate_due(folder.pair, now, names=names), *chain_problems(folder))
 
 
 def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
-    """Reasons for a new authority: unreadable, its key lost or another's, past two thirds of its life."""
+    """Returns the reasons for a new authority: unreadable, its key missing or different, past two thirds of
+    its life."""
     try:
         signer = read_chain(folder.bundle, "ca.crt")[0]
-        held = folder.authority
-        matches = held is None or held.private_key("ca.key").public_key() == signer.public_key()
+        authority = folder.authority
+        matches = authority is None or authority.read_private_key("ca.key").public_key() == signer.public_key()
     except CertsError as e:
         return (e.problem,)
-    wrong = () if matches else (Problem("ca-key-mismatch", "ca.key is not the key of ca.crt"),)
-    return (*wrong, *_age(signer, now, "ca-"))
+    mismatch = () if matches else (Problem("ca-key-mismatch", "ca.key is not the key of ca.crt"),)
+    return (*mismatch, *_age_problems(signer, now, "ca-"))
 
 
-def unsigned(folder: CertificateFiles) -> tuple[Problem, ...]:
-    """One problem when the chain does not lead to a certificate of the bundle; empty when it does."""
+def chain_problems(folder: CertificateFiles) -> tuple[Problem, ...]:
+    """Returns a problem if the chain does not lead to a certificate of the bundle; empty if it does."""
     try:
-        chain, bundle = folder.pair.chain(), read_chain(folder.bundle, "ca.crt")
+        chain, bundle = folder.pair.read_certificates(), read_chain(folder.bundle, "ca.crt")
     except CertsError as e:
         return (e.problem,)
-    for certificate, following in zip_longest(chain, chain[1:]):
-        if any(signed(certificate, ca) for ca in bundle):
+    for certificate, issuer in zip_longest(chain, chain[1:]):
+        if any(is_signed_by(certificate, ca) for ca in bundle):
             return ()
-        if following is None or not signed(certificate, following):
+        if issuer is None or not is_signed_by(certificate, issuer):
             break
     return (Problem("ca-mismatch", "tls.crt does not lead to any certificate of ca.crt"),)
 
 
-def signed(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
-    """Did this authority sign it, by name and by key? Ages are not looked at."""
+def is_signed_by(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
+    """Returns whether this authority signed the certificate, by name and by key. Validity periods are not checked."""
     try:
         leaf.verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):
@@ -70,36 +69,36 @@ def signed(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
     return True
 
 
-def _key(matches: bool) -> Iterator[Problem]:
+def _key_problems(matches: bool) -> Iterator[Problem]:
     if not matches:
         yield Problem("key-mismatch", "tls.key is not the key of tls.crt (half written?)")
 
 
-def _age(certificate: x509.Certificate, now: datetime, prefix: str) -> Iterator[Problem]:
+def _age_problems(certificate: x509.Certificate, now: datetime, prefix: str) -> Iterator[Problem]:
     file = "ca.crt" if prefix else "tls.crt"
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now < start:
-        yield Problem(f"{prefix}not-yet-valid", f"{file} is valid only from {moment(start)}")
+        yield Problem(f"{prefix}not-yet-valid", f"{file} is valid only from {format_time(start)}")
     elif now >= end:
-        yield Problem(f"{prefix}expired", f"{file} expired at {moment(end)}")
+        yield Problem(f"{prefix}expired", f"{file} expired at {format_time(end)}")
     elif now >= start + (end - start) * 2 / 3:
-        says = f"{file} is past two thirds of its life, which ends {moment(end)}"
+        says = f"{file} is past two thirds of its life, which ends {format_time(end)}"
         yield Problem(f"{prefix}two-thirds", says)
 
 
-def _names(leaf: x509.Certificate, names: Iterable[str]) -> Iterator[Problem]:
-    held = set(names_of(leaf))
-    absent = [name for name in names if name not in held]
-    if absent:
-        yield Problem("names-missing", f"tls.crt does not carry {', '.join(absent)}")
+def _name_problems(leaf: x509.Certificate, names: Iterable[str]) -> Iterator[Problem]:
+    present = set(names_of(leaf))
+    missing = [name for name in names if name not in present]
+    if missing:
+        yield Problem("names-missing", f"tls.crt does not carry {', '.join(missing)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateStatus:
-    """One folder at one moment.
+    """The state of one folder at one moment.
 
-    `names` is empty, and the two times are None, where the certificate cannot be read; `days_left`
-    is then 0.0 and negative once it expired. `problems` is empty when all is well.
+    `names` is empty, and the two times are None, if the certificate cannot be read; `days_left` is then 0.0, and
+    negative after expiry. `problems` is empty if there are none.
     """
 
     folder: str
@@ -114,35 +113,35 @@ class CertificateStatus:
 
     @property
     def usable(self) -> bool:
-        """A client that trusts `ca.crt` would talk to a server with this pair now."""
-        fatal = {problem.code for problem in self.problems} - HARMLESS
+        """True if a client that trusts `ca.crt` accepts this pair now."""
+        fatal = {problem.code for problem in self.problems} - HARMLESS_CODES
         return self.key_matches and self.signed_by_ca and not fatal
 
 
-HARMLESS = frozenset({"two-thirds", "ca-two-thirds", "key-open", "ca-key-mismatch", "names-missing"})
-"""Problems that call for somebody, while connections still work."""
+HARMLESS_CODES = frozenset({"two-thirds", "ca-two-thirds", "key-open", "ca-key-mismatch", "names-missing"})
+"""Codes of problems that need attention but do not break TLS."""
 
 
 def status(path: Path, now: datetime) -> CertificateStatus:
-    """Read the folder and judge it. Never raises: what cannot be read is a problem of its own."""
+    """Reads a folder and returns its state. Never raises: a file that cannot be read is a problem in the result."""
     try:
         folder = read(path)
     except CertsError as e:
         return CertificateStatus(folder=str(path), problems=(e.problem,))
-    found = certificate_status(str(path), folder, now)
-    return replace(found, problems=(*found.problems, *_open(path)))
+    folder_status = certificate_status(str(path), folder, now)
+    return replace(folder_status, problems=(*folder_status.problems, *_open_key_problems(path)))
 
 
 def certificate_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
-    """The same for what was read already, wherever that was. Never raises."""
+    """Returns the state of files that were already read. Never raises."""
     try:
-        return _judged(name, folder, now)
+        return _build_status(name, folder, now)
     except CertsError as e:
         return CertificateStatus(folder=name, problems=(e.problem,))
 
 
-def _judged(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
-    leaf = folder.pair.leaf()
+def _build_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
+    leaf = folder.pair.read_leaf()
     problems = dict.fromkeys(is_folder_due(folder, now))
     codes = {problem.code for problem in problems}
     return CertificateStatus(
@@ -152,14 +151,14 @@ def _judged(name: str, folder: CertificateFiles, now: datetime) -> CertificateSt
         not_after=leaf.not_valid_after_utc,
         days_left=(leaf.not_valid_after_utc - now).total_seconds() / 86400,
         key_matches=not codes & {"key-mismatch", "no-key", "no-signing-key"},
-        signed_by_ca=not unsigned(folder),
+        signed_by_ca=not chain_problems(folder),
         renewable=folder.authority_key is not None,
         problems=tuple(problems),
     )
 
 
-def _open(path: Path) -> tuple[Problem, ...]:
-    # Others only: a Secret mounted with fsGroup is readable by its group, and that is how it should be.
+def _open_key_problems(path: Path) -> tuple[Problem, ...]:
+    # Only "others" are checked: a Secret mounted with fsGroup is readable by its group, as intended.
     keys = [path / name for name in (KEY, CA_KEY)]
-    loose = [key.name for key in keys if key.exists() and key.stat().st_mode & 0o007]
-    return tuple(Problem("key-open", f"{name} can be read by everybody on this machine") for name in loose)
+    readable = [key.name for key in keys if key.exists() and key.stat().st_mode & 0o007]
+    return tuple(Problem("key-open", f"{name} can be read by everybody on this machine") for name in readable)

@@ -1,6 +1,6 @@
-"""A certificate with its key, and what can be read from it.
+"""Reads and writes certificate folders: `ca.crt` (the bundle that clients trust), `ca.key`, `tls.crt`, `tls.key`.
 
-Four files: `ca.crt` (the bundle clients trust), `ca.key`, `tls.crt`, `tls.key`; written atomically.
+Files are written atomically.
 """
 
 import os
@@ -20,35 +20,35 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs.problems import MissingFile, Problem, UnusableFile, UnwritableFile
 
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-"""Ours are EC; cert-manager's are RSA unless asked otherwise."""
+"""Keys of Trimtab are EC; those of cert-manager are RSA by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """PEM bytes as they stand in the files.
+    """A certificate chain and its key, as PEM bytes.
 
-    `certificate` is a chain: its first certificate belongs to `key`. The key is left out of `repr`,
-    so that no log line or assertion message can carry it.
+    The first certificate of `certificate` belongs to `key`. The key is excluded from `repr`, so that no log line or
+    assertion message contains it.
     """
 
     certificate: bytes
     key: bytes = field(repr=False)
 
-    def chain(self, file: str = "tls.crt") -> Sequence[x509.Certificate]:
-        """The certificates in file order, at least one. Raises `UnusableFile` with the file's name."""
+    def read_certificates(self, file: str = "tls.crt") -> Sequence[x509.Certificate]:
+        """Returns the certificates in file order, at least one. Raises `UnusableFile` with the file's name."""
         return read_chain(self.certificate, file)
 
-    def leaf(self, file: str = "tls.crt") -> x509.Certificate:
-        """The certificate the key belongs to. Raises `UnusableFile`."""
-        return self.chain(file)[0]
+    def read_leaf(self, file: str = "tls.crt") -> x509.Certificate:
+        """Returns the certificate that the key belongs to. Raises `UnusableFile`."""
+        return self.read_certificates(file)[0]
 
-    def private_key(self, file: str = "tls.key") -> SigningKey:
-        """The key, for signing. Raises `UnusableFile` when it is no unencrypted PEM key that can sign."""
+    def read_private_key(self, file: str = "tls.key") -> SigningKey:
+        """Returns the key, for signing. Raises `UnusableFile` if it is not an unencrypted PEM key that can sign."""
         return read_key(self.key, file)
 
 
 def read_chain(pem: bytes, file: str) -> Sequence[x509.Certificate]:
-    """All certificates of a PEM text. Raises `UnusableFile` when there is none or one is broken."""
+    """Returns all certificates of a PEM text. Raises `UnusableFile` if there is none or one is invalid."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as e:
@@ -56,7 +56,7 @@ def read_chain(pem: bytes, file: str) -> Sequence[x509.Certificate]:
 
 
 def read_key(pem: bytes, file: str) -> SigningKey:
-    """The key of a PEM text, EC or RSA. Raises `UnusableFile`; the message never quotes the file."""
+    """Returns the key of a PEM text, EC or RSA. Raises `UnusableFile`; the message never quotes the file."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as e:
@@ -67,20 +67,20 @@ def read_key(pem: bytes, file: str) -> SigningKey:
 
 
 def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """DNS names first, then IP addresses, as the certificate lists them; empty when it lists none."""
+    """Returns the DNS names, then the IP addresses of a certificate, in its order; empty if it has none."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    dns = found.get_values_for_type(x509.DNSName)
-    addresses = found.get_values_for_type(x509.IPAddress)
+    dns = alternative_names.get_values_for_type(x509.DNSName)
+    addresses = alternative_names.get_values_for_type(x509.IPAddress)
     return (*dns, *(str(address) for address in addresses))
 
 
 def general_name(name: str) -> x509.GeneralName:
-    """A name as a SAN entry: an IP address where it reads as one, a DNS name otherwise.
+    """Returns a name as a SAN entry: an IP address if it parses as one, else a DNS name.
 
-    Raises `ValueError` for what is neither: nobody could ever call a server by it.
+    Raises `ValueError` if it is neither, because no client could connect by such a name.
     """
     try:
         return x509.IPAddress(ip_address(name))
@@ -94,9 +94,9 @@ def general_name(name: str) -> x509.GeneralName:
 _DNS = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
 
-def moment(when: datetime) -> str:
-    """A time as people and machines read it: UTC, to the second."""
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+def format_time(time: datetime) -> str:
+    """Formats a time in RFC 3339: UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 CA, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
@@ -104,11 +104,11 @@ CA, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """What the files hold, as PEM bytes.
+    """The contents of the files, as PEM bytes.
 
-    `bundle` begins with the authority that signs now; older ones may follow (the overlap).
-    `authority_key` is None where the folder only serves (a mounted Secret, cert-manager): such a
-    folder can be checked and served from, not renewed here.
+    `bundle` begins with the current authority; older ones may follow while they are still trusted. `authority_key` is
+    None if the folder is only served from (a mounted Secret, cert-manager): such a folder can be checked, but not
+    renewed here.
     """
 
     bundle: bytes
@@ -117,59 +117,60 @@ class CertificateFiles:
 
     @property
     def authority(self) -> KeyPair | None:
-        """The authority that signs now; None where its key is not kept here."""
+        """The current authority; None if its key is not in the folder."""
         if self.authority_key is None:
             return None
         return KeyPair(certificate=self.bundle, key=self.authority_key)
 
 
 def read(path: Path) -> CertificateFiles:
-    """The folder's files as they are at this moment; not checked against each other.
+    """Returns the folder's files as they are now; they are not checked against each other.
 
-    Raises `MissingFile` with the file's name (only `ca.key` may be absent), `UnusableFile` where a file is
-    there and cannot be read.
+    Raises `MissingFile` with the file's name (only `ca.key` may be absent), `UnusableFile` if a file cannot be read.
     """
     return CertificateFiles(
-        bundle=_bytes(path / CA),
-        pair=KeyPair(certificate=_bytes(path / CERTIFICATE), key=_bytes(path / KEY)),
-        authority_key=_bytes(path / CA_KEY) if (path / CA_KEY).exists() else None,
+        bundle=_read_bytes(path / CA),
+        pair=KeyPair(certificate=_read_bytes(path / CERTIFICATE), key=_read_bytes(path / KEY)),
+        authority_key=_read_bytes(path / CA_KEY) if (path / CA_KEY).exists() else None,
     )
 
 
 def read_authority(path: Path) -> CertificateFiles:
-    """The authority alone, with an empty pair where none is here: enough to issue a pair anew.
+    """Returns the authority alone, with an empty pair if there is none: enough to issue a new pair.
 
     Raises `MissingFile` without `ca.crt`.
     """
-    pair = [_bytes(path / name) if (path / name).exists() else b"" for name in (CERTIFICATE, KEY)]
-    key = _bytes(path / CA_KEY) if (path / CA_KEY).exists() else None
-    return CertificateFiles(bundle=_bytes(path / CA), pair=KeyPair(certificate=pair[0], key=pair[1]), authority_key=key)
+    pair = [_read_bytes(path / name) if (path / name).exists() else b"" for name in (CERTIFICATE, KEY)]
+    key = _read_bytes(path / CA_KEY) if (path / CA_KEY).exists() else None
+    return CertificateFiles(
+        bundle=_read_bytes(path / CA), pair=KeyPair(certificate=pair[0], key=pair[1]), authority_key=key
+    )
 
 
 def write(path: Path, folder: CertificateFiles) -> None:
-    """Put the files in place: each complete and synced under another name first, then all renamed.
+    """Writes the files: each is completely written and synced under a temporary name, then all are renamed.
 
-    The order is the promise: the bundle first, so that a new authority is known before anything
-    signed by it is served; then the key, then its certificate. A reader between those two renames
-    sees a pair that does not match, which `CertificateLoader` refuses and `due` names. Keys are readable by
-    us alone. Raises `UnwritableFile`.
+    The order of the renames matters: the bundle first, so that a new authority is trusted before anything it signed is
+    served; then the key, then its certificate. A reader between the last two renames sees a pair that does not match,
+    which `CertificateLoader` rejects and `is_folder_due` reports. Keys are readable by the owner only. Raises
+    `UnwritableFile`.
     """
-    waiting: dict[Path, Path] = {}
+    temporary_by_file: dict[Path, Path] = {}
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for name, content, mode in _files(folder):
-            waiting[path / name] = _prepared(path / name, content, mode)
-        for file, temporary in waiting.items():
+        for name, content, mode in _files_in_order(folder):
+            temporary_by_file[path / name] = _write_temporary(path / name, content, mode)
+        for file, temporary in temporary_by_file.items():
             temporary.replace(file)
-        _sync(path)
+        _sync_folder(path)
     except OSError as e:
         raise UnwritableFile(Problem("unwritable", f"{path} cannot be written: {e.strerror}")) from e
     finally:
-        for temporary in waiting.values():
+        for temporary in temporary_by_file.values():
             temporary.unlink(missing_ok=True)
 
 
-def _files(folder: CertificateFiles) -> Iterator[tuple[str, bytes, int]]:
+def _files_in_order(folder: CertificateFiles) -> Iterator[tuple[str, bytes, int]]:
     yield CA, folder.bundle, 0o644
     if folder.authority_key is not None:
         yield CA_KEY, folder.authority_key, 0o600
@@ -177,7 +178,7 @@ def _files(folder: CertificateFiles) -> Iterator[tuple[str, bytes, int]]:
     yield CERTIFICATE, folder.pair.certificate, 0o644
 
 
-def _bytes(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except FileNotFoundError as e:
@@ -186,8 +187,8 @@ def _bytes(file: Path) -> bytes:
         raise UnusableFile(Problem("unreadable", f"{file} cannot be read: {e.strerror}")) from e
 
 
-def _prepared(file: Path, content: bytes, mode: int) -> Path:
-    # mkstemp makes the file 0600 from its first byte on; it is opened up only when complete.
+def _write_temporary(file: Path, content: bytes, mode: int) -> Path:
+    # mkstemp creates the file with mode 0600, so a key is never readable by others, not even while it is written.
     descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(descriptor, "wb") as out:
@@ -201,7 +202,7 @@ def _prepared(file: Path, content: bytes, mode: int) -> Path:
     return Path(temporary)
 
 
-def _sync(path: Path) -> None:
+def _sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

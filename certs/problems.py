@@ -1,11 +1,9 @@
-"""Why a pair is due, or not to be trusted: a code for machines, a sentence for people.
+"""Problems of certificates, with a code for machines and a sentence for people, and the exceptions that carry them.
 
-What can go wrong with a pair, as one tree.
-
-CertsError                   all of them; `problem` is the named reason
-├── Missing                  a file of the folder is not there
-├── Unusable                 a file is there and is not what its name says
-└── Unwritable               the folder refuses the new files; what was there is still there
+CertsError                   base class; `problem` is the reason
+├── MissingFile              a file of the folder does not exist
+├── UnusableFile             a file does not contain what its name says
+└── UnwritableFile           the folder cannot be written; its old content is intact
 """
 
 from dataclasses import dataclass
@@ -13,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One named reason.
+    """One reason.
 
-    `code` is stable and short (`expired`, `key-mismatch`, …); `says` is a whole sentence with the
-    values that led to it. Key material is never part of it.
+    `code` is stable and short (`expired`, `key-mismatch`, …); `says` is a sentence with the values that led to it. It
+    never contains key material.
     """
 
     code: str
@@ -27,7 +25,7 @@ class Problem:
 
 
 class CertsError(Exception):
-    """Something about a certificate folder that its caller has to know; the text is one sentence."""
+    """An error of a certificate folder; the text is one sentence."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.says)
@@ -35,12 +33,12 @@ class CertsError(Exception):
 
 
 class MissingFile(CertsError):
-    """A file that must be there is not."""
+    """Raised if a required file does not exist."""
 
 
 class UnusableFile(CertsError):
-    """A file holds something else than what is expected in it."""
+    """Raised if a file does not contain what is expected."""
 
 
 class UnwritableFile(CertsError):
-    """The folder could not be written; files already renamed stay, `status` tells what is out of step."""
+    """Raised if the folder cannot be written. Files that were already renamed stay; `status` reports a mismatch."""

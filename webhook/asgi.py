@@ -1,4 +1,5 @@
-"""The ASGI entry: probes and reviews of pods on the event loop, checks of documents on a thread, the rest by Flask."""
+"""The ASGI application: probes and pod reviews on the event loop, checks of policies and pools on a thread, the rest
+by Flask."""
 
 from __future__ import annotations
 
@@ -15,35 +16,50 @@ from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.settings import Settings
 from webhook import request_body
 from webhook.app import create_app
-from webhook.handlers import MAX_BYTES, MUTATE, PROBES, VALIDATE, HttpReply, Service, answer, attempt, probe, problem
+from webhook.handlers import (
+    MAX_BYTES_BY_PATH,
+    MUTATE,
+    PROBES,
+    VALIDATE,
+    HttpReply,
+    Service,
+    answer,
+    answer_probe,
+    attempt_review,
+    problem_reply,
+)
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _CLOSE = (b"connection", b"close")
-_LATE = problem(408, "the body did not arrive in time", "a whole body within the timeout")
-_STRANGER = problem(403, "only the API server may ask", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE")
-_FULL = problem(503, "too many large bodies are under way", "the same body a little later")
-_BUSY = problem(503, "too many checks are under way", "the same review a little later")
-_OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
-"""For everybody: a kubelet's probe shows no certificate, nor does a scraper."""
+_TIMEOUT_REPLY = problem_reply(408, "the body did not arrive in time", "a complete body within the timeout")
+_FORBIDDEN_REPLY = problem_reply(
+    403, "only the API server may send reviews", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE"
+)
+_TOO_MANY_BODIES_REPLY = problem_reply(503, "too many large bodies are in progress", "the same body a little later")
+_TOO_MANY_CHECKS_REPLY = problem_reply(503, "too many checks are in progress", "the same review a little later")
+_PUBLIC_ROUTES = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
+"""Routes without a client certificate: neither a kubelet's probe nor a scraper presents one."""
 _THREADS = 4
-"""For scrapes and refusals. No client can hold one: Flask sees no body."""
+"""Threads for scrapes and rejections. No client can block one, because Flask reads no body."""
 
 MAX_CHECKS = 16
-"""Checks of policies and pools under way: one runs, the others wait. Checks compute, so that several at once would only
-take the interpreter from the event loop several times as often."""
+"""The maximum number of checks of policies and pools in progress: one runs, the others wait. Checks are CPU-bound, so
+running several at once would only take the interpreter from the event loop more often."""
 
 OWNER_WAIT_SECONDS = 0.25
-"""For the watch that tells of a pod's owner. A controller makes the first pod as soon as its own watch has told it of
-the owner, and no other before that pod is answered (`slowStartBatch` in pkg/controller/replicaset, 1.36)."""
-_LOOKS = 25
+"""Time to wait for the watch event of a pod's owner. A controller creates the first pod as soon as its own watch has
+delivered the owner, and no other pod before that one is admitted (`slowStartBatch` in pkg/controller/replicaset,
+1.36)."""
+_OWNER_CHECKS = 25
 MAX_WAITING = 64
-"""Reviews that wait for that at once: who names owners that never come holds no more than these."""
+"""The maximum number of reviews that wait for that at once: a client that names owners that do not exist can block no
+more than these."""
 
 
-def entry(service: Service, settings: Settings) -> WebhookASGI:
-    """For everybody who reaches the port, or only for those the settings' authorities vouch for."""
+def build_application(service: Service, settings: Settings) -> WebhookASGI:
+    """Returns the application: open to every client, or only to clients that the settings' authorities signed."""
     return (
         WebhookASGI(service, connection_limits.known(settings.client_common_name))
         if settings.client_ca_file
@@ -52,122 +68,124 @@ def entry(service: Service, settings: Settings) -> WebhookASGI:
 
 
 class WebhookASGI:
-    """An ASGI application over a `Service`.
+    """The ASGI application for a `Service`.
 
-    `POST /mutate` skips Flask, whose machinery costs more than the decision; a contract test holds
-    both to the same bytes.
+    `POST /mutate` bypasses Flask, whose overhead exceeds the cost of the decision; a contract test compares the bytes
+    of both.
     """
 
     def __init__(self, service: Service, knows: Callable[[Scope], bool] = lambda _scope: True) -> None:
-        """Who is not known sees the pages and nothing else."""
-        self._service, self._knows = service, knows
+        """knows: returns whether the client may send reviews; other clients only get the public routes."""
+        self._service, self._is_known = service, knows
         self.room = BodyBudget()
-        """What is held for unfinished requests; gunicorn's parser draws on it, too."""
+        """The memory for bodies of unfinished requests; shared with gunicorn's parser."""
         self._checks = ThreadPoolExecutor(1, "check")
         self._checks_under_way = 0
-        self._waiting = 0
+        self._waiting_reviews = 0
         self._flask = WSGIMiddleware(create_app(service), workers=_THREADS)  # type: ignore[arg-type]
 
     def drain(self) -> None:
-        """Say "not ready" from now on, and end each connection with its next answer."""
+        """Reports "not ready" from now on, and closes each connection with its next response."""
         self._service.stop.begin()
 
     async def __call__(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            await self._handle_http(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await self._handle_lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _http(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
-        if not self._knows(scope) and (scope["method"], scope["path"]) not in _OPEN:
-            await self._turn_away(scope, send)
+    async def _handle_http(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
+        if not self._is_known(scope) and (scope["method"], scope["path"]) not in _PUBLIC_ROUTES:
+            await self._reject_client(scope, send)
             return
         method, path = scope["method"], scope["path"]
-        if method == "POST" and path in MAX_BYTES:
-            await self._review(scope, receive, send)
+        if method == "POST" and path in MAX_BYTES_BY_PATH:
+            await self._handle_review(scope, receive, send)
         elif method == "GET" and path in PROBES:
-            # Here and now: behind anything else a probe would fail when there is work, and the kubelet end the process.
-            await _write(send, probe(self._service, path), close=self._parts(scope))
+            # Answered on the event loop: behind other work a probe would time out, and the kubelet would kill the pod.
+            await _send_reply(send, answer_probe(self._service, path), close=self._closes_connection(scope))
         else:
-            # No page needs a body: none is read, and the connection ends where one was announced.
-            await self._flask(_without_body(scope), _nothing, self._parting(scope, send))  # type: ignore[arg-type]
+            # No page needs a body: none is read, and the connection is closed if one was announced.
+            await self._flask(_without_body(scope), _empty_body, self._closing_send(scope, send))  # type: ignore[arg-type]
 
-    async def _review(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
+    async def _handle_review(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         path = scope["path"]
-        seconds, address = request_body.allowed(scope["query_string"]), (scope.get("client") or ("",))[0]
+        seconds, address = request_body.body_timeout(scope["query_string"]), (scope.get("client") or ("",))[0]
         try:
-            whole = await request_body.read(receive, seconds, self.room, address, MAX_BYTES[path])
+            body = await request_body.read_body(receive, seconds, self.room, address, MAX_BYTES_BY_PATH[path])
         except TooManyBodies:
-            await _write(send, _FULL, close=True)
+            await _send_reply(send, _TOO_MANY_BODIES_REPLY, close=True)
             return
         except (request_body.ClientDisconnected, TimeoutError):
-            # Whoever left hears nothing of it; whoever is silent must not be given gunicorn's 500.
+            # Ignore write errors for disconnected clients; answer slow ones with 408 instead of gunicorn's 500.
             with suppress(OSError):
-                await _write(send, _LATE, close=True)
+                await _send_reply(send, _TIMEOUT_REPLY, close=True)
             return
         if path == MUTATE:
-            reply = await self._mutated(_content_type(scope), whole)
+            reply = await self._answer_pod_review(_content_type(scope), body)
         else:
-            reply = await self._checked(_content_type(scope), whole)
-        await _write(send, reply, close=self._service.stop.begun)
+            reply = await self._answer_check(_content_type(scope), body)
+        await _send_reply(send, reply, close=self._service.stop.begun)
 
-    async def _mutated(self, content_type: str, whole: bytes | None) -> HttpReply:
-        """The reply to a review of a pod. Of the first pod of an owner that was made this moment it may wait for the
-        watch that tells of it; where too many wait, or it takes too long, it is decided without."""
-        reply = attempt(self._service, content_type, whole)
+    async def _answer_pod_review(self, content_type: str, body: bytes | None) -> HttpReply:
+        """Returns the reply to a review of a pod. For the first pod of a new owner it may wait until a watch has
+        delivered the owner; if too many reviews wait, or that takes too long, the pod is decided without the owner."""
+        reply = attempt_review(self._service, content_type, body)
         if isinstance(reply, HttpReply):
             return reply
-        if self._waiting < MAX_WAITING:
-            self._waiting += 1
+        if self._waiting_reviews < MAX_WAITING:
+            self._waiting_reviews += 1
             try:
-                for _ in range(_LOOKS):
+                for _ in range(_OWNER_CHECKS):
                     if reply.is_told():
                         break
-                    await asyncio.sleep(OWNER_WAIT_SECONDS / _LOOKS)
+                    await asyncio.sleep(OWNER_WAIT_SECONDS / _OWNER_CHECKS)
             finally:
-                self._waiting -= 1
-        return answer(self._service, MUTATE, content_type, whole)
+                self._waiting_reviews -= 1
+        return answer(self._service, MUTATE, content_type, body)
 
-    async def _checked(self, content_type: str, whole: bytes | None) -> HttpReply:
-        """The reply to a review of a policy or a pool, from the thread for checks; 503 where too many wait for it."""
+    async def _answer_check(self, content_type: str, body: bytes | None) -> HttpReply:
+        """Returns the reply to a review of a policy or a pool, from the thread for checks; 503 if too many checks
+        wait."""
         if self._checks_under_way >= MAX_CHECKS:
-            self._service.observe(VALIDATE, _BUSY.status, 0.0)
-            return _BUSY
+            self._service.observe(VALIDATE, _TOO_MANY_CHECKS_REPLY.status, 0.0)
+            return _TOO_MANY_CHECKS_REPLY
         loop = asyncio.get_running_loop()
         self._checks_under_way += 1
-        check = self._checks.submit(answer, self._service, VALIDATE, content_type, whole)
-        # Counted until the thread is done with it, also where its client has left.
-        check.add_done_callback(lambda _: self._over(loop))
+        check = self._checks.submit(answer, self._service, VALIDATE, content_type, body)
+        # Counted until the thread has finished, even if the client has disconnected: it occupies the thread until then.
+        check.add_done_callback(lambda _: self._finish_check(loop))
         return await asyncio.wrap_future(check)
 
-    def _over(self, loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(RuntimeError):  # The loop may be closed: the process ends, and nobody counts any more.
-            loop.call_soon_threadsafe(self._count_down)
+    def _finish_check(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop is closed when the process ends
+            loop.call_soon_threadsafe(self._decrement_checks)
 
-    def _count_down(self) -> None:
+    def _decrement_checks(self) -> None:
         self._checks_under_way -= 1
 
-    def _parts(self, scope: Scope) -> bool:
-        """Does the connection end with this answer? It does when the process stops, and where a body is left unread."""
+    def _closes_connection(self, scope: Scope) -> bool:
+        """Returns whether the connection ends with this response: when the process stops, or if a body is left
+        unread."""
         return self._service.stop.begun or _announces_body(scope)
 
-    async def _turn_away(self, scope: Scope, send: Send) -> None:
-        # Counted where it is a review's path: each other word would be one more series, and kept for ever.
+    async def _reject_client(self, scope: Scope, send: Send) -> None:
+        # Only review paths are counted: any other path would add a time series, chosen by the client.
         if scope["path"] in (MUTATE, VALIDATE):
-            self._service.observe(scope["path"], _STRANGER.status, 0.0)
-        await _write(send, _STRANGER, close=True)
+            self._service.observe(scope["path"], _FORBIDDEN_REPLY.status, 0.0)
+        await _send_reply(send, _FORBIDDEN_REPLY, close=True)
 
-    def _parting(self, scope: Scope, send: Send) -> Send:
-        async def parting(message: dict[str, Any]) -> None:
-            if message["type"] == "http.response.start" and self._parts(scope):
+    def _closing_send(self, scope: Scope, send: Send) -> Send:
+        async def send_and_close(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start" and self._closes_connection(scope):
                 message = {**message, "headers": [*message["headers"], _CLOSE]}
             await send(message)
 
-        return parting
+        return send_and_close
 
-    async def _lifespan(self, receive: request_body.Receive, send: Send) -> None:
+    async def _handle_lifespan(self, receive: request_body.Receive, send: Send) -> None:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -176,7 +194,7 @@ class WebhookASGI:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _write(send: Send, reply: HttpReply, *, close: bool) -> None:
+async def _send_reply(send: Send, reply: HttpReply, *, close: bool) -> None:
     headers = [
         (b"content-type", reply.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(reply.body)),
@@ -206,5 +224,5 @@ def _without_body(scope: Scope) -> Scope:
     return {**scope, "headers": headers}
 
 
-async def _nothing() -> dict[str, Any]:
+async def _empty_body() -> dict[str, Any]:
     return {"type": "http.request", "body": b"", "more_body": False}

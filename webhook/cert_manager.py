@@ -1,13 +1,10 @@
-"""The Secret that all replicas share, and the webhook configurations that tell API servers whom to trust, as values.
+"""Shares one serving certificate between all replicas: issues and rotates it in a Secret, and writes the caBundle.
 
-Keep the pair that all replicas share: serve it, renew it, and have API servers trust it before it is served.
+`certs.next_step` decides the next step; this module reads the cluster and carries the step out. All replicas do so at
+once: of two writes to one object the API server rejects one, and that replica reads again. The new authority is in
+every caBundle before a certificate that it signed is served.
 
-What to do is `certs.next_step`; here it is looked at and done. Any number of replicas do so at once: of two that write
-the same object one is refused, and looks again.
-
-The keeper in a process: its door to the cluster, a pair before anything listens, its thread.
-
-The cluster's client is imported only by who has a Secret to keep: it is forty megabytes.
+The Kubernetes client is imported only if a Secret is configured, because it takes forty megabytes.
 """
 
 from __future__ import annotations
@@ -38,14 +35,15 @@ KubeObject = dict[str, Any]
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 INJECTED = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
-"""cert-manager's annotations: it keeps the caBundle of a configuration that carries one, and two must not."""
+"""cert-manager's annotations: it writes the caBundle of a configuration that has one of them, and two writers would
+conflict."""
 
 _CA, _CA_KEY, _CERTIFICATE, _KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
 def folder_of(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
-    """What the Secret holds; None while it holds no pair at all. What is no base64 counts as absent."""
-    data = {name: _decoded(text) for name, text in (secret.get("data") or {}).items()}
+    """Returns the certificate files in the Secret; None while it holds no pair. Invalid base64 counts as absent."""
+    data = {name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()}
     if not data.get(_CERTIFICATE) or not data.get(_KEY):
         return None
     return certs.CertificateFiles(
@@ -56,83 +54,86 @@ def folder_of(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
 
 
 def filled(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObject:
-    """The same Secret with this in it."""
-    held = {
+    """Returns the Secret with these files in its data."""
+    files = {
         _CA: folder.bundle,
         _CA_KEY: folder.authority_key or b"",
         _CERTIFICATE: folder.pair.certificate,
         _KEY: folder.pair.key,
     }
-    data = {name: base64.b64encode(content).decode() for name, content in held.items()}
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
     return {**secret, "data": {**(secret.get("data") or {}), **data}}
 
 
 def left_alone(configuration: Mapping[str, Any]) -> bool:
-    """Does somebody else keep this configuration's caBundle?"""
+    """Returns whether cert-manager writes this configuration's caBundle."""
     annotations = configuration["metadata"].get("annotations") or {}
     return any(annotations.get(name) for name in INJECTED)
 
 
 def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """The caBundle of each of its webhooks; empty bytes where there is none."""
-    return tuple(_decoded(_client(found).get("caBundle") or "") for found in configuration.get("webhooks") or ())
+    """Returns the caBundle of each of its webhooks; empty bytes if there is none."""
+    return tuple(
+        _decode_base64(_client_config(webhook).get("caBundle") or "") for webhook in configuration.get("webhooks") or ()
+    )
 
 
 def namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
-    """Of the Services that its webhooks call; none where they are called by a URL."""
-    services = [_client(found).get("service") for found in configuration.get("webhooks") or ()]
+    """Returns the namespaces of the Services that its webhooks call; none if they are called by URL."""
+    services = [_client_config(webhook).get("service") for webhook in configuration.get("webhooks") or ()]
     return frozenset(service["namespace"] for service in services if service)
 
 
 def trusting(configuration: Mapping[str, Any], bundle: bytes) -> KubeObject:
-    """The same configuration with this caBundle in all its webhooks."""
+    """Returns the configuration with this caBundle in all its webhooks."""
     text = base64.b64encode(bundle).decode()
     webhooks = [
-        {**found, "clientConfig": {**_client(found), "caBundle": text}} for found in configuration.get("webhooks") or ()
+        {**webhook, "clientConfig": {**_client_config(webhook), "caBundle": text}}
+        for webhook in configuration.get("webhooks") or ()
     ]
     return {**configuration, "webhooks": webhooks}
 
 
-def _client(webhook: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = webhook.get("clientConfig") or {}
-    return found
+def _client_config(webhook: Mapping[str, Any]) -> Mapping[str, Any]:
+    config: Mapping[str, Any] = webhook.get("clientConfig") or {}
+    return config
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return b""
 
 
-LOOKS_TO_SETTLE = 3
-"""Looks that must have found a bundle in every place before its authority signs."""
+OBSERVATIONS_TO_SETTLE = 3
+"""Consecutive observations of a bundle in every place before its authority signs."""
 
 
 class SecretStore(Protocol):
-    """The objects the keeper reads and writes, by kind; the names are the door's business."""
+    """Reads and writes the objects of certificate rotation, by kind; the implementation knows their names."""
 
-    def get(self, kind: str) -> KubeObject | None:
-        """None where there is none. Raises any KubeFault."""
+    def get_object(self, kind: str) -> KubeObject | None:
+        """Returns the object; None if it does not exist. Raises any KubeFault."""
 
-    def put(self, document: KubeObject) -> None:
-        """Raises Conflict where somebody wrote it since it was read, else any KubeFault."""
+    def put_object(self, document: KubeObject) -> None:
+        """Writes the object. Raises Conflict if it was written since it was read, else any KubeFault."""
 
 
 class NoSecret(KubeFault):
-    """The Secret is not there. It is not made here: whoever may create one Secret may create any."""
+    """Raised if the Secret does not exist. It is not created here: a role that may create one Secret may create any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretObservation:
-    """What one replica has seen; `places` was looked at before `secret`."""
+    """The objects that one replica read; `places` were read before `secret`."""
 
     places: tuple[KubeObject, ...]
     secret: KubeObject
 
 
 class CertificateRotator:
-    """One replica's part. `step` from one thread."""
+    """One replica's part in the rotation. `run_step` is for one thread."""
 
     def __init__(
         self,
@@ -144,135 +145,148 @@ class CertificateRotator:
         *,
         looks: int,
     ) -> None:
-        """`folder` is where this replica serves from; `looks`: how many make a bundle settled."""
-        self._door, self._folder, self._names = door, folder, tuple(names)
-        self._log, self._now, self._looks = log, now, looks
-        self._found: tuple[bytes, int] = (b"", 0)
-        self._waiting: tuple[certs.Problem, ...] = ()
+        """folder: the folder that this replica serves from.
+        looks: the number of observations after which a bundle is settled."""
+        self._store, self._folder, self._names = door, folder, tuple(names)
+        self._log, self._now, self._observations_required = log, now, looks
+        self._observed_bundle: tuple[bytes, int] = (b"", 0)
+        self._last_waiting: tuple[certs.Problem, ...] = ()
 
-    def step(self) -> bool:
-        """Look, serve what may be served, do one thing. True where something was done: look again at once.
+    def run_step(self) -> bool:
+        """Reads the objects, takes over the shared pair if possible, and carries out one step.
 
-        Raises KubeFault where that was impossible; the next step begins anew.
+        Returns True if something was written: the caller should call again at once. Raises KubeFault if the step was
+        impossible; the next call starts over.
         """
-        return self.act(self.look(self.places()))
+        return self.carry_out_step(self.read_secret(self.managed_configurations()))
 
-    def places(self) -> tuple[KubeObject, ...]:
-        """The configurations whose caBundle is ours to keep."""
-        found = (self._door.get(kind) for kind in CONFIGURATIONS)
-        return tuple(place for place in found if place is not None and not left_alone(place))
+    def managed_configurations(self) -> tuple[KubeObject, ...]:
+        """Returns the configurations whose caBundle Trimtab writes."""
+        configurations = (self._store.get_object(kind) for kind in CONFIGURATIONS)
+        return tuple(
+            configuration
+            for configuration in configurations
+            if configuration is not None and not left_alone(configuration)
+        )
 
-    def look(self, places: tuple[KubeObject, ...]) -> SecretObservation:
-        """The Secret, beside what was seen before it."""
-        secret = self._door.get("Secret")
+    def read_secret(self, places: tuple[KubeObject, ...]) -> SecretObservation:
+        """Reads the Secret, after the configurations."""
+        secret = self._store.get_object("Secret")
         if secret is None:
-            raise NoSecret("the Secret for the pair is not there; `trimtab install` makes it")
+            raise NoSecret("the Secret for the certificate does not exist; `trimtab install` creates it")
         return SecretObservation(places=places, secret=secret)
 
-    def act(self, look: SecretObservation) -> bool:
-        """True where something was written, or somebody else was quicker."""
-        store, serving = folder_of(look.secret), self.serving()
-        bundles = tuple(bundle for place in look.places for bundle in ca_bundles(place))
-        self._serve(store, serving, bundles)
-        seen = certs.RotationState(store=store, places=bundles, settled=self._settled(store, bundles), serving=serving)
+    def carry_out_step(self, observation: SecretObservation) -> bool:
+        """Carries out the next step. Returns True if an object was written, by this replica or another one."""
+        store, serving = folder_of(observation.secret), self.read_serving_files()
+        bundles = tuple(bundle for place in observation.places for bundle in ca_bundles(place))
+        self._take_over(store, serving, bundles)
+        state = certs.RotationState(
+            store=store, places=bundles, settled=self._is_settled(store, bundles), serving=serving
+        )
         try:
-            return self._do(certs.next_step(seen, self._names, now=self._now()), look)
+            return self._carry_out(certs.next_step(state, self._names, now=self._now()), observation)
         except Conflict:
             return True
 
-    def serving(self) -> certs.CertificateFiles | None:
-        """What stands in our folder; None where no whole pair does."""
+    def read_serving_files(self) -> certs.CertificateFiles | None:
+        """Returns the files in this replica's folder; None if it holds no usable pair."""
         try:
-            found = certs.read(self._folder)
+            files = certs.read(self._folder)
         except certs.CertsError:
             return None
-        return found if certs.is_usable(found, self._now()) else None
+        return files if certs.is_usable(files, self._now()) else None
 
-    def _serve(
+    def _take_over(
         self, store: certs.CertificateFiles | None, serving: certs.CertificateFiles | None, bundles: tuple[bytes, ...]
     ) -> None:
-        """Take the shared pair over, once everybody who may call trusts it."""
+        """Writes the shared pair to the folder, once every API server that may call trusts it."""
         if store is None or not certs.is_usable(store, self._now()) or not certs.may_serve(store, bundles):
             return
         wanted = replace(store, authority_key=None)
         if serving != wanted:
             certs.write(self._folder, wanted)
-            self._log.info("certificate taken over", until=str(store.pair.leaf().not_valid_after_utc))
+            self._log.info("certificate taken over", until=str(store.pair.read_leaf().not_valid_after_utc))
 
-    def _settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
+    def _is_settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
         if store is None or any(bundle != store.bundle for bundle in bundles):
-            self._found = (b"", 0)
+            self._observed_bundle = (b"", 0)
             return False
-        bundle, looks = self._found
-        self._found = (store.bundle, looks + 1 if bundle == store.bundle else 1)
-        return self._found[1] > self._looks
+        bundle, looks = self._observed_bundle
+        self._observed_bundle = (store.bundle, looks + 1 if bundle == store.bundle else 1)
+        return self._observed_bundle[1] > self._observations_required
 
-    def _do(self, step: certs.RotationStep, look: SecretObservation) -> bool:
+    def _carry_out(self, step: certs.RotationStep, observation: SecretObservation) -> bool:
         match step:
             case certs.WriteSecret(folder, reasons):
-                self._door.put(filled(look.secret, folder))
+                self._store.put_object(filled(observation.secret, folder))
                 self._log.info("certificate changed in the Secret", why="; ".join(map(str, reasons)))
             case certs.PatchCABundle(bundle):
-                place = next(place for place in look.places if any(b != bundle for b in ca_bundles(place)))
-                self._door.put(trusting(place, bundle))
-                self._log.info("caBundle written", into=f"{place['kind']} {place['metadata']['name']}")
+                configuration = next(
+                    configuration
+                    for configuration in observation.places
+                    if any(b != bundle for b in ca_bundles(configuration))
+                )
+                self._store.put_object(trusting(configuration, bundle))
+                self._log.info("caBundle written", into=f"{configuration['kind']} {configuration['metadata']['name']}")
             case certs.WaitUntil(waiting):
-                if waiting != self._waiting:
+                if waiting != self._last_waiting:
                     self._log.info(
-                        "certificate waits for its new authority to be known", why="; ".join(map(str, waiting))
+                        "certificate waits until its new authority is trusted", why="; ".join(map(str, waiting))
                     )
-                self._waiting = waiting
+                self._last_waiting = waiting
                 return False
         return True
 
-    def run(self, stop: Callable[[float], bool], every: float) -> None:
-        """Steps until `stop` (which waits so many seconds) says so; trouble is told when it begins, changes or ends."""
-        trouble, hurried = "", 0
+    def run_until_stopped(self, stop: Callable[[float], bool], every: float) -> None:
+        """Runs steps until `stop` (which waits the given seconds) returns True; an error is logged when it begins,
+        changes or ends."""
+        last_error, immediate_steps = "", 0
         while True:
             try:
-                again, now = self.step(), ""
+                is_changed, error_text = self.run_step(), ""
             except (KubeFault, certs.CertsError) as error:
-                again, now = False, str(error)
-            except Exception as error:  # noqa: BLE001  a bug must not end the renewal in silence, weeks before it shows
-                again, now = False, f"{type(error).__name__}: {error}"
-            if now and now != trouble:
-                self._log.warning("certificates cannot be kept", why=now)
-            trouble = now
-            # Somebody who writes against us must not make us ask without a pause.
-            hurried = hurried + 1 if again else 0
-            if stop(0.0 if 0 < hurried <= _MOST_HURRIED else every):
+                is_changed, error_text = False, str(error)
+            except Exception as error:  # noqa: BLE001  a bug must not end the renewal silently, weeks before the certificate expires
+                is_changed, error_text = False, f"{type(error).__name__}: {error}"
+            if error_text and error_text != last_error:
+                self._log.warning("certificates cannot be renewed", why=error_text)
+            last_error = error_text
+            # Another writer of the same objects must not cause requests without a pause.
+            immediate_steps = immediate_steps + 1 if is_changed else 0
+            if stop(0.0 if 0 < immediate_steps <= _MAX_IMMEDIATE_STEPS else every):
                 return
 
 
-_MOST_HURRIED = 8
-"""Looks without a pause: a whole rotation needs five."""
+_MAX_IMMEDIATE_STEPS = 8
+"""Steps without a pause: a whole rotation needs five."""
 
 
-_PATIENCE = 60.0
-"""Seconds for the first pair; then the kubelet may start us again, and tells that it had to."""
+_FIRST_PAIR_SECONDS = 60.0
+"""Time to wait for the first pair; after that the process exits, and the kubelet restarts it visibly."""
 
-_SHORTEST = 0.1
-"""Seconds between looks, whatever was set: zero would ask without a pause."""
+_MIN_INTERVAL_SECONDS = 0.1
+"""Minimum interval between steps, whatever is configured: zero would cause requests without a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeSecretStore:
-    """A `SecretStore` to a real cluster."""
+    """The `SecretStore` of a real cluster."""
 
     client: Client
     secret: str
     namespace: str
     configuration: str
 
-    def get(self, kind: str) -> KubeObject | None:
-        """The Secret, or the configuration of this kind."""
+    def get_object(self, kind: str) -> KubeObject | None:
+        """Returns the Secret, or the configuration of this kind."""
         from trimtab.kube import objects as whole
 
         name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
         return whole.get(self.client, kind, name, namespace)
 
-    def put(self, document: KubeObject) -> None:
-        """Stored under our name; Conflict where it changed since it was read."""
+    def put_object(self, document: KubeObject) -> None:
+        """Writes the object under Trimtab's field manager; raises Conflict if it changed since it was read."""
         from trimtab.kube import objects as whole
         from trimtab.kube.objects import Writer
 
@@ -280,29 +294,30 @@ class KubeSecretStore:
 
 
 def called(service: str, namespace: str) -> tuple[str, ...]:
-    """The names a pair has to carry. API servers check the first, NAME.NAMESPACE.svc."""
+    """Returns the names that the certificate must carry. API servers verify the first, NAME.NAMESPACE.svc."""
     full = f"{service}.{namespace}.svc"
     return (full, f"{full}.cluster.local", f"{service}.{namespace}")
 
 
-def keeper(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
-    """For the Secret that the settings name."""
+def build_rotator(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
+    """Returns the rotator for the Secret that the settings name."""
     assert settings.certs_secret is not None
-    door = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
+    store = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
     return CertificateRotator(
-        door,
+        store,
         settings.certs_folder,
         called(settings.service_name, settings.namespace),
         log,
         clock.utc,
-        looks=LOOKS_TO_SETTLE,
+        looks=OBSERVATIONS_TO_SETTLE,
     )
 
 
-def first_pair(settings: Settings, log: Logger) -> None:
-    """Have a pair in the folder, before anything listens; at once where no Secret is named.
+def wait_for_first_pair(settings: Settings, log: Logger) -> None:
+    """Waits until the folder holds a pair; returns at once if no Secret is configured. Called before the process
+    listens.
 
-    Raises NoPair where none could be had, NotConfigured where no cluster is known.
+    Raises MissingKeyPair if no pair is available in time, NotConfigured if no cluster is configured.
     """
     if settings.certs_secret is None:
         return
@@ -310,39 +325,39 @@ def first_pair(settings: Settings, log: Logger) -> None:
 
     client = connect()
     try:
-        wait_for_a_pair(keeper(settings, client, log), log)
+        step_until_pair(build_rotator(settings, client, log), log)
     finally:
         client.close()
 
 
-def wait_for_a_pair(keeping: CertificateRotator, log: Logger, patience: float = _PATIENCE) -> None:
-    """Steps until something can be served. Raises NoPair where that takes more than `patience` seconds."""
-    until, trouble, pause = clock.elapsed() + patience, "", threading.Event()
-    while keeping.serving() is None:
+def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = _FIRST_PAIR_SECONDS) -> None:
+    """Runs steps until a pair can be served. Raises MissingKeyPair if that takes more than `patience` seconds."""
+    deadline, last_error, pause = clock.elapsed() + patience, "", threading.Event()
+    while rotator.read_serving_files() is None:
         try:
-            again, now = keeping.step(), ""
+            is_changed, error_text = rotator.run_step(), ""
         except KubeFault as error:
-            again, now = False, str(error)
-        if now and now != trouble:
-            log.warning("no certificate yet", why=now)
-        trouble = now or trouble
-        if clock.elapsed() > until:
+            is_changed, error_text = False, str(error)
+        if error_text and error_text != last_error:
+            log.warning("no certificate yet", why=error_text)
+        last_error = error_text or last_error
+        if clock.elapsed() > deadline:
             raise MissingKeyPair(
-                f"no certificate within {patience:g} s: {trouble or 'API servers do not trust it yet'}"
+                f"no certificate within {patience:g} s: {last_error or 'API servers do not trust it yet'}"
             )
-        pause.wait(0.0 if again else 1.0)
+        pause.wait(0.0 if is_changed else 1.0)
 
 
 def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: Logger) -> threading.Thread | None:
-    """Go on keeping it in a thread until the process stops; None where no Secret is named."""
+    """Starts the rotation in a thread that runs until the process stops; None if no Secret is configured."""
     if settings.certs_secret is None:
         return None
     from trimtab.kube.client import connect
 
-    keeping = keeper(settings, connect(), log)
+    rotator = build_rotator(settings, connect(), log)
     thread = threading.Thread(
-        target=keeping.run,
-        args=(stop.wait, max(settings.certs_check_interval_seconds, _SHORTEST)),
+        target=rotator.run_until_stopped,
+        args=(stop.wait, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,
     )

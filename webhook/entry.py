@@ -1,14 +1,14 @@
-"""What gunicorn imports in its worker, after the fork: `webhook.entry:application`."""
+"""The module that gunicorn imports in its worker, after the fork: `webhook.entry:application`."""
 
 import os
 
 from trimtab.runtime import environment, log
-from webhook.asgi import entry
+from webhook.asgi import build_application
 from webhook.cert_manager import start_certificate_rotation
-from webhook.main import build
+from webhook.main import build_service
 
 _settings = environment.read(os.environ)
-_service = build(_settings)
+_service = build_service(_settings)
 start_certificate_rotation(_settings, _service.stop, log.build(_settings.log_level, _settings.log_format))
 
-application = entry(_service, _settings)
+application = build_application(_service, _settings)

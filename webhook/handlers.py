@@ -1,12 +1,7 @@
-"""What goes back over HTTP.
+"""Replies to HTTP requests, independent of the web server: reviews, probes, and rejections before a body is decoded.
 
-What the web server needs from everybody else: a handful of functions.
-
-HTTP's share of a review: what is refused before it is read, and the net under the deciding function.
-
-Flask and the direct route both answer with `answer`, so their bytes are the same.
-
-What the two probes answer: from memory and at once, so that they can be answered on the event loop.
+Flask and the ASGI route both use `answer_review`, so their bytes are equal. Probes are answered from memory, so that
+they can run on the event loop. `Service` holds the functions behind the routes.
 """
 
 from collections.abc import Callable
@@ -22,7 +17,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """A status code, a body, and what the body is. The same for Flask and for the direct route."""
+    """A status code, a body, and its content type; used by Flask and by the ASGI route."""
 
     status: int
     body: bytes
@@ -31,23 +26,23 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class DeferredReply:
-    """No reply yet: it hangs on an owner of pods that was made this moment."""
+    """Returned instead of a reply while it depends on an owner that was just created."""
 
     is_told: Callable[[], bool]
-    """Is that owner known by now?"""
+    """Returns whether the owner is known by now."""
 
 
-def problem(status: int, error: str, expected: str) -> HttpReply:
-    """A refusal in two sentences: what is wrong, and what would have been right."""
+def problem_reply(status: int, error: str, expected: str) -> HttpReply:
+    """Returns an error reply: what is wrong, and what was expected."""
     return HttpReply(status, msgspec.json.encode({"error": error, "expected": expected}))
 
 
-def text(status: int, says: str, reason: str) -> HttpReply:
-    """A short state for probes and people: `{"status": …, "reason": …}`."""
+def status_reply(status: int, says: str, reason: str) -> HttpReply:
+    """Returns a short state for probes and people: `{"status": …, "reason": …}`."""
     return HttpReply(status, msgspec.json.encode({"status": says, "reason": reason}))
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     return None
 
 
@@ -56,44 +51,46 @@ class Service:
     """The functions behind the routes. `webhook.main` builds the real one, tests build their own."""
 
     mutate: Callable[[bytes], HttpReply]
-    """An AdmissionReview's bytes to its answer. Runs on the event loop: no waiting, no I/O."""
+    """Returns the response to the bytes of an AdmissionReview. Runs on the event loop: no waiting, no I/O."""
 
     attempt: Callable[[bytes], HttpReply | DeferredReply] | None = None
-    """The same for who can wait a moment; None where there is nothing to wait for."""
+    """Like `mutate`, for a caller that can wait a moment; None if there is nothing to wait for."""
 
     validate: Callable[[bytes], HttpReply]
-    """The same for our own policies. Runs on a thread."""
+    """The same for reviews of policies and pools. Runs on a thread."""
 
     ready: Callable[[], tuple[bool, str]]
-    """Whether reviews should come here, and why or why not. A stop that has begun is added by us."""
+    """Returns whether this replica should receive reviews, and why or why not. A stop in progress is added by
+    `answer_probe`."""
 
     metrics: Callable[[], bytes]
-    """The Prometheus text for a scrape."""
+    """Returns the Prometheus text for a scrape."""
 
-    failed: Callable[[str, Exception], None] = _nothing
-    """Told of an exception that got as far as the edge: the path and the exception. To log and count."""
+    failed: Callable[[str, Exception], None] = _do_nothing
+    """Called with the path and an exception that reached the HTTP layer: logs and counts it."""
 
-    observe: Callable[[str, int, float], None] = _nothing
-    """Told of every review: the path, the HTTP status, and the seconds the answer took."""
+    observe: Callable[[str, int, float], None] = _do_nothing
+    """Called for every review with the path, the HTTP status, and the seconds until the response."""
 
-    close: Callable[[], None] = _nothing
-    """Called once when the process ends in good order: stop watches, flush records."""
+    close: Callable[[], None] = _do_nothing
+    """Called once when the process ends normally: stops watches, flushes records."""
 
     stop: GracefulShutdown = field(default_factory=GracefulShutdown)
-    """Begun when the process is asked to stop; from then on `/readyz` says no."""
+    """Begun when the process is asked to stop; from then on `/readyz` fails."""
 
 
-MAX_BODY = 8 * 1024 * 1024
-"""Bytes. etcd takes objects of 1.5 MiB, and a review carries at most two of them: nothing real is larger."""
+MAX_BODY_BYTES = 8 * 1024 * 1024
+"""Bytes. etcd stores objects of up to 1.5 MiB, and a review contains at most two of them, so no real review is
+larger."""
 
-MAX_CHECKED = 512 * 1024
-"""Bytes of a review of a policy or a pool: its document may have 64 kB, and the review holds it up to four times, with
-the object before and with what `kubectl apply` notes in both."""
+MAX_CHECKED_BYTES = 512 * 1024
+"""Bytes of a review of a policy or a pool: its document may have 64 kB, and the review contains it up to four times,
+with the old object and with the last-applied annotation of `kubectl apply` in both."""
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 
-MAX_BYTES = {MUTATE: MAX_BODY, VALIDATE: MAX_CHECKED}
-"""Of a body, by path."""
+MAX_BYTES_BY_PATH = {MUTATE: MAX_BODY_BYTES, VALIDATE: MAX_CHECKED_BYTES}
+"""The maximum size of a body, by path."""
 
 
 class _Request(msgspec.Struct):
@@ -104,64 +101,67 @@ class _Review(msgspec.Struct):
     request: _Request
 
 
-_UID = msgspec.json.Decoder(_Review)
+_uid_decoder = msgspec.json.Decoder(_Review)
 
 
 def answer(service: Service, path: str, content_type: str, body: bytes | None) -> HttpReply:
-    """The reply for a POST to one of the two review paths. `body` None means it was over the path's `MAX_BYTES`.
+    """Returns the reply for a POST to one of the two review paths. `body` is None if it exceeded the path's
+    `MAX_BYTES`.
 
-    Never raises and never gives a 500: an exception of the deciding function becomes "allowed,
-    unchanged" where the review's uid can be read, and a 400 where it cannot.
+    Never raises and never returns a 500: after an exception the object is allowed unchanged if the review's uid can be
+    decoded, else the reply is a 400.
     """
     decide = service.mutate if path == MUTATE else service.validate
-    reply = _observed(service, decide, path, content_type, body)
-    assert isinstance(reply, HttpReply), "only an attempt may come back without one"
+    reply = _reply_and_observe(service, decide, path, content_type, body)
+    assert isinstance(reply, HttpReply), "only `attempt_review` may return a DeferredReply"
     return reply
 
 
-def attempt(service: Service, content_type: str, body: bytes | None) -> HttpReply | DeferredReply:
-    """The same for the review of a pod by who can wait a moment: for the owner that `DeferredReply` tells of."""
-    return _observed(service, service.attempt or service.mutate, MUTATE, content_type, body)
+def attempt_review(service: Service, content_type: str, body: bytes | None) -> HttpReply | DeferredReply:
+    """Like `answer_review` for the review of a pod, for a caller that can wait for the owner in the `DeferredReply`."""
+    return _reply_and_observe(service, service.attempt or service.mutate, MUTATE, content_type, body)
 
 
 Decide = Callable[[bytes], HttpReply | DeferredReply]
 
 
-def _observed(
+def _reply_and_observe(
     service: Service, decide: Decide, path: str, content_type: str, body: bytes | None
 ) -> HttpReply | DeferredReply:
-    began = perf_counter()
-    reply = _refusal(path, content_type, body) or _decided(service, decide, path, body or b"")
+    started = perf_counter()
+    reply = _reject_request(path, content_type, body) or _call_decide(service, decide, path, body or b"")
     if isinstance(reply, HttpReply):
-        service.observe(path, reply.status, perf_counter() - began)
+        service.observe(path, reply.status, perf_counter() - started)
     return reply
 
 
-def _refusal(path: str, content_type: str, body: bytes | None) -> HttpReply | None:
+def _reject_request(path: str, content_type: str, body: bytes | None) -> HttpReply | None:
     if content_type != JSON and content_type.partition(";")[0].strip().lower() != JSON:
-        return problem(415, "this content type is not served here", f"Content-Type: {JSON}")
+        return problem_reply(415, "this content type is not served here", f"Content-Type: {JSON}")
     if body is None:
-        return problem(413, "the body is too large", f"at most {MAX_BYTES[path]} bytes")
+        return problem_reply(413, "the body is too large", f"at most {MAX_BYTES_BY_PATH[path]} bytes")
     return None
 
 
-def _decided(service: Service, decide: Decide, path: str, body: bytes) -> HttpReply | DeferredReply:
+def _call_decide(service: Service, decide: Decide, path: str, body: bytes) -> HttpReply | DeferredReply:
     try:
         return decide(body)
-    except Exception as e:  # noqa: BLE001  the last net: a pod must not wait for our mistakes
+    except Exception as e:  # noqa: BLE001  no bug of Trimtab may block a pod
         service.failed(path, e)
-        return _unchanged(body)
+        return _unchanged_reply(body)
 
 
-def _unchanged(body: bytes) -> HttpReply:
+def _unchanged_reply(body: bytes) -> HttpReply:
     try:
-        uid = _UID.decode(body).request.uid
+        uid = _uid_decoder.decode(body).request.uid
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return problem(400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview")
+        return problem_reply(
+            400, "the body is not a readable AdmissionReview", "an admission.k8s.io/v1 AdmissionReview"
+        )
     response = {
         "uid": uid,
         "allowed": True,
-        "warnings": ["trimtab: an internal error kept it from deciding; the object is unchanged"],
+        "warnings": ["trimtab: an internal error prevented a decision; the object is unchanged"],
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return HttpReply(200, msgspec.json.encode(review))
@@ -172,17 +172,18 @@ HEALTHZ, READYZ = "/healthz", "/readyz"
 PROBES = frozenset({HEALTHZ, READYZ})
 
 
-def probe(service: Service, path: str) -> HttpReply:
-    """The reply for a GET of one of the two paths. Never raises: what fails inside is a 500, told to the service."""
+def answer_probe(service: Service, path: str) -> HttpReply:
+    """Returns the reply for a GET of one of the two probe paths. Never raises: an exception is a 500, reported to the
+    service."""
     try:
-        return text(200, "ok", "the process answers") if path == HEALTHZ else _readiness(service)
-    except Exception as e:  # noqa: BLE001  the last net: a kubelet must not wait for our mistakes
+        return status_reply(200, "ok", "the process answers") if path == HEALTHZ else _readiness(service)
+    except Exception as e:  # noqa: BLE001  a probe must be answered despite any bug
         service.failed(path, e)
-        return problem(500, "internal error", "see this process's log")
+        return problem_reply(500, "internal error", "see this process's log")
 
 
 def _readiness(service: Service) -> HttpReply:
     if service.stop.begun:
-        return text(503, "stopping", "the process was asked to stop")
+        return status_reply(503, "stopping", "the process was asked to stop")
     ready, why = service.ready()
-    return text(200, "ready", why) if ready else text(503, "not ready", why)
+    return status_reply(200, "ready", why) if ready else status_reply(503, "not ready", why)

@@ -1,7 +1,4 @@
-"""Settings in, the service out: where policies, facts and the deciding functions meet the routes.
-
-Start the webhook: the pair first, then the server.
-"""
+"""Builds the service from the settings (policies, facts, decision, metrics), and starts the webhook's server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch
 from trimtab.runtime.settings import Settings
-from webhook.cert_manager import first_pair
+from webhook.cert_manager import wait_for_first_pair
 from webhook.handlers import DeferredReply, HttpReply, Service
 from webhook.metrics import DecisionLogger, WebhookMetrics
 from webhook.policy_state import StateLogger, WebhookPolicyState, from_files
@@ -35,37 +32,37 @@ from webhook.signing import MarkerKeys
 
 @dataclass(frozen=True, slots=True)
 class PolicyStateSource:
-    """Where the World comes from."""
+    """The source of the current policies and facts: files or watches."""
 
     world: Callable[[], WebhookPolicyState]
     ready: Callable[[], tuple[bool, str]]
     close: Callable[[], None] = lambda: None
-    terms: Callable[[AdmissionSettings], AdmissionSettings] = lambda standing: standing
-    """The terms as they are at this moment."""
+    terms: Callable[[AdmissionSettings], AdmissionSettings] = lambda settings: settings
+    """Returns the settings with values that change while the process runs."""
 
 
-def build(settings: Settings) -> Service:
-    """The service these settings describe. Called once per process, after the fork."""
-    meters, logger = _meters(settings), log.build(settings.log_level, settings.log_format)
-    source = _live(settings, meters, logger) if settings.live else _fixed(settings, meters)
-    world = source.world
-    memory, teller, one_at_a_time = ResponseCache(answers=QuotaAnswers()), DecisionLogger(meters, logger), Lock()
+def build_service(settings: Settings) -> Service:
+    """Returns the service that these settings describe. Called once per process, after the fork."""
+    metrics, logger = _build_metrics(settings), log.build(settings.log_level, settings.log_format)
+    source = _from_watches(settings, metrics, logger) if settings.live else _from_files(settings, metrics)
+    policy_state = source.world
+    cache, decision_logger, lock = ResponseCache(answers=QuotaAnswers()), DecisionLogger(metrics, logger), Lock()
 
-    def decided(body: bytes, *, waits: bool) -> HttpReply | DeferredReply:
-        standing = world()
-        with one_at_a_time:  # The event loop is one thread; another server's may be more.
-            began = clock.elapsed()
-            terms = source.terms(standing.terms)
-            found = answer(body, standing.policies, standing.facts, terms, memory, waits=waits)
-            seconds = clock.elapsed() - began
-        owner = found.awaits
+    def decide(body: bytes, *, waits: bool) -> HttpReply | DeferredReply:
+        current = policy_state()
+        with lock:  # the event loop uses one thread, but another WSGI server may use several
+            started = clock.elapsed()
+            terms = source.terms(current.terms)
+            response = answer(body, current.policies, current.facts, terms, cache, waits=waits)
+            seconds = clock.elapsed() - started
+        owner = response.awaits
         if owner is not None:
-            return DeferredReply(lambda: owner in world().facts.owners)
-        teller.tell(found.record, seconds)
-        return HttpReply(found.status, found.body)
+            return DeferredReply(lambda: owner in policy_state().facts.owners)
+        decision_logger.tell(response.record, seconds)
+        return HttpReply(response.status, response.body)
 
     def mutate(body: bytes) -> HttpReply:
-        reply = decided(body, waits=False)
+        reply = decide(body, waits=False)
         assert isinstance(reply, HttpReply), "there is nothing to wait for"
         return reply
 
@@ -73,121 +70,125 @@ def build(settings: Settings) -> Service:
         return HttpReply(*validate(body))
 
     def failed(path: str, error: Exception) -> None:
-        meters.failed("edge")
+        metrics.count_failure("edge")
         logger.error("review failed", path=path, error=f"{type(error).__name__}: {error}")
 
     return Service(
         mutate=mutate,
-        attempt=partial(decided, waits=True) if settings.live else None,
+        attempt=partial(decide, waits=True) if settings.live else None,
         validate=check,
         ready=source.ready,
-        metrics=teller.metrics,
+        metrics=decision_logger.metrics,
         failed=failed,
-        observe=meters.answered,
+        observe=metrics.observe_review,
         close=source.close,
     )
 
 
-def _fixed(settings: Settings, meters: WebhookMetrics) -> PolicyStateSource:
-    """From files: what they say now is what holds until the process ends."""
-    standing = from_files(settings)
-    _standing(meters, lambda: standing)
-    return PolicyStateSource(lambda: standing, lambda: (True, f"{len(standing.policies.all)} policies"))
+def _from_files(settings: Settings, metrics: WebhookMetrics) -> PolicyStateSource:
+    """Reads files once: their content holds until the process ends."""
+    state = from_files(settings)
+    _register_state_gauges(metrics, lambda: state)
+    return PolicyStateSource(lambda: state, lambda: (True, f"{len(state.policies.all)} policies"))
 
 
-def _live(settings: Settings, meters: WebhookMetrics, logger: Logger) -> PolicyStateSource:
-    """From watches, which begin here: this is after the fork."""
+def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -> PolicyStateSource:
+    """Starts watches. Must run after the fork: threads do not survive one."""
     from trimtab.kube import signing_keys
     from trimtab.kube.client import connect
     from trimtab.kube.resources import autoscaler_status
     from webhook.policy_state import PolicyStateWatcher as Live
 
     status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status_configmap)
-    base, herald = from_files(settings), StateLogger(meters, logger)
-    live = Live(connect(), base, policies=not settings.policies, hears=herald, autoscaler=status).start()
-    _standing(meters, lambda: live.world)
-    meters.problems(live.problems)
-    meters.facts_age(lambda: _or_nan(live.age()))
+    base, state_logger = from_files(settings), StateLogger(metrics, logger)
+    live = Live(connect(), base, policies=not settings.policies, hears=state_logger, autoscaler=status).start()
+    _register_state_gauges(metrics, lambda: live.world)
+    metrics.add_problems(live.count_problems)
+    metrics.add_facts_age(lambda: _or_nan(live.data_age()))
 
     def ready() -> tuple[bool, str]:
         if live.complete:
             return True, f"{len(live.world.policies.all)} policies"
-        return False, f"waiting for {', '.join(live.missing()) or 'the first facts'}"
+        return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
     stop, client, secret = GracefulShutdown(), connect(), secret_of("webhook")
     keys = MarkerKeys(lambda: signing_keys.read_or_create(client, secret, settings.namespace), logger)
-    keys.start(stop.wait)
+    keys.start_refresh(stop.wait)
 
     def close() -> None:
         stop.begin()
         live.stop()
         client.close()
 
-    return PolicyStateSource(lambda: live.world, ready, close, keys.terms)
+    return PolicyStateSource(lambda: live.world, ready, close, keys.with_signer)
 
 
-def _standing(meters: WebhookMetrics, world: Callable[[], WebhookPolicyState]) -> None:
-    meters.policies(lambda: len(world().policies.all))
-    meters.paused(lambda: world().terms.paused)
-    meters.recommendations(_Ages(world))
+def _register_state_gauges(metrics: WebhookMetrics, world: Callable[[], WebhookPolicyState]) -> None:
+    metrics.add_policies(lambda: len(world().policies.all))
+    metrics.add_paused(lambda: world().terms.paused)
+    metrics.add_recommendations(_CachedAges(world))
 
 
 @dataclass(slots=True)
-class _Ages:
-    """The ages of recommendations, counted once for all labels of a scrape and at most once a minute."""
+class _CachedAges:
+    """The ages of recommendations, computed once for all labels of a scrape, and at most once a minute."""
 
     world: Callable[[], WebhookPolicyState]
-    _counted: tuple[ClusterFacts, Policies, int, RecommendationAges] | None = None
+    _cache: tuple[ClusterFacts, Policies, int, RecommendationAges] | None = None
 
     def __call__(self) -> RecommendationAges:
         world, minute = self.world(), int(clock.utc().timestamp()) // 60
-        kept = self._counted
-        if kept is None or kept[0] is not world.facts or kept[1] is not world.policies or kept[2] != minute:
-            kept = (world.facts, world.policies, minute, ages(world.facts, world.policies, minute * 60))
-            self._counted = kept
-        return kept[3]
+        cached = self._cache
+        if cached is None or cached[0] is not world.facts or cached[1] is not world.policies or cached[2] != minute:
+            cached = (world.facts, world.policies, minute, ages(world.facts, world.policies, minute * 60))
+            self._cache = cached
+        return cached[3]
 
 
 def _or_nan(seconds: float | None) -> float:
     return float("nan") if seconds is None else seconds
 
 
-def _meters(settings: Settings) -> WebhookMetrics:
-    meters = WebhookMetrics(CollectorRegistry())
+def _build_metrics(settings: Settings) -> WebhookMetrics:
+    metrics = WebhookMetrics(CollectorRegistry())
 
-    def expiry() -> float:
-        found = certs.status(settings.certs_folder, clock.utc()).not_after
-        return found.timestamp() if found else float("nan")
+    def read_expiry() -> float:
+        not_after = certs.status(settings.certs_folder, clock.utc()).not_after
+        return not_after.timestamp() if not_after else float("nan")
 
-    meters.certificate_expiry(expiry)
-    return meters
+    metrics.add_certificate_expiry(read_expiry)
+    return metrics
 
 
 APPLICATION = "webhook.entry:application"
 
 
 def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoReturn:
-    """Serve over TLS from the settings' certificate folder until a signal; ends in `SystemExit`.
+    """Serves over TLS from the settings' certificate folder until a signal; ends in `SystemExit`.
 
-    Raises `certs.CertsError` when the folder holds no whole pair, `CannotServe` when the address
-    cannot be had or the Secret gives no pair: all before anything listens.
+    Raises `certs.CertsError` if the folder has no complete pair, `CannotServe` if the address cannot be bound or the
+    Secret provides no pair: all before the process listens.
     """
 
-    def told(problem: certs.Problem | None) -> None:
+    def log_reload(problem: certs.Problem | None) -> None:
         if problem is None:
             log.info("certificate reloaded", folder=str(settings.certs_folder))
-            _judge(settings, log)
+            _log_certificate_problems(settings, log)
         else:
-            log.warning("certificate files refused, what was good is kept", code=problem.code, why=problem.says)
+            log.warning("certificate files rejected, the previous pair is used", code=problem.code, why=problem.says)
 
-    first_pair(settings, log)
-    _judge(settings, log)
+    wait_for_first_pair(settings, log)
+    _log_certificate_problems(settings, log)
     launch(
-        application, settings, log, certs.CertificateLoader(settings.certs_folder, told, settings.client_ca_file).front
+        application,
+        settings,
+        log,
+        certs.CertificateLoader(settings.certs_folder, log_reload, settings.client_ca_file).front,
     )
 
 
-def _judge(settings: Settings, log: Logger) -> None:
-    """Tell what is wrong with the pair. It is served all the same: API servers judge it, and the next one may come."""
+def _log_certificate_problems(settings: Settings, log: Logger) -> None:
+    """Logs what is wrong with the pair. It is served all the same: API servers decide whether they accept it, and a
+    new pair may follow."""
     for problem in certs.status(settings.certs_folder, clock.utc()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)

@@ -1,11 +1,8 @@
-"""What the webhook counts. Every label is a word of ours or bounded.
+"""The webhook's metrics, counted by finding, and the log lines about decisions. Every label has a bounded set of
+values.
 
-How often was what found? Counted by finding, and put into the meters when somebody asks.
-
-A decision counts under twenty labels. Pods that are alike share one finding, so a review adds one to one number, and
-the twenty are worked out once for all of them.
-
-One record, told twice: counted, and logged where a pod was changed or something went wrong.
+A decision counts under twenty labels. Identical pods share one finding, so a review only increments one number; the
+labels are computed once per finding, when the metrics are scraped.
 """
 
 from collections import Counter as CollectionsCounter
@@ -26,18 +23,18 @@ _BYTES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144)
 
 
 class WebhookMetrics:
-    """The webhook's meters in a registry of one's own. Methods match what `Service` wants told."""
+    """The webhook's metrics in a registry. Methods match the fields of `Service`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._policy, self._reason = Bounded(), Bounded()
+        self._policy_label, self._reason_label = Bounded(), Bounded()
         self._reviews = Counter(
             "trimtab_reviews",
             "Reviews answered, by path and HTTP status.",
             ["path", "code"],
             registry=registry,
         )
-        self._answered: dict[tuple[str, int], Counter] = {}
+        self._review_counters: dict[tuple[str, int], Counter] = {}
         self._seconds = LabelledHistogram(
             "trimtab_review_duration_seconds",
             "Seconds from a whole request body to the answer, by path.",
@@ -63,206 +60,213 @@ class WebhookMetrics:
             ["outcome", "dry_run"],
             registry=registry,
         )
-        self._patch = LabelledHistogram("trimtab_patch_bytes", "Bytes of the patches that were sent.", _BYTES, registry)
+        self._patch_bytes = LabelledHistogram(
+            "trimtab_patch_bytes", "Bytes of the patches that were sent.", _BYTES, registry
+        )
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """For `Service.observe`."""
-        # Paths and statuses are few; looking a child up costs more than counting on it.
-        counter = self._answered.get((path, status))
+    def observe_review(self, path: str, status: int, seconds: float) -> None:
+        """Counts a review; for `Service.observe`."""
+        # Paths and statuses are few, and `labels` costs more than `inc`.
+        counter = self._review_counters.get((path, status))
         if counter is None:
-            counter = self._answered[path, status] = self._reviews.labels(path, str(status))
+            counter = self._review_counters[path, status] = self._reviews.labels(path, str(status))
         counter.inc()
         self._seconds.observe(seconds, path)
 
-    def failed(self, kind: str) -> None:
-        """Count a mistake of ours; `kind` is a word of ours, such as `edge` or `self-check`."""
+    def count_failure(self, kind: str) -> None:
+        """Counts a failure of Trimtab; `kind` is a fixed word, such as `edge` or `self-check`."""
         self._failures.labels(kind).inc()
 
-    def outcome(self, outcome: str, *, dry_run: bool, times: int = 1) -> None:
-        """What became of reviews; `outcome` is a word of `trimtab.admission.admission_result.AdmissionOutcome`."""
+    def count_outcome(self, outcome: str, *, dry_run: bool, times: int = 1) -> None:
+        """Counts reviews by outcome, a value of `trimtab.admission.admission_result.AdmissionOutcome`."""
         self._outcomes.labels(outcome, str(dry_run).lower()).inc(times)
 
-    def decided(self, policy: str, action: str, reason: str, times: int = 1) -> None:
-        """One action of one policy on pods, with the code of its reason."""
-        self._decisions.labels(self._policy(policy), action, self._reason(reason)).inc(times)
+    def count_decision(self, policy: str, action: str, reason: str, times: int = 1) -> None:
+        """Counts an action of a policy on pods, with the code of its reason."""
+        self._decisions.labels(self._policy_label(policy), action, self._reason_label(reason)).inc(times)
 
-    def patched(self, size: int, times: int = 1) -> None:
-        """Patches of `size` bytes were sent."""
-        self._patch.observe(size, times=times)
+    def observe_patch(self, size: int, times: int = 1) -> None:
+        """Counts patches of `size` bytes."""
+        self._patch_bytes.observe(size, times=times)
 
-    def certificate_expiry(self, read: Callable[[], float]) -> None:
-        """Read at each scrape: the moment the certificate ends, in seconds since 1970."""
-        self._gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate ends.", read)
+    def add_certificate_expiry(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: when the certificate expires, in seconds since 1970."""
+        self._add_gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate expires.", read)
 
-    def facts_age(self, read: Callable[[], float]) -> None:
-        """Read at each scrape: seconds since the facts were last known to be right."""
-        self._gauge(
+    def add_facts_age(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: seconds since the facts were last known to be current."""
+        self._add_gauge(
             "trimtab_facts_age_seconds",
             "Seconds since the facts of the cluster were last known to be current; NaN: never yet.",
             read,
         )
 
-    def policies(self, read: Callable[[], float]) -> None:
-        """Read at each scrape."""
-        self._gauge("trimtab_policies", "Policies in force in this replica.", read)
+    def add_policies(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: the number of policies in force."""
+        self._add_gauge("trimtab_policies", "Policies in force in this replica.", read)
 
-    def problems(self, read: Callable[[], float]) -> None:
-        """Read at each scrape: policies, recommendations and other objects that cannot be read as they stand."""
-        self._gauge("trimtab_invalid_objects", "Objects of the cluster that are invalid.", read)
+    def add_problems(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: policies, recommendations and other objects that cannot be decoded."""
+        self._add_gauge("trimtab_invalid_objects", "Objects of the cluster that are invalid.", read)
 
-    def recommendations(self, read: Callable[[], RecommendationAges]) -> None:
-        """Read at each scrape: containers of standing workloads by the age of their recommendation."""
+    def add_recommendations(self, read: Callable[[], RecommendationAges]) -> None:
+        """Adds gauges, read at each scrape: containers of existing workloads by the age of their recommendation."""
         says = (
-            "Containers of standing workloads whose recommendation is fresh, past half of the age at which it ends, or "
-            "ended."
+            "Containers of existing workloads whose recommendation is fresh, past half of the age at which it expires, "
+            "or expired."
         )
         gauge = Gauge("trimtab_recommended_containers", says, ("age",), registry=self._registry)
         for age in ("fresh", "aging", "ended"):
-            gauge.labels(age).set_function(safe(partial(_of_age, read, age)))
+            gauge.labels(age).set_function(safe(partial(_containers_of_age, read, age)))
 
-    def paused(self, read: Callable[[], float]) -> None:
-        """Read at each scrape."""
-        self._gauge("trimtab_paused", "1 while the switch that stops all changes is on.", read)
+    def add_paused(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: whether all changes are paused."""
+        self._add_gauge("trimtab_paused", "1 while all changes are paused.", read)
 
-    def render(self) -> bytes:
-        """For `Service.metrics`."""
+    def render_text(self) -> bytes:
+        """Returns the Prometheus text; for `Service.metrics`."""
         return render(self._registry)
 
-    def _gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
+    def _add_gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
         Gauge(name, says, registry=self._registry).set_function(safe(read))
 
 
-def _of_age(read: Callable[[], RecommendationAges], age: str) -> float:
+def _containers_of_age(read: Callable[[], RecommendationAges], age: str) -> float:
     return float(getattr(read(), age))
 
 
-MOST = 512
-"""Different findings held back; with more the meters are brought up to date."""
-MAX_BYTES = 8 * 1024 * 1024
-"""Of the reviews whose findings are held back: a finding holds its pod."""
+MAX_FINDINGS = 512
+"""The maximum number of different findings counted before they are added to the metrics."""
+MAX_FINDING_BYTES = 8 * 1024 * 1024
+"""The maximum bytes of reviews whose findings are kept, because a finding holds its pod."""
 
 
 class DecisionCounter:
-    """Counts records for the meters. Safe from any thread."""
+    """Counts records for the metrics. Safe for any thread."""
 
     def __init__(self, meters: WebhookMetrics) -> None:
         self._meters = meters
         self._lock = Lock()
         self._bytes = 0
-        self._held: dict[tuple[int, bool], list[int]] = {}
+        self._counts: dict[tuple[int, bool], list[int]] = {}
         self._findings: dict[int, AdmissionFinding] = {}
-        """Held beside their counts, so that no other finding gets their id."""
+        """Kept while their counts are, so that no other finding gets the same id."""
 
-    def add(self, record: AdmissionRecord) -> None:
-        """Count one review."""
+    def count_record(self, record: AdmissionRecord) -> None:
+        """Counts one review."""
         finding = record.finding
         key = id(finding), record.dry_run
         with self._lock:
-            count = self._held.get(key)
+            count = self._counts.get(key)
             if count is not None:
                 count[0] += 1
                 return
-            self._held[key] = [1]
+            self._counts[key] = [1]
             self._findings[key[0]] = finding
             self._bytes += record.size
-            if len(self._held) >= MOST or self._bytes >= MAX_BYTES:
-                self._pour()
+            if len(self._counts) >= MAX_FINDINGS or self._bytes >= MAX_FINDING_BYTES:
+                self._flush()
 
-    def pour(self) -> None:
-        """Put all that is held back into the meters."""
+    def flush_counts(self) -> None:
+        """Adds all counts to the metrics."""
         with self._lock:
-            self._pour()
+            self._flush()
 
-    def _pour(self) -> None:
-        held, self._held = self._held, {}
+    def _flush(self) -> None:
+        counts, self._counts = self._counts, {}
         findings, self._findings, self._bytes = self._findings, {}, 0
         decided: CollectionsCounter[tuple[str, str, str]] = CollectionsCounter()
-        for (number, dry_run), (times,) in held.items():
+        for (number, dry_run), (times,) in counts.items():
             finding = findings[number]
-            self._meters.outcome(finding.outcome.value, dry_run=dry_run, times=times)
+            self._meters.count_outcome(finding.outcome.value, dry_run=dry_run, times=times)
             if finding.outcome is AdmissionOutcome.CHANGED:
-                self._meters.patched(len(finding.patch), times)
-            for words in _decided(finding):
+                self._meters.observe_patch(len(finding.patch), times)
+            for words in _decision_labels(finding):
                 decided[words] += times
         for (policy, what, reason), times in decided.items():
-            self._meters.decided(policy, what, reason, times)
+            self._meters.count_decision(policy, what, reason, times)
 
 
-def _decided(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
-    """Policy, action and reason of each thing that was said of the pod."""
+def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
+    """Returns policy, action and reason of each change, omission and possible change of the pod."""
     decision = finding.decision
     if decision is None:
         return []
     changes = decision.changes if finding.outcome is AdmissionOutcome.CHANGED else ()
-    found = [(c.policy, action(c.field), c.reason.code.name) for c in changes]
-    found += [(left.policy, action(left.field), left.reason.code.name) for left in decision.left]
-    return found + [(would.policy, action(would.field), "would-change") for would in decision.would]
+    labels = [(c.policy, action_label(c.field), c.reason.code.name) for c in changes]
+    labels += [
+        (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name) for kept_field in decision.left
+    ]
+    return labels + [(would.policy, action_label(would.field), "would-change") for would in decision.would]
 
 
 @lru_cache(maxsize=4096)
-def _action_of_short(field: str) -> str:
-    return _action(field)
+def _cached_action(field: str) -> str:
+    return _parse_action(field)
 
 
-def action(field: str) -> str:
-    """A field without what names a container or a label, so that the words stay few."""
-    return _action_of_short(field) if len(field) <= _MAX_CACHED else _action(field)
+def action_label(field: str) -> str:
+    """Returns the field without the names of containers and labels, so that the set of values stays small."""
+    return _cached_action(field) if len(field) <= _MAX_CACHED_LENGTH else _parse_action(field)
 
 
-_MAX_CACHED = 256
-"""Characters of a field that is worth remembering; a field holds names that the pod's author chose."""
+_MAX_CACHED_LENGTH = 256
+"""Characters of a cached field: fields contain names that the pod's author chose, so long ones are not cached."""
 
 
-def _action(field: str) -> str:
-    head, bracket, rest = field.partition("[")
+def _parse_action(field: str) -> str:
+    head, bracket, remainder = field.partition("[")
     if bracket and head.endswith("ontainers"):
-        return rest.partition("].")[2] or head
+        return remainder.partition("].")[2] or head
     return head or "policy"
 
 
-_OURS = {AdmissionOutcome.UNSAFE: "self-check", AdmissionOutcome.FAILED: "answer"}
-"""Outcomes that are bugs of ours, by the kind they are counted as."""
+_FAILURE_KINDS = {AdmissionOutcome.UNSAFE: "self-check", AdmissionOutcome.FAILED: "answer"}
+"""Outcomes that are bugs of Trimtab, with the kind they are counted as."""
 
 
 SLOW_SECONDS = 0.5
-"""An answer that takes longer makes every other review wait: somebody should know whose it was."""
+"""A response that takes longer is logged with its user, because it delays all other reviews."""
 
 
 class DecisionLogger:
-    """Tells what came of each review."""
+    """Logs and counts the result of each review."""
 
     def __init__(self, meters: WebhookMetrics, log: Logger) -> None:
         self._meters, self._log = meters, log
-        self._tally = DecisionCounter(meters)
+        self._counter = DecisionCounter(meters)
 
     def metrics(self) -> bytes:
-        """For a scrape, with every review told so far in it."""
-        self._tally.pour()
-        return self._meters.render()
+        """Returns the Prometheus text with all reviews so far."""
+        self._counter.flush_counts()
+        return self._meters.render_text()
 
     def tell(self, record: AdmissionRecord, seconds: float = 0.0) -> None:
-        """Count the record; log it where somebody may ask about it later. `seconds`: what the answer took."""
-        self._tally.add(record)
+        """Counts the record, and logs it if a pod was changed or denied, or something failed. `seconds`: the duration
+        of the review."""
+        self._counter.count_record(record)
         if seconds >= SLOW_SECONDS:
-            slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user}
-            self._log.warning("a review was slow", **slow, **_where(record))
+            slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user_name}
+            self._log.warning("a review was slow", **slow, **_log_fields(record))
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
             policies = record.finding.policies
-            self._log.info("pod changed", policies=policies, fields=len(decision.changes), **_where(record))
+            self._log.info("pod changed", policies=policies, fields=len(decision.changes), **_log_fields(record))
         elif outcome is AdmissionOutcome.DENIED and decision is not None:
-            self._log.warning("pod denied", why=str(decision.denied), user=record.user, **_where(record))
+            self._log.warning("pod denied", why=str(decision.denied), user=record.user_name, **_log_fields(record))
         elif outcome is AdmissionOutcome.TOO_LARGE:
-            self._log.warning("pod not decided about", why=record.problem, user=record.user, **_where(record))
+            self._log.warning(
+                "pod too large, not decided", why=record.problem, user=record.user_name, **_log_fields(record)
+            )
             if record.problem:
-                self._meters.failed("denied")
-        elif outcome in _OURS:
-            self._meters.failed(_OURS[outcome])
-            self._log.error("review failed", outcome=outcome.value, problem=record.problem, **_where(record))
+                self._meters.count_failure("denied")
+        elif outcome in _FAILURE_KINDS:
+            self._meters.count_failure(_FAILURE_KINDS[outcome])
+            self._log.error("review failed", outcome=outcome.value, problem=record.problem, **_log_fields(record))
         for failure in decision.failures if decision is not None else ():
-            self._meters.failed("action")
-            self._log.error("an action failed", failure=failure, **_where(record))
+            self._meters.count_failure("action")
+            self._log.error("an action failed", failure=failure, **_log_fields(record))
 
 
-def _where(record: AdmissionRecord) -> dict[str, object]:
+def _log_fields(record: AdmissionRecord) -> dict[str, object]:
     return {"uid": record.uid, "namespace": record.namespace, "pod": record.name, "dry_run": record.dry_run}

@@ -1,14 +1,10 @@
-"""What do decisions rest on, and where does it come from: files, or the cluster itself?
+"""The policies and facts that decisions read: loaded from files, or kept up to date by watches of the cluster.
 
-A World made of what was seen in the cluster, change by change. No thread, no clock, no API server.
-
-The cluster, followed: watches in threads, one more thread that makes a World of what they tell.
-
-Decisions read `world`, one attribute, replaced as a whole; nothing of this runs on the event loop. What is held is
-used however old it is, and its age is told: a webhook that stops deciding when the API server is slow would be the
-next failure.
-
-What people are told of the World decisions rest on: each change once, and each trouble once while it lasts.
+`PolicyStateBuilder` applies watch events to a WebhookPolicyState: no thread, no clock, no API server.
+`PolicyStateWatcher` runs the watches in threads, and one more thread that builds the state; decisions read its
+attribute `world`, which is replaced as a whole, so that nothing here runs on the event loop. Old data is used however
+old it is, and its age is reported: a webhook that stops deciding when the API server is slow would be one more failure.
+`StateLogger` logs each change once, and each error once while it lasts.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ from webhook.metrics import WebhookMetrics
 
 
 class InvalidPolicyFiles(RuntimeFault):
-    """Policies or a snapshot with mistakes: all of them, together."""
+    """Raised for policies or a snapshot with errors: all of them together."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
@@ -54,35 +50,35 @@ class InvalidPolicyFiles(RuntimeFault):
 
 @dataclass(frozen=True, slots=True)
 class WebhookPolicyState:
-    """Replaced as a whole; a part that does not differ stays the very same object."""
+    """The state that decisions read. Replaced as a whole; an unchanged part stays the same object."""
 
     policies: Policies
     facts: ClusterFacts
     terms: AdmissionSettings
     broken: Mapping[str, tuple[ConfigError, ...]] = field(default_factory=dict)
-    """Policies of the cluster that do not load as they stand there now, by name."""
+    """Policies of the cluster whose current document does not load, by name."""
 
 
 def from_files(settings: Settings) -> WebhookPolicyState:
-    """As the settings name them. Raises UnreadableFiles or UnsoundFiles with every mistake.
+    """Loads the state that the settings name. Raises UnreadableFiles, or InvalidPolicyFiles with every error.
 
-    Of a live cluster nothing is known yet, and none of its policies is in force.
+    For a live cluster it contains no facts and none of its policies yet.
     """
-    loaded = load_policies(_policies(settings))
+    loaded = load_policies(_policy_contents(settings))
     snapshot = load(files.read([settings.cluster]) if settings.cluster and not settings.live else [])
     mistakes = (*loaded.mistakes, *snapshot.mistakes)
     if mistakes:
         raise InvalidPolicyFiles(mistakes)
     terms = AdmissionSettings(overhead=settings.overhead, paused=settings.paused, own_namespace=settings.namespace)
     if settings.live or not settings.cluster:
-        # Without a snapshot nothing is known of the cluster, which is not the same as an empty one.
+        # Without a snapshot the cluster is unknown, which is not the same as empty.
         return WebhookPolicyState(loaded.policies, NOTHING_KNOWN, terms)
     return WebhookPolicyState(
         loaded.policies, from_snapshot(snapshot.snapshot, own_namespace=settings.namespace), terms
     )
 
 
-def _policies(settings: Settings) -> list[files.Content]:
+def _policy_contents(settings: Settings) -> list[files.Content]:
     if settings.policies:
         return files.read(settings.policies)
     return [] if settings.live else files.shipped()
@@ -94,9 +90,9 @@ CONFIGURATION, SLICE, POLICY = "MutatingWebhookConfiguration", "EndpointSlice", 
 
 
 def sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Every list that is watched from the start, with the cluster's policies or without. No pods.
+    """Returns every list that is watched from the start, with or without the cluster's policies. Pods are not watched.
 
-    Of ReplicaSets and CronJobs only the metadata is asked for, of ConfigMaps only our own recommendations.
+    Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only Trimtab's recommendations.
     """
     whole = [PLACES[kind] for kind in sorted(EVERYTHING)] + [PLACES[CONFIGURATION]]
     owners = [PLACES[kind] if kind in COUNTED else _slim(PLACES[kind]) for kind in OWNERS]
@@ -112,13 +108,13 @@ def _slim(source: ListSource) -> ListSource:
 
 
 def slices(service: Service) -> ListSource:
-    """The endpoints of one Service."""
+    """Returns the list of one Service's EndpointSlices."""
     namespace, name = service
     return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
-def held(own_namespace: str) -> Mapping[str, Hold]:
-    """Kind → what is held of its objects."""
+def object_projections(own_namespace: str) -> Mapping[str, Hold]:
+    """Returns kind → the function that reduces an object of it."""
     return {
         **holds(own_namespace),
         CONFIGURATION: vpa_webhook.called,
@@ -128,87 +124,87 @@ def held(own_namespace: str) -> Mapping[str, Hold]:
 
 
 class PolicyStateBuilder:
-    """Told of changes, it gives the World as it is now. Not for two threads."""
+    """Applies watch events, and returns the current state. For one thread."""
 
     def __init__(self, base: WebhookPolicyState, *, policies: bool) -> None:
-        """`base` has the terms, and the policies where they do not come from the cluster."""
+        """`base` has the settings, and the policies if they are not read from the cluster."""
         self._world = base
         self._base = base
         self._from_cluster = policies
-        self._gathering = FactsCache(base.terms.own_namespace)
-        self._standing = PolicyStore()
+        self._facts_cache = FactsCache(base.terms.own_namespace)
+        self._policy_store = PolicyStore()
         self._configurations: dict[Key, tuple[WebhookTarget, ...]] = {}
         self._slices: dict[Key, Endpoints] = {}
 
-    def hear(self, change: WatchEvent[Any]) -> None:
-        """Something came, changed or went."""
-        gone = change.what is ChangeType.DELETED
+    def apply_event(self, change: WatchEvent[Any]) -> None:
+        """Applies the creation, change or deletion of an object."""
+        is_deleted = change.what is ChangeType.DELETED
         if change.kind == POLICY:
-            self._policy(change.key[1], change.after, gone)
+            self._apply_policy(change.key[1], change.after, is_deleted)
         elif change.kind == CONFIGURATION:
-            _keep(self._configurations, change, gone)
+            _put_or_drop(self._configurations, change, is_deleted)
         elif change.kind == SLICE:
-            _keep(self._slices, change, gone)
-        elif gone:
-            self._gathering.drop(change.kind, change.key)
+            _put_or_drop(self._slices, change, is_deleted)
+        elif is_deleted:
+            self._facts_cache.drop(change.kind, change.key)
         else:
-            self._gathering.put(change.kind, change.key, change.after)
+            self._facts_cache.put(change.kind, change.key, change.after)
 
-    def _policy(self, name: str, after: Any, gone: bool) -> None:
-        if gone:
-            self._standing.drop(name)
+    def _apply_policy(self, name: str, after: Any, is_deleted: bool) -> None:
+        if is_deleted:
+            self._policy_store.drop(name)
         else:
-            self._standing.put(name, after)
+            self._policy_store.put(name, after)
 
     @property
-    def services(self) -> frozenset[Service]:
-        """Whose endpoints must be watched to know whether the VPA's webhook can act."""
+    def vpa_services(self) -> frozenset[Service]:
+        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
         return vpa_webhook.services(self._configurations)
 
     def forget_slices(self) -> None:
-        """Others are watched from now on."""
+        """Drops all EndpointSlices, because others are watched from now on."""
         self._slices.clear()
 
-    def world(self) -> WebhookPolicyState:
-        """Everything as it is now; the same object as last time where nothing differs."""
-        facts = self._gathering.facts(vpa_reach=vpa_webhook.reach(self._configurations, self._slices))
-        terms, paused = self._world.terms, self._base.terms.paused or self._gathering.paused
+    def build_state(self) -> WebhookPolicyState:
+        """Returns the current state; the same object as last time if nothing changed."""
+        facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._configurations, self._slices))
+        terms, paused = self._world.terms, self._base.terms.paused or self._facts_cache.paused
         if paused is not terms.paused:
             terms = replace(terms, paused=paused)
-        policies = self._standing.policies() if self._from_cluster else self._base.policies
-        found = WebhookPolicyState(policies, facts, terms, self._standing.broken())
-        if not _same(self._world, found):
-            self._world = found
+        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
+        state = WebhookPolicyState(policies, facts, terms, self._policy_store.broken())
+        if not _is_same_state(self._world, state):
+            self._world = state
         return self._world
 
 
-def _keep(into: dict[Key, Any], change: WatchEvent[Any], gone: bool) -> None:
-    if gone:
+def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool) -> None:
+    if is_deleted:
         into.pop(change.key, None)
     else:
         into[change.key] = change.after
 
 
-def _same(a: WebhookPolicyState, b: WebhookPolicyState) -> bool:
+def _is_same_state(a: WebhookPolicyState, b: WebhookPolicyState) -> bool:
     return a.policies is b.policies and a.facts is b.facts and a.terms is b.terms and a.broken is b.broken
 
 
-SETTLE = 0.05
-"""Seconds to wait for what comes together: a rollout is dozens of changes, and one new World."""
-LOOK = 0.5
-"""Seconds between looks at how things stand, when nothing changes."""
+SETTLE_SECONDS = 0.05
+"""Time to wait for changes that arrive together: a rollout is dozens of changes, and should be one new state."""
+LOOK_SECONDS = 0.5
+"""Time between two calls of the listener's `on_round` while nothing changes."""
 
 
 class PolicyStateListener(Protocol):
-    """Who is told."""
+    """Receives changes and errors of the watched state."""
 
-    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState, /) -> None: ...
-    def look(self, live: PolicyStateWatcher, /) -> None: ...
-    def failed(self, what: str, error: Exception, /) -> None: ...
+    def on_change(self, before: WebhookPolicyState, after: WebhookPolicyState, /) -> None: ...
+    def on_round(self, live: PolicyStateWatcher, /) -> None: ...
+    def on_error(self, what: str, error: Exception, /) -> None: ...
 
 
 class PolicyStateWatcher:
-    """Begin it with `start`; `stop` ends it within a second or so."""
+    """Keeps the state up to date from `start` to `stop`, which takes about a second."""
 
     def __init__(
         self,
@@ -219,159 +215,163 @@ class PolicyStateWatcher:
         hears: PolicyStateListener,
         autoscaler: ListSource | None = None,
     ) -> None:
-        """`policies`: they come from the cluster, too. `base` is in force until everything was listed once.
-        `autoscaler`: where the cluster autoscaler writes its status, if not where it does by default."""
+        """policies: the cluster's policies are watched, too.
+        base: the state until everything was listed once.
+        autoscaler: the ConfigMap of the cluster autoscaler's status, if it is not the default one."""
         own = base.terms.own_namespace
         self.world = base
-        """Read it once per decision: it is replaced at any moment."""
+        """The current state. Read it once per decision: another thread replaces it at any time."""
         self.complete = False
-        """Was everything listed at least once, and made a World of? It stays true."""
+        """True once everything was listed and published in `world`; it never becomes false again."""
         self._client = client
-        self._seen = PolicyStateBuilder(base, policies=policies)
-        self._hears = hears
+        self._builder = PolicyStateBuilder(base, policies=policies)
+        self._listener = hears
         self._autoscaler = autoscaler or autoscaler_status()
-        self._feed = ChangeQueue(client, sources(own, policies=policies), held(own))
+        self._changes = ChangeQueue(client, sources(own, policies=policies), object_projections(own))
         self._stop = GracefulShutdown()
         self._thread = threading.Thread(target=self._run, name="world", daemon=True)
-        self._begun = elapsed()
+        self._started = elapsed()
 
     def start(self) -> PolicyStateWatcher:
-        """Returns at once."""
-        self._feed.start()
+        """Starts the threads, and returns at once."""
+        self._changes.start()
         self._thread.start()
         return self
 
     def stop(self) -> None:
         self._stop.begin()
-        self._feed.stop()
+        self._changes.stop()
         self._thread.join(2.0)
         self._client.close()
 
-    def age(self) -> float | None:
-        """Seconds since the oldest list was known to be true; None while one was never read."""
-        return self._feed.watch.age()
+    def data_age(self) -> float | None:
+        """Seconds since the oldest list was known to be current; None while one was never read."""
+        return self._changes.watch.age()
 
     @property
-    def waited(self) -> float:
+    def seconds_since_start(self) -> float:
         """Seconds since the start."""
-        return elapsed() - self._begun
+        return elapsed() - self._started
 
-    def missing(self) -> tuple[str, ...]:
-        """Lists never read so far."""
-        return tuple(name for name, state in self._feed.watch.states().items() if not state.synced)
+    def missing_lists(self) -> tuple[str, ...]:
+        """Lists that were never read."""
+        return tuple(name for name, state in self._changes.watch.states().items() if not state.synced)
 
-    def troubles(self) -> dict[str, str]:
-        """What goes wrong now, by list."""
-        return self._feed.troubles()
+    def list_errors(self) -> dict[str, str]:
+        """Current errors by list."""
+        return self._changes.troubles()
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
-        """Objects that are there and cannot be decoded: facts are without them."""
-        return self._feed.watch.unreadable()
+    def unreadable_objects(self) -> tuple[Unreadable, ...]:
+        """Objects that cannot be decoded: the facts are without them."""
+        return self._changes.watch.unreadable()
 
-    def problems(self) -> int:
-        """Objects that make no sense as they stand: those, and what keeps what it said before."""
-        return len(self.unreadable()) + len(self.world.facts.problems) + len(self.world.broken)
+    def count_problems(self) -> int:
+        """The number of objects that cannot be decoded, or whose previous content is used."""
+        return len(self.unreadable_objects()) + len(self.world.facts.problems) + len(self.world.broken)
 
     def _run(self) -> None:
         while not self._stop.begun:
             try:
-                self._step()
-            except Exception as error:  # noqa: BLE001  what is in force must stay in force, and be mended by what comes
-                self._hears.failed("facts", error)
-                self._stop.wait(LOOK)
+                self._apply_and_publish()
+            except Exception as error:  # noqa: BLE001  the thread must survive, so that later changes are applied
+                self._listener.on_error("facts", error)
+                self._stop.wait(LOOK_SECONDS)
 
-    def _step(self) -> None:
-        complete = self._feed.watch.synced  # before the changes are taken: whatever was listed is among them
-        for change in self._feed.taken(LOOK if self.complete else SETTLE, SETTLE):
-            self._hear(change)
-        # Nobody waits for these: where they cannot be read, what they tell is not known.
-        if self._feed.follow((self._autoscaler, *(slices(service) for service in sorted(self._seen.services)))):
-            self._seen.forget_slices()
+    def _apply_and_publish(self) -> None:
+        complete = self._changes.watch.synced  # read before the changes, so that all listed objects are among them
+        for change in self._changes.taken(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
+            self._apply_change(change)
+        # These lists are not waited for: while they cannot be read, what they contain counts as unknown.
+        if self._changes.follow(
+            (self._autoscaler, *(slices(service) for service in sorted(self._builder.vpa_services)))
+        ):
+            self._builder.forget_slices()
         if complete:
             self._publish()
-        self._hears.look(self)
+        self._listener.on_round(self)
 
-    def _hear(self, change: WatchEvent[Any]) -> None:
+    def _apply_change(self, change: WatchEvent[Any]) -> None:
         try:
-            self._seen.hear(change)
-        except Exception as error:  # noqa: BLE001  one object nobody foresaw must not hide the others
-            self._hears.failed(f"facts: {change.kind} {change.key}", error)
+            self._builder.apply_event(change)
+        except Exception as error:  # noqa: BLE001  one unforeseen object must not hide the others
+            self._listener.on_error(f"facts: {change.kind} {change.key}", error)
 
     def _publish(self) -> None:
-        before, after = self.world, self._seen.world()
+        before, after = self.world, self._builder.build_state()
         if after is not before:
             self.world = after
-            self._hears.changed(before, after)
+            self._listener.on_change(before, after)
         if not self.complete:
             gunicorn_patches.settle()
             self.complete = True
 
 
-STALE = 200.0
-"""Seconds. The API server speaks every minute unasked; of a kind that never changed since its start it does not, such a
-stream is given up after 90, and the next one is silent for a minute at the most (measured: 150 in all)."""
-PATIENCE = 10.0
-"""Seconds until the first lists should have been read."""
+STALE_SECONDS = 200.0
+"""The age after which facts are reported as stale. A quiet watch gets a bookmark every minute; a watch of a kind that
+never changed since the API server's start gets none, is given up after 90 seconds, and its successor is silent for
+at most a minute (measured: 150 in all)."""
+PATIENCE_SECONDS = 10.0
+"""Time after which missing first lists are reported."""
 
 
 class PolicyStateHealth(Protocol):
-    """How it goes, as `PolicyStateWatcher` tells it."""
+    """The condition of the watches; `PolicyStateWatcher` implements it."""
 
     @property
     def complete(self) -> bool: ...
     @property
-    def waited(self) -> float: ...
-    def age(self) -> float | None: ...
-    def missing(self) -> tuple[str, ...]: ...
-    def troubles(self) -> Mapping[str, str]: ...
-    def unreadable(self) -> tuple[Unreadable, ...]: ...
+    def seconds_since_start(self) -> float: ...
+    def data_age(self) -> float | None: ...
+    def missing_lists(self) -> tuple[str, ...]: ...
+    def list_errors(self) -> Mapping[str, str]: ...
+    def unreadable_objects(self) -> tuple[Unreadable, ...]: ...
 
 
 class StateLogger:
-    """Log lines and counts. Used by one thread."""
+    """Logs and counts changes and errors of the state. For one thread."""
 
     def __init__(self, meters: WebhookMetrics, log: Logger) -> None:
         self._meters, self._log = meters, log
-        self._late = self._stale = False
+        self._is_late = self._is_stale = False
         self._unreadable: tuple[Unreadable, ...] = ()
 
-    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
-        """A new World is in force."""
+    def on_change(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
+        """Logs what changed with a new state."""
         if after.policies is not before.policies:
             self._log.info("policies in force", policies=[policy.name for policy in after.policies.all])
         for name, mistakes in after.broken.items():
             if before.broken.get(name) is not mistakes:
                 why = [mistake.sentence for mistake in mistakes]
-                self._log.warning("policy refused, what it was before stays in force", policy=name, why=why)
+                self._log.warning("policy rejected, the previous version stays in force", policy=name, why=why)
         for problem in after.facts.problems:
             if problem not in before.facts.problems:
-                self._log.warning("unreadable, what it said before is used", where=problem.where, why=problem.problem)
+                self._log.warning("unreadable, the previous version is used", where=problem.where, why=problem.problem)
         if after.terms.paused is not before.terms.paused:
-            self._log.warning("all changes are paused" if after.terms.paused else "changes go on")
+            self._log.warning("all changes are paused" if after.terms.paused else "changes are resumed")
         if after.facts.vpa_acts is not before.facts.vpa_acts:
             self._log.info("the VPA's webhook", acts=after.facts.vpa_acts)
 
-    def look(self, standing: PolicyStateHealth) -> None:
-        """Called every second or so."""
-        before, self._unreadable = self._unreadable, standing.unreadable()
+    def on_round(self, health: PolicyStateHealth) -> None:
+        """Logs new undecodable objects, and missing or stale lists. Called about every second."""
+        before, self._unreadable = self._unreadable, health.unreadable_objects()
         for problem in self._unreadable:
             if problem not in before:
-                self._log.warning("unreadable, decided without it", where=problem.where, why=problem.problem)
-        if standing.complete:
-            self._age(standing)
-        elif standing.waited > PATIENCE and not self._late:
-            self._late = True
-            self._log.warning("not ready", missing=standing.missing(), troubles=standing.troubles())
+                self._log.warning("unreadable, decisions ignore it", where=problem.where, why=problem.problem)
+        if health.complete:
+            self._log_age(health)
+        elif health.seconds_since_start > PATIENCE_SECONDS and not self._is_late:
+            self._is_late = True
+            self._log.warning("not ready", missing=health.missing_lists(), troubles=health.list_errors())
 
-    def _age(self, standing: PolicyStateHealth) -> None:
-        age = standing.age() or 0.0
-        if age > STALE and not self._stale:
-            self._log.warning("facts are stale and used on", age=round(age), troubles=standing.troubles())
-        elif age <= STALE and self._stale:
+    def _log_age(self, health: PolicyStateHealth) -> None:
+        age = health.data_age() or 0.0
+        if age > STALE_SECONDS and not self._is_stale:
+            self._log.warning("facts are stale and still used", age=round(age), troubles=health.list_errors())
+        elif age <= STALE_SECONDS and self._is_stale:
             self._log.info("facts are fresh again", age=round(age))
-        self._stale = age > STALE
+        self._is_stale = age > STALE_SECONDS
 
-    def failed(self, what: str, error: Exception) -> None:
-        """A mistake of ours; what was in force stays."""
-        self._meters.failed("facts")
+    def on_error(self, what: str, error: Exception) -> None:
+        """Logs and counts an internal error; the previous state stays in force."""
+        self._meters.count_failure("facts")
         self._log.error("facts", what=what, error=f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Read a request's body from ASGI: whole, or not at all, and never for longer than somebody waits for it."""
+"""Reads a request's body from ASGI: completely or not at all, and no longer than the client waits for the response."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,85 +7,85 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from trimtab.runtime.body_budget import BodyBudget
-from webhook.handlers import MAX_BODY
+from webhook.handlers import MAX_BODY_BYTES
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
-DEFAULT_WAIT = 10.0
-"""Seconds for a body when the caller names no time: the API server's own default for a webhook."""
+DEFAULT_TIMEOUT_SECONDS = 10.0
+"""Time for a body if the caller names none: the API server's default for a webhook."""
 
-LONGEST_WAIT = 30.0
-"""Seconds; the API server accepts no longer timeout."""
+MAX_TIMEOUT_SECONDS = 30.0
+"""The API server accepts no longer timeout."""
 
-_DRAINED = 4 * MAX_BODY
-"""Bytes of an oversized body that are read and dropped: a client reads our answer only after sending."""
+_MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
+"""Bytes of an oversized body that are read and dropped: a client reads the response only after sending."""
 
-_ALWAYS = 64 * 1024
-"""Bytes of a body that are read however many others are under way: nearly every review is smaller."""
+_UNBUDGETED_BYTES = 64 * 1024
+"""Bytes of a body that are read regardless of other bodies in progress: nearly every review is smaller."""
 
 
 class ClientDisconnected(Exception):
-    """The client left before its body was complete, or sent so little of it that the server gave up."""
+    """Raised if the client disconnected before its body was complete, or sent so slowly that the server gave up."""
 
 
-async def read(
-    receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY
+async def read_body(
+    receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | None:
-    """The body; None when it is over `max_bytes`.
+    """Returns the body; None if it exceeds `max_bytes`.
 
-    Raises `ClientDisconnected` when the client left, `TooManyBodies` when there is no room for it, `TimeoutError`
-    when the body is not complete `seconds` after its first bytes. Those alone are the server's to wait for
-    (gunicorn's `timeout`): nearly every body comes in one piece, and arming a timer costs more than all else here.
+    Raises `ClientDisconnected` if the client disconnected, `TooManyBodies` if there is no memory for it, `TimeoutError`
+    if the body is not complete `seconds` after its first bytes. The wait for the first bytes is the server's
+    (gunicorn's `timeout`): nearly every body arrives in one piece, and a timer costs more than all other work here.
 
-    address: the client's; what is held counts for it in `room` until the body is complete.
+    address: the client's address; the bytes count for it in `room` until the body is complete.
     """
-    message = await _next(receive)
+    message = await _next_message(receive)
     first: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         return first if len(first) <= max_bytes else None
-    held = _Held(room, address)
+    share = _BudgetShare(room, address)
     try:
         async with asyncio.timeout(seconds):
-            return await _rest(receive, first, held, max_bytes)
+            return await _read_chunks(receive, first, share, max_bytes)
     finally:
-        held.release()
+        share.release_bytes()
 
 
-class _Held:
-    """What one unfinished body counts for in the account."""
+class _BudgetShare:
+    """The bytes that one unfinished body takes from the budget."""
 
     def __init__(self, room: BodyBudget, address: str) -> None:
         self._room, self._address, self._size = room, address, 0
 
-    def add(self, size: int) -> None:
+    def take_bytes(self, size: int) -> None:
         """Raises `TooManyBodies`."""
-        self._room.hold(self._address, size, always=self._size + size <= _ALWAYS)
+        self._room.hold(self._address, size, always=self._size + size <= _UNBUDGETED_BYTES)
         self._size += size
 
-    def release(self) -> None:
+    def release_bytes(self) -> None:
         self._room.release(self._address, self._size)
         self._size = 0
 
 
-async def _rest(receive: Receive, first: bytes, held: _Held, max_bytes: int) -> bytes | None:
-    body, size, more = bytearray(), 0, True
+async def _read_chunks(receive: Receive, first: bytes, share: _BudgetShare, max_bytes: int) -> bytes | None:
+    body, size, has_more = bytearray(), 0, True
     chunk = first
     while True:
         size += len(chunk)
         if size <= max_bytes:
-            held.add(len(chunk))
+            share.take_bytes(len(chunk))
             body += chunk
         else:
             body.clear()
-            held.release()
-        if not more or size > _DRAINED:
+            share.release_bytes()
+        if not has_more or size > _MAX_DISCARDED_BYTES:
             break
-        message = await _next(receive)
-        chunk, more = message.get("body", b""), message.get("more_body", False)
+        message = await _next_message(receive)
+        chunk, has_more = message.get("body", b""), message.get("more_body", False)
     return bytes(body) if size <= max_bytes else None
 
 
-async def _next(receive: Receive) -> dict[str, Any]:
+async def _next_message(receive: Receive) -> dict[str, Any]:
     message = await receive()
     if message["type"] != "http.request":
         raise ClientDisconnected
@@ -93,21 +93,21 @@ async def _next(receive: Receive) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def allowed(query: bytes) -> float:
-    """Seconds the caller waits for an answer, from `?timeout=2s` as the API server writes it.
+def body_timeout(query: bytes) -> float:
+    """Returns the seconds that the caller waits for a response, from `?timeout=2s` as the API server sends it.
 
-    What is absent or unreadable means `DEFAULT_WAIT`; nothing is longer than `LONGEST_WAIT`. This
-    bounds the reading of the body, and is the place to hand a deadline on to the deciding function.
+    The default is `DEFAULT_TIMEOUT_SECONDS`, also for an unreadable value; the maximum is `MAX_TIMEOUT_SECONDS`. The
+    value bounds the reading of the body.
     """
     values = parse_qs(query.decode("latin-1")).get("timeout", [""])
     try:
-        seconds = _duration(values[0])
+        seconds = _parse_duration(values[0])
     except ValueError:
-        return DEFAULT_WAIT
-    return min(seconds, LONGEST_WAIT) if seconds > 0 else DEFAULT_WAIT
+        return DEFAULT_TIMEOUT_SECONDS
+    return min(seconds, MAX_TIMEOUT_SECONDS) if seconds > 0 else DEFAULT_TIMEOUT_SECONDS
 
 
-def _duration(text: str) -> float:
+def _parse_duration(text: str) -> float:
     if text.endswith("ms"):
         return float(text[:-2]) / 1000
     minutes, _, seconds = text.rpartition("m")

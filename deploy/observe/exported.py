@@ -60,9 +60,15 @@ def _name(metric: Metric) -> str:
 def _registries() -> dict[str, list[Metric]]:
     webhook, compactor, watchdog, recommender = (_Listening() for _ in range(4))
     meters = WebhookMetrics(webhook)
-    for read in (meters.certificate_expiry, meters.facts_age, meters.policies, meters.problems, meters.paused):
-        read(float)
-    meters.recommendations(RecommendationAges)
+    for add_gauge in (
+        meters.add_certificate_expiry,
+        meters.add_facts_age,
+        meters.add_policies,
+        meters.add_problems,
+        meters.add_paused,
+    ):
+        add_gauge(float)
+    meters.add_recommendations(RecommendationAges)
     Compactor(compactor, bool, float)
     Watchdog(watchdog, bool, float)
     Recommender(recommender, bool)

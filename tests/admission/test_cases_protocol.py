@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
-from trimtab.admission.handler import ASKED, HERE, AdmissionOutcome, answer
+from trimtab.admission.handler import ASKED, PROBE_WARNING, AdmissionOutcome, answer
 from trimtab.admission.json_patch import diff, plain, problem
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.schema import json_schema
@@ -161,7 +161,7 @@ def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
     asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
     found = response(answer(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
     assert (found["allowed"], "patch" in found) == (True, False)
-    assert found["warnings"] == [f"{HERE}, with 1 policies, paused"]
+    assert found["warnings"] == [f"{PROBE_WARNING}, with 1 policies, paused"]
 
 
 def test_what_is_stored_is_decided_whatever_it_asks():

@@ -39,7 +39,7 @@ def asks(cpu, *more, **spec):
 
 def outcome(came, rules, *world):
     found = judge(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
-    return found.applied(came), codes(found.decision, loud=True), found
+    return found.apply_to(came), codes(found.decision, loud=True), found
 
 
 def cpu_of(found):

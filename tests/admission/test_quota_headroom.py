@@ -161,12 +161,12 @@ def test_a_quota_that_would_refuse_the_pod_as_it_came_keeps_nothing_from_it(came
 
 
 def test_what_is_kept_is_bounded():
-    answers = QuotaAnswers(most=3)
+    answers = QuotaAnswers(max_answers=3)
     memory = ResponseCache(answers=answers)
     for number in range(9):
         body = review(json.loads(json.dumps(plain(sibling(uid=f"u{number}")))))
         answer(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
-    assert len(answers._given) == 3
+    assert len(answers._answers) == 3
 
 
 def test_replicas_that_make_no_sense_are_not_told():

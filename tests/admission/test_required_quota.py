@@ -22,7 +22,7 @@ from tests.build import (
 from trimtab.admission.admission_result import AdmissionOutcome, judge
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.handler import answer
-from trimtab.admission.json_patch import refused_for_it
+from trimtab.admission.json_patch import new_rejection
 from trimtab.admission.preview import preview
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import UNSET
@@ -84,7 +84,7 @@ def test_where_the_quota_has_room_nothing_is_said():
 
 def test_what_is_not_required_is_still_taken_back():
     found = judge(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
-    after = found.applied(SMALL).spec
+    after = found.apply_to(SMALL).spec
     assert (found.outcome, after.runtime_class_name) == (AdmissionOutcome.CHANGED, "kata-fc")
     assert after.containers[0].resources.requests == {"cpu": "120m"}
 
@@ -98,7 +98,7 @@ def test_a_placement_that_no_node_has_is_taken_back_though_the_quota_may_refuse_
         node(cpu="8", memory="32Gi"),
     )
     found = judge(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
-    after = found.applied(SMALL).spec
+    after = found.apply_to(SMALL).spec
     assert (found.outcome, after.runtime_class_name, after.node_selector) == (
         AdmissionOutcome.CHANGED,
         "kata-fc",
@@ -120,7 +120,7 @@ def test_of_another_required_action_its_name_is_told():
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
     large = pod(container(requests={"cpu": "3"}))
     narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
-    wrong = refused_for_it(SMALL, large, narrow, NAMESPACE, DEFAULT_TERMS, quota_may_refuse=True)
+    wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_TERMS, quota_may_refuse=True)
     assert "the API server would refuse it" in str(wrong)
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from tests.hostile import world
 from tests.hostile.pods import container, pod
-from trimtab.admission.consequences import objection, sound
+from trimtab.admission.consequences import find_objection, withhold_harmful_actions
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.decide import Decision, decided
@@ -24,9 +24,9 @@ def _trials(count: int) -> int:
         return decided(subject.without(withheld), world.policies(), watching=watching)
 
     first, asked = without({}, True)
-    assert objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is not None
-    last, _ = sound(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_TERMS)
-    assert objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is None
+    assert find_objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is not None
+    last, _ = withhold_harmful_actions(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_TERMS)
+    assert find_objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is None
     return len(tried)
 
 

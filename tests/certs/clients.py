@@ -22,13 +22,13 @@ def client_pair(
     made = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(signer.leaf().subject)
+        .issuer_name(signer.read_leaf().subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(until or now + timedelta(hours=1))
         .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
-        .sign(signer.private_key(), hashes.SHA256())
+        .sign(signer.read_private_key(), hashes.SHA256())
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     return KeyPair(

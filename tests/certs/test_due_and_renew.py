@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import certs
-from certs.expiry import authority_due, unsigned
+from certs.expiry import authority_due, chain_problems
 from certs.files import names_of, read_chain
 from tests.certs.test_ca import shake_hands
 
@@ -82,7 +82,7 @@ def test_a_client_with_either_bundle_accepts_the_first_pair_of_a_new_authority(t
     assert authority_due(old, now)
     certs.write(tmp_path, new)
     bundle = old.bundle if trusted == "old" else new.bundle.replace(old.bundle, b"")
-    assert shake_hands(certs.CertificateLoader(tmp_path).front, bundle, "a") == new.pair.leaf()
+    assert shake_hands(certs.CertificateLoader(tmp_path).front, bundle, "a") == new.pair.read_leaf()
 
 
 def test_a_lost_authority_key_is_replaced_with_an_authority_of_its_own() -> None:
@@ -93,12 +93,12 @@ def test_a_lost_authority_key_is_replaced_with_an_authority_of_its_own() -> None
 
 
 def test_a_folder_that_only_serves_is_not_renewed_here() -> None:
-    with pytest.raises(certs.MissingFile, match=r"ca\.key is not here"):
+    with pytest.raises(certs.MissingFile, match=r"ca\.key is missing"):
         certs.renew(replace(certs.issue(["a"], now=NOW), authority_key=None), ["a"], now=NOW)
 
 
 def test_a_chain_through_the_bridge_leads_to_the_old_bundle() -> None:
     old = certs.issue(["a"], now=NOW)
     new = certs.renew(old, ["a", "b"], now=NOW + 7 * YEAR)
-    assert unsigned(replace(new, bundle=old.bundle)) == ()
-    assert names_of(new.pair.leaf()) == ("a", "b")
+    assert chain_problems(replace(new, bundle=old.bundle)) == ()
+    assert names_of(new.pair.read_leaf()) == ("a", "b")

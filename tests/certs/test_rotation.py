@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import certs
-from certs.rotation import OVERLAP, SHARED_LIFE
+from certs.rotation import OVERLAP, SHARED_LIFETIME
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ("trimtab-webhook.trimtab-system.svc",)
 DAY = timedelta(days=1)
 
-FRESH = certs.issue(NAMES, now=NOW, life=SHARED_LIFE)
-OTHER = certs.issue(NAMES, now=NOW, life=SHARED_LIFE)
+FRESH = certs.issue(NAMES, now=NOW, life=SHARED_LIFETIME)
+OTHER = certs.issue(NAMES, now=NOW, life=SHARED_LIFETIME)
 BEGUN = certs.next_pair(FRESH, now=NOW + DAY)
 """A new authority stands in front; the pair is still of the old one."""
 DONE = certs.reissued_pair(BEGUN, NAMES, now=NOW + DAY)
@@ -35,7 +35,7 @@ def test_an_empty_store_gets_a_pair_of_90_days() -> None:
     found = step(None)
     assert codes(found) == ["empty"]
     assert isinstance(found, certs.WriteSecret)
-    assert found.folder.pair.leaf().not_valid_after_utc == NOW + DAY + SHARED_LIFE
+    assert found.folder.pair.read_leaf().not_valid_after_utc == NOW + DAY + SHARED_LIFETIME
     assert certs.is_usable(found.folder, NOW + DAY)
 
 

@@ -22,7 +22,7 @@ class World:
         return certs.issue(["localhost"], now=datetime.now(UTC))
 
     def serves(self, folder: certs.CertificateFiles) -> bool:
-        return shake_hands(self.loader.front, folder.bundle, "localhost") == folder.pair.leaf()
+        return shake_hands(self.loader.front, folder.bundle, "localhost") == folder.pair.read_leaf()
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def test_files_that_vanish_keep_the_old_pair(world: World) -> None:
 def test_a_refused_pair_is_told_once_and_not_per_handshake(world: World) -> None:
     (world.path / "tls.key").write_bytes(world.issued().pair.key)
     for _ in range(3):
-        world.loader.current()
+        world.loader.current_context()
     assert [problem and problem.code for problem in world.told] == ["unusable-pair"]
 
 
 def test_nothing_is_loaded_again_while_nothing_changes(world: World) -> None:
-    assert world.loader.current() is world.loader.current()
+    assert world.loader.current_context() is world.loader.current_context()
 
 
 def test_a_folder_mounted_by_symlink_is_followed(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_folder_mounted_by_symlink_is_followed(tmp_path: Path) -> None:
     loader = certs.CertificateLoader(tmp_path)
     (tmp_path / "..new").symlink_to("..2")
     (tmp_path / "..new").rename(tmp_path / "..data")
-    assert shake_hands(loader.front, two.bundle, "a") == two.pair.leaf()
+    assert shake_hands(loader.front, two.bundle, "a") == two.pair.read_leaf()
 
 
 def test_a_server_does_not_start_without_a_pair(tmp_path: Path) -> None:

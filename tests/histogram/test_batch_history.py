@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.histogram.batch_history import MOST, BatchHistory, ContainerKey, started
+from trimtab.histogram.batch_history import MAX_AMOUNT, BatchHistory, ContainerKey, count_start_samples
 from trimtab.histogram.daily_window import DailyHistograms
-from trimtab.histogram.histogram import number
-from trimtab.histogram.time_buckets import DAY, INTERVAL
+from trimtab.histogram.histogram import bucket_of
+from trimtab.histogram.time_buckets import DAY, PEAK_INTERVAL_SECONDS
 
 APP = ContainerKey("shop", "Deployment", "web", "app")
 START = 20_000 * DAY
@@ -19,14 +19,14 @@ def test_a_book_holds_what_a_window_would_that_saw_it_live(values: list[float], 
     book, live = BatchHistory(60), DailyHistograms(60)
     book.take(APP, "cpu", times, values)
     for at, value in zip(times, values, strict=True):
-        live.add(at, value)
+        live.add_value(at, value)
     found = book.window(APP, "cpu")
     assert (found.whole().total, found.whole().top) == (live.whole().total, live.whole().top)
     assert found.percentiles((0.05, 0.95)) == pytest.approx(live.percentiles((0.05, 0.95)), rel=1 / 32)
 
 
 def test_memory_is_kept_as_the_peaks_of_intervals_of_each_pod() -> None:
-    book, times = BatchHistory(), [START, START + 60, START + INTERVAL]
+    book, times = BatchHistory(), [START, START + 60, START + PEAK_INTERVAL_SECONDS]
     for values in ([5.0, 9.0, 3.0], [6.0, 2.0, 8.0]):
         book.take(APP, "memory", times, values)
     whole = book.window(APP, "memory").whole()
@@ -52,17 +52,17 @@ def test_days_before_the_window_are_left_out() -> None:
 
 @pytest.mark.parametrize(("samples", "seconds"), [(100, 2 * 3600), (3 * 1440, 3 * DAY), (50_000, 3 * DAY)])
 def test_values_that_are_counted_already_count_for_their_last_day(samples: int, seconds: int) -> None:
-    book, bucket = BatchHistory(), number(0.25)
+    book, bucket = BatchHistory(), bucket_of(0.25)
     assert bucket is not None
-    book.pour(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
+    book.add_bucket_counts(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
     found = book.window(APP, "cpu")
-    assert (found.whole().total, found.seconds) == (samples, pytest.approx(seconds, abs=3600))
+    assert (found.whole().total, found.observed_seconds) == (samples, pytest.approx(seconds, abs=3600))
     assert found.percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
 
 
 @given(st.lists(st.floats(0, 9000), min_size=1, max_size=400), st.sampled_from(["cpu", "memory"]))
 def test_what_no_machine_has_is_left_out_wherever_it_stands(values: list[float], resource: str) -> None:
-    most = MOST[resource]
+    most = MAX_AMOUNT[resource]
     values = [value * most / 4096 for value in values]
     book, clean, times = BatchHistory(), BatchHistory(), range(START, START + 300 * len(values), 300)
     kept = [(at, value) for at, value in zip(times, values, strict=True) if value <= most]
@@ -88,7 +88,7 @@ def test_a_start_is_kept_apart_where_it_was_seen() -> None:
 
 @pytest.mark.parametrize(("asked", "of_it"), [(START, 0), (START - 7200, 2), (START - 600, 0)])
 def test_a_series_that_is_there_from_the_first_moment_began_before(asked: int, of_it: int) -> None:
-    assert started([START, START + 60, START + 120], asked, 120) == of_it
+    assert count_start_samples([START, START + 60, START + 120], asked, 120) == of_it
 
 
 def test_memory_taken_at_the_start_stays_taken() -> None:

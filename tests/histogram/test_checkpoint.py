@@ -13,7 +13,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ShardLayout
 from trimtab.histogram import checkpoint
 from trimtab.histogram.checkpoint import decode, encode, workload
-from trimtab.histogram.import_history import load
+from trimtab.histogram.import_history import restore_history
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.oom_kills import OomKill
 
@@ -30,7 +30,7 @@ def kept() -> LiveHistory:
 def again(text: str) -> LiveHistory:
     found, shard = LiveHistory(), decode("here", text)
     assert not isinstance(shard, Unreadable)
-    load(found, [shard])
+    restore_history(found, [shard])
     return found
 
 
@@ -38,8 +38,8 @@ def test_a_checkpoint_gives_back_what_went_into_it() -> None:
     diary = kept()
     found = again(encode(diary, diary.containers(), ShardLayout(4)))
     assert found.containers() == diary.containers()
-    assert (found.windows, found.peaks, found.until, found.kills, found.oom_records) == (
-        diary.windows, diary.peaks, diary.until, diary.kills, diary.oom_records)  # fmt: skip
+    assert (found.windows, found.open_peaks, found.imported_until, found.last_kills, found.oom_records) == (
+        diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
 
 
 def of_schema_1(diary: LiveHistory) -> str:
@@ -48,15 +48,15 @@ def of_schema_1(diary: LiveHistory) -> str:
     for one in diary.containers():
         dumped = {r: base64.b64encode(diary.window(one, r).dump()).decode() for r in ("cpu", "memory")}
         texts = {r: text for r, text in dumped.items() if diary.window(one, r).last}
-        peaks = dict(diary.peaks[one].running) if one in diary.peaks else {}
-        kills = {pod: at for (container, pod), at in diary.kills.items() if container == one}
+        peaks = dict(diary.open_peaks[one].running) if one in diary.open_peaks else {}
+        kills = {pod: at for (container, pod), at in diary.last_kills.items() if container == one}
         record = diary.oom_records.get(one)
         oom = (record.at, record.used, record.count, record.last) if record else None
         workloads.setdefault(workload(one), {})[one.name] = checkpoint.StoredContainerV1(
             peaks=peaks, kills=kills, oom=oom, **texts
         )
-    bare = checkpoint.ShardV1(schema=1, count=4, widths={"shop": 2}, until=diary.until, workloads=workloads)
-    whole = msgspec.structs.replace(bare, checksum=checkpoint.checksum(bare))
+    bare = checkpoint.ShardV1(schema=1, count=4, widths={"shop": 2}, until=diary.imported_until, workloads=workloads)
+    whole = msgspec.structs.replace(bare, checksum=checkpoint.compute_checksum(bare))
     return msgspec.json.encode(whole, order="sorted").decode()
 
 
@@ -64,8 +64,8 @@ def test_what_the_version_before_stored_is_read() -> None:
     diary = kept()
     text = of_schema_1(diary)
     found, shard = again(text), decode("here", text)
-    assert (found.windows, found.peaks, found.until, found.kills, found.oom_records) == (
-        diary.windows, diary.peaks, diary.until, diary.kills, diary.oom_records)  # fmt: skip
+    assert (found.windows, found.open_peaks, found.imported_until, found.last_kills, found.oom_records) == (
+        diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
     assert not isinstance(shard, Unreadable)
     assert (shard.count, shard.widths) == (4, {"shop": 2})
     assert isinstance(decode("here", text.replace('"count":4', '"count":8')), Unreadable)
@@ -79,7 +79,7 @@ def test_a_text_from_before_averages_of_pods_were_stored_is_read() -> None:
     assert before != rows
     found = again(checkpoint._with_checksum(msgspec.structs.replace(
         text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))))  # fmt: skip
-    assert (found.windows, found.peaks, found.oom_records) == (diary.windows, diary.peaks, diary.oom_records)
+    assert (found.windows, found.open_peaks, found.oom_records) == (diary.windows, diary.open_peaks, diary.oom_records)
     assert (found.pod_uses(APP, "cpu"), len(diary.pod_uses(APP, "cpu"))) == ([], 2)
 
 
@@ -98,13 +98,13 @@ def test_what_was_counted_before_the_checkpoint_is_not_counted_after_it() -> Non
     found = again(encode(diary, diary.containers(), ShardLayout()))
     assert not found.see(APP, "web-0", "cpu", START, 1.0)
     assert found.see(APP, "web-0", "cpu", START + 60, 1.0)
-    assert not found.kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or found.kills
+    assert not found.kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or found.last_kills
 
 
 def test_only_what_is_asked_for_is_written() -> None:
     diary = kept()
     found = again(encode(diary, [OTHER], ShardLayout()))
-    assert (found.containers(), found.until) == ([OTHER], {})
+    assert (found.containers(), found.imported_until) == ([OTHER], {})
 
 
 @given(st.data())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, observe
-from trimtab.histogram.histogram import ERROR, LEAST, WIDEST, UsageHistogram, merged, number
+from trimtab.histogram.histogram import ERROR, MAX_BUCKETS, MIN_VALUE, UsageHistogram, bucket_of, merge_histograms
 from trimtab.histogram.time_buckets import DAY, HOUR
 
 amounts = st.floats(0, 2.0**40, width=32)
@@ -27,7 +27,7 @@ def counts(values: list[float]) -> UsageHistogram:
 def window(values: list[tuple[int, float]], days: int = 14) -> DailyHistograms:
     found = DailyHistograms(days)
     for at, value in values:
-        found.add(at, value)
+        found.add_value(at, value)
     return found
 
 
@@ -62,20 +62,20 @@ def test_percentiles_ascend_up_to_the_greatest_value(values: list[float], asked:
 def test_one_by_one_is_all_at_once(values: list[float]) -> None:
     single = UsageHistogram()
     for value in values:
-        single.add(value)
+        single.add_value(value)
     assert single == counts(values)
 
 
 @pytest.mark.parametrize("value", [-1.0, nan, inf, -inf, 1e300])
 def test_what_is_no_amount_is_left_out(value: float) -> None:
     found = counts([1.0, value, 2.0])
-    found.add(value)
+    found.add_value(value)
     assert (found.total, found.top) == (2, 2.0)
 
 
 def test_nothing_is_counted_as_nothing() -> None:
     assert counts([0.0] * 9 + [1.0]).percentiles([0.5, 1.0]) == (0.0, 1.0)
-    assert number(LEAST / 2) == 0
+    assert bucket_of(MIN_VALUE / 2) == 0
 
 
 def test_an_empty_sketch_answers_nothing() -> None:
@@ -93,20 +93,24 @@ def test_a_bucket_holds_more_than_a_byte_and_more_than_two() -> None:
 
 def test_the_lowest_buckets_become_one_when_there_are_too_many() -> None:
     found = counts([0.001 * 1.01**n for n in range(2000)])
-    assert (found.paired, len(found.counts)) == (True, WIDEST // 2)
+    assert (found.is_paired, len(found.counts)) == (True, MAX_BUCKETS // 2)
     assert found.total == 2000
 
 
 # ── merging ──────────────────────────────────────────────────────────────
 @given(st.lists(amounts), st.lists(amounts))
 def test_merging_is_adding_all_values(one: list[float], two: list[float]) -> None:
-    assert merged([counts(one), counts(two)]) == counts(one + two)
+    assert merge_histograms([counts(one), counts(two)]) == counts(one + two)
 
 
 @given(st.lists(amounts), st.lists(amounts), st.lists(amounts))
 def test_merging_is_associative_and_commutes(one: list[float], two: list[float], three: list[float]) -> None:
     a, b, c = counts(one), counts(two), counts(three)
-    assert merged([merged([a, b]), c]) == merged([a, merged([b, c])]) == merged([c, b, a])
+    assert (
+        merge_histograms([merge_histograms([a, b]), c])
+        == merge_histograms([a, merge_histograms([b, c])])
+        == merge_histograms([c, b, a])
+    )
 
 
 @given(seen, seen, seen)
@@ -130,9 +134,11 @@ def touched(values: list[tuple[int, float]], of: DailyHistograms) -> set[int]:
 @given(seen)
 def test_a_window_is_as_old_as_the_hours_in_which_something_was_seen(values: list[tuple[int, float]]) -> None:
     found, kept = window(values), touched(values, window(values))
-    assert {day * 24 + hour for day, hours in found.looked().items() for hour in range(24) if hours >> hour & 1} == kept
-    assert found.seconds == min(HOUR * len(kept), found.last - found.first)
-    assert found.days_seen == len({hour // 24 for hour in kept})
+    assert {
+        day * 24 + hour for day, hours in found.hours_by_day().items() for hour in range(24) if hours >> hour & 1
+    } == kept
+    assert found.observed_seconds == min(HOUR * len(kept), found.last - found.first)
+    assert found.observed_days == len({hour // 24 for hour in kept})
 
 
 @given(seen, seen)
@@ -141,10 +147,10 @@ def test_more_that_was_seen_makes_no_history_younger(
 ) -> None:
     alone, both = window(one, days=30), window(one, days=30)
     both.merge(window(two, days=30))
-    assert both.seconds >= alone.seconds
-    assert both.days_seen >= alone.days_seen
+    assert both.observed_seconds >= alone.observed_seconds
+    assert both.observed_days >= alone.observed_days
     both.merge(window(one, days=30))
-    assert both.looked() == window(one + two, days=30).looked()  # what is seen twice is seen once
+    assert both.hours_by_day() == window(one + two, days=30).hours_by_day()  # what is seen twice is seen once
 
 
 # ── checkpoints ──────────────────────────────────────────────────────────
@@ -170,14 +176,14 @@ def test_a_checkpoint_of_another_version_is_refused() -> None:
 # ── days ─────────────────────────────────────────────────────────────────
 def test_a_day_leaves_the_window_when_it_is_too_old() -> None:
     found = window([(20_000 * DAY, 9.0), (20_001 * DAY, 1.0)])
-    found.add(20_014 * DAY, 2.0)
+    found.add_value(20_014 * DAY, 2.0)
     assert (sorted(found.by_day()), found.whole().top) == ([20_001, 20_014], 2.0)
     assert found.first >= 20_001 * DAY
 
 
 def test_a_value_from_before_the_window_is_left_out() -> None:
     found = window([(20_020 * DAY, 1.0)])
-    assert not found.add(20_000 * DAY, 5.0)
+    assert not found.add_value(20_000 * DAY, 5.0)
     assert found.whole().total == 1
 
 
@@ -193,5 +199,5 @@ def test_a_poll_of_many_is_adding_to_each(polls: list[list[float]]) -> None:
         at = 20_000 * DAY + number_ * DAY // 72
         observe(many, at, values)
         for found, value in zip(single, values, strict=True):
-            found.add(at, value)
+            found.add_value(at, value)
     assert many == single

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
 from trimtab.histogram.oom_kills import OomKill
-from trimtab.histogram.time_buckets import DAY, INTERVAL
-from trimtab.histogram.time_buckets import of as hours_of
+from trimtab.histogram.time_buckets import DAY, PEAK_INTERVAL_SECONDS
+from trimtab.histogram.time_buckets import hours_of_times as hours_of
 
 APP = ContainerKey("shop", "Deployment", "web", "app")
 OTHER = ContainerKey("team", "Deployment", "api", "app")
@@ -41,7 +41,7 @@ def test_the_peak_of_an_interval_that_runs_is_told_and_goes_into_the_window_when
     for at, value in ((0, 5.0), (60, 9.0), (120, 3.0)):
         diary.see(APP, "web-0", "memory", START + at, value)
     assert (diary.running(APP, "memory"), totals(diary, "memory")) == ((9.0,), 0)
-    diary.turn(START + INTERVAL)
+    diary.turn(START + PEAK_INTERVAL_SECONDS)
     assert (diary.running(APP, "memory"), totals(diary, "memory")) == ((), 1)
     assert diary.window(APP, "memory").whole().top == 9.0
 
@@ -51,7 +51,7 @@ def killed(at: int, **bytes_: float) -> OomKill:
 
 
 def floor(diary: LiveHistory, now: int) -> float:
-    return diary.oom_records[APP].floor(now, diary.days * DAY)
+    return diary.oom_records[APP].floor_at(now, diary.days * DAY)
 
 
 def test_a_kill_is_a_floor_and_counts_once() -> None:
@@ -60,7 +60,7 @@ def test_a_kill_is_a_floor_and_counts_once() -> None:
     assert [diary.kill(APP, "web-0", killed(START + 60, request=512.0 * MI)) for _ in range(2)] == [True, False]
     assert diary.running(APP, "memory") == (900.0 * MI,)  # it is no sample
     assert (floor(diary, START + 60), diary.oom_records[APP].count) == (1080.0 * MI, 1)
-    diary.turn(START + INTERVAL)
+    diary.turn(START + PEAK_INTERVAL_SECONDS)
     assert diary.kill(APP, "web-0", killed(START + 61, limit=1000.0 * MI))  # told late: it counts nevertheless
     assert floor(diary, START + 61) == 1200.0 * MI
 
@@ -76,10 +76,10 @@ def test_two_kills_in_one_interval_count_from_what_was_used() -> None:
 def test_kills_from_before_the_window_are_none() -> None:
     diary = LiveHistory()
     diary.see(APP, "web-0", "memory", START, 1.0)
-    diary.turn(START + INTERVAL)
+    diary.turn(START + PEAK_INTERVAL_SECONDS)
     assert not diary.kill(APP, "web-0", killed(START - 14 * DAY))
     assert diary.kill(APP, "web-0", killed(START - 13 * DAY))
-    diary.forget(START + 2 * DAY)
+    diary.drop_stale(START + 2 * DAY)
     assert diary.oom_records == {}
 
 
@@ -108,13 +108,13 @@ def test_history_fills_what_lies_before_and_after_what_was_seen() -> None:
 def test_a_reading_that_does_not_come_to_its_end_leaves_nothing() -> None:
     diary = LiveHistory()
     HistoryImport(diary).take(APP, "web-0", "cpu", [START], [1.0])
-    assert (diary.containers(), diary.until) == ([], {})
+    assert (diary.containers(), diary.imported_until) == ([], {})
 
 
 def test_one_namespace_read_further_ends_no_peak_of_another() -> None:
     diary = LiveHistory()
     diary.see(OTHER, "api-0", "memory", START, 5.0)
-    read(diary, "memory", START, START + 2 * INTERVAL)
+    read(diary, "memory", START, START + 2 * PEAK_INTERVAL_SECONDS)
     assert diary.running(OTHER, "memory") == (5.0,)
 
 
@@ -130,12 +130,12 @@ def test_who_was_not_seen_for_the_whole_window_is_forgotten() -> None:
 def test_what_others_counted_is_taken_as_it_is() -> None:
     diary, book = LiveHistory(), BatchHistory()
     book.take(APP, "cpu", [START, START + 60], [1.0, 2.0])
-    diary.adopt(book)
+    diary.add_batch(book)
     assert totals(diary) == 2
 
 
 def test_a_kill_of_days_before_we_looked_is_no_history() -> None:
-    diary, boundary = LiveHistory(), START + INTERVAL
+    diary, boundary = LiveHistory(), START + PEAK_INTERVAL_SECONDS
     diary.kill(APP, "web-0", killed(START - 5 * DAY, limit=1000.0 * MI))
     for at in range(boundary - 600, boundary + 600, 60):
         diary.see(APP, "web-0", "cpu", at, 1.0)
@@ -153,7 +153,7 @@ def test_a_gap_is_no_history_of_cpu_and_none_of_memory() -> None:
             diary.see(APP, "web-0", resource, at, 1.0)
         diary.turn(at)
     diary.turn(back + DAY)
-    assert {diary.window(APP, resource).seconds for resource in ("cpu", "memory")} == {3 * 3600}
+    assert {diary.window(APP, resource).observed_seconds for resource in ("cpu", "memory")} == {3 * 3600}
 
 
 def test_a_gap_in_what_prometheus_tells_is_no_history() -> None:
@@ -163,7 +163,7 @@ def test_a_gap_in_what_prometheus_tells_is_no_history() -> None:
         reading.take(APP, "web-0", resource, times, [1.0] * len(times))
     diary = reading.diary
     reading.commit(APP.namespace, START + 6 * DAY)
-    assert {diary.window(APP, resource).seconds for resource in ("cpu", "memory")} == {3 * 3600}
+    assert {diary.window(APP, resource).observed_seconds for resource in ("cpu", "memory")} == {3 * 3600}
 
 
 def both(diary: LiveHistory, times: list[int], end: int) -> None:
@@ -185,7 +185,9 @@ def test_history_with_gaps_is_as_old_in_pieces_as_at_once(times: list[int], ends
         both(often, [at for at in times if before <= at <= end], end)
         before = end
     for resource in ("cpu", "memory"):
-        assert often.window(APP, resource).looked() == once.window(APP, resource).looked() == hours_of(times)
+        assert (
+            often.window(APP, resource).hours_by_day() == once.window(APP, resource).hours_by_day() == hours_of(times)
+        )
 
 
 @given(sparse)
@@ -196,7 +198,7 @@ def test_memory_is_as_old_as_the_hours_in_which_it_was_looked_at(times: list[int
             diary.see(APP, "web-0", resource, at, 1.0)
         diary.turn(at)
     diary.turn(START + 4 * DAY)
-    assert diary.window(APP, "memory").looked() == hours_of(times)
+    assert diary.window(APP, "memory").hours_by_day() == hours_of(times)
 
 
 def test_a_kill_of_days_before_is_no_history_where_prometheus_tells_little() -> None:
@@ -207,7 +209,7 @@ def test_a_kill_of_days_before_is_no_history_where_prometheus_tells_little() -> 
         reading.take(APP, "web-1", resource, times, [1.0] * len(times))
     reading.commit(APP.namespace, now)
     window = diary.window(APP, "memory")
-    assert (window.first, window.seconds) == (now - 3600, 3300)
+    assert (window.first, window.observed_seconds) == (now - 3600, 3300)
     assert window.whole().top == 1.0
     assert floor(diary, now) == 1200.0 * MI  # it needs that much nevertheless
 

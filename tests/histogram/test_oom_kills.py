@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.histogram.oom_kills import MAX_BYTES, OomKill, OomRecord, joined, needed, with_kill
+from trimtab.histogram.oom_kills import MAX_BYTES, OomKill, OomRecord, add_kill, bytes_after_kill, merge_oom_records
 from trimtab.histogram.time_buckets import DAY
 
 MI = 1 << 20
@@ -15,7 +15,7 @@ WINDOW = 14 * DAY
 def record(*kills: OomKill) -> OomRecord:
     found: OomRecord | None = None
     for kill in kills:
-        found = with_kill(found, kill, WINDOW)
+        found = add_kill(found, kill, WINDOW)
     assert found is not None
     return found
 
@@ -25,55 +25,55 @@ def kill(at: int = NOW, used: float = 500.0 * MI, limit: float = 0.0, request: f
 
 
 def test_one_kill_is_a_floor_of_a_fifth_above_what_was_used_or_allowed() -> None:
-    assert record(kill()).floor(NOW, WINDOW) == 1.2 * 512 * MI
-    assert record(kill(used=900.0 * MI)).floor(NOW, WINDOW) == 1.2 * 900 * MI
-    assert record(kill(limit=1000.0 * MI)).floor(NOW, WINDOW) == 1200 * MI
+    assert record(kill()).floor_at(NOW, WINDOW) == 1.2 * 512 * MI
+    assert record(kill(used=900.0 * MI)).floor_at(NOW, WINDOW) == 1.2 * 900 * MI
+    assert record(kill(limit=1000.0 * MI)).floor_at(NOW, WINDOW) == 1200 * MI
 
 
 def test_a_small_container_gets_a_hundred_mebibytes_more() -> None:
-    assert needed(50.0 * MI) == 150 * MI
+    assert bytes_after_kill(50.0 * MI) == 150 * MI
 
 
 def test_a_crash_loop_does_not_compound() -> None:
     found = record(*(kill(NOW + 300 * n) for n in range(288)))
-    assert (found.floor(NOW + DAY, WINDOW), found.count) == (1.2 * 512 * MI, 288)
+    assert (found.floor_at(NOW + DAY, WINDOW), found.count) == (1.2 * 512 * MI, 288)
 
 
 def test_a_request_that_was_raised_to_the_floor_does_not_raise_the_floor() -> None:
     """Each time the pod is made anew, its request is the floor of the kill before."""
     found, request = record(kill()), 512.0 * MI
     for n in range(1, 50):
-        request = found.floor(NOW + 3600 * (n - 1), WINDOW) + MI
-        found = with_kill(found, kill(NOW + 3600 * n, request=request), WINDOW)
-    assert found.floor(NOW + 49 * 3600, WINDOW) == 1.2 * 512 * MI
+        request = found.floor_at(NOW + 3600 * (n - 1), WINDOW) + MI
+        found = add_kill(found, kill(NOW + 3600 * n, request=request), WINDOW)
+    assert found.floor_at(NOW + 49 * 3600, WINDOW) == 1.2 * 512 * MI
 
 
 def test_a_second_kill_above_the_floor_raises_it_once_more_from_what_was_used_then() -> None:
     found = record(kill(), kill(NOW + 60, used=700.0 * MI))
-    assert found.floor(NOW + 60, WINDOW) == 1.2 * 700 * MI
+    assert found.floor_at(NOW + 60, WINDOW) == 1.2 * 700 * MI
     at_a_limit = record(kill(), kill(NOW + 60, limit=615.0 * MI))
-    assert at_a_limit.floor(NOW + 60, WINDOW) == 1.2 * 615 * MI
+    assert at_a_limit.floor_at(NOW + 60, WINDOW) == 1.2 * 615 * MI
     by_hand = record(kill(), kill(NOW + 60, request=2048.0 * MI))
-    assert by_hand.floor(NOW + 60, WINDOW) == 1.2 * 2048 * MI
+    assert by_hand.floor_at(NOW + 60, WINDOW) == 1.2 * 2048 * MI
 
 
 def test_the_floor_is_whole_for_half_the_window_and_fades_until_its_end() -> None:
     found = record(kill())
-    shares = [found.floor(NOW + days * DAY, WINDOW) / found.floor(NOW, WINDOW) for days in (0, 7, 10.5, 14, 20)]
+    shares = [found.floor_at(NOW + days * DAY, WINDOW) / found.floor_at(NOW, WINDOW) for days in (0, 7, 10.5, 14, 20)]
     assert shares == [1, 1, 0.5, 0, 0]
 
 
 def test_a_smaller_kill_keeps_the_higher_floor_and_its_age() -> None:
     found = record(kill(used=4000.0 * MI), kill(NOW + DAY))
     assert (found.at, found.last, found.count) == (NOW, NOW + DAY, 2)
-    later = with_kill(found, kill(NOW + 13 * DAY), WINDOW)
-    assert later.floor(NOW + 13 * DAY, WINDOW) == pytest.approx(4800 * MI * 2 / 14)  # what is left of it
-    assert with_kill(found, kill(NOW + 14 * DAY), WINDOW).floor(NOW + 14 * DAY, WINDOW) == 1.2 * 512 * MI
+    later = add_kill(found, kill(NOW + 13 * DAY), WINDOW)
+    assert later.floor_at(NOW + 13 * DAY, WINDOW) == pytest.approx(4800 * MI * 2 / 14)  # what is left of it
+    assert add_kill(found, kill(NOW + 14 * DAY), WINDOW).floor_at(NOW + 14 * DAY, WINDOW) == 1.2 * 512 * MI
 
 
 def test_a_limit_that_no_machine_has_says_nothing_of_the_container() -> None:
-    assert record(kill(limit=2.0**60)).floor(NOW, WINDOW) == 1.2 * 512 * MI
-    assert record(kill(limit=0.9 * MAX_BYTES)).floor(NOW, WINDOW) == MAX_BYTES
+    assert record(kill(limit=2.0**60)).floor_at(NOW, WINDOW) == 1.2 * 512 * MI
+    assert record(kill(limit=0.9 * MAX_BYTES)).floor_at(NOW, WINDOW) == MAX_BYTES
 
 
 KILLS = st.lists(
@@ -85,11 +85,13 @@ KILLS = st.lists(
 @given(KILLS)
 def test_no_order_of_kills_gives_more_than_a_bump_over_the_most_that_was_used_or_allowed(kills: list[OomKill]) -> None:
     most = max(max(k.used, k.limit, k.request) for k in kills)
-    assert record(*kills).floor(max(k.at for k in kills), WINDOW) <= needed(most)
+    assert record(*kills).floor_at(max(k.at for k in kills), WINDOW) <= bytes_after_kill(most)
 
 
 @given(KILLS, KILLS)
 def test_joining_records_is_the_same_either_way(one: list[OomKill], other: list[OomKill]) -> None:
     first, second = record(*one), record(*other)
     now = max(first.last, second.last)
-    assert joined(first, second, WINDOW).floor(now, WINDOW) == joined(second, first, WINDOW).floor(now, WINDOW)
+    assert merge_oom_records(first, second, WINDOW).floor_at(now, WINDOW) == merge_oom_records(
+        second, first, WINDOW
+    ).floor_at(now, WINDOW)

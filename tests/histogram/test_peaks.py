@@ -1,28 +1,32 @@
 """Memory is a matter of peaks."""
 
-from trimtab.histogram.time_buckets import INTERVAL, MemoryPeaks, of_series
+from trimtab.histogram.time_buckets import PEAK_INTERVAL_SECONDS, MemoryPeaks, peaks_of_series
 
 
 def test_each_interval_of_a_series_has_one_peak() -> None:
-    times = [0, 60, INTERVAL - 1, INTERVAL, 3 * INTERVAL]
-    assert of_series(times, [5, 9, 7, 3, 4]) == {0: 9, 1: 3, 3: 4}
+    times = [0, 60, PEAK_INTERVAL_SECONDS - 1, PEAK_INTERVAL_SECONDS, 3 * PEAK_INTERVAL_SECONDS]
+    assert peaks_of_series(times, [5, 9, 7, 3, 4]) == {0: 9, 1: 3, 3: 4}
 
 
 def test_a_peak_is_told_when_the_next_interval_begins() -> None:
     it = MemoryPeaks()
-    assert [it.see("a", at, value) for at, value in ((0, 5.0), (60, 9.0), (INTERVAL, 1.0))] == [None, None, (0, 9.0)]
+    assert [it.add_value("a", at, value) for at, value in ((0, 5.0), (60, 9.0), (PEAK_INTERVAL_SECONDS, 1.0))] == [
+        None,
+        None,
+        (0, 9.0),
+    ]
 
 
 def test_a_late_value_is_not_lost() -> None:
     it = MemoryPeaks()
-    it.see("a", INTERVAL, 5.0)
-    it.see("a", INTERVAL - 1, 9.0)
+    it.add_value("a", PEAK_INTERVAL_SECONDS, 5.0)
+    it.add_value("a", PEAK_INTERVAL_SECONDS - 1, 9.0)
     assert it.running["a"] == (1, 9.0)
 
 
 def test_a_pod_that_is_gone_tells_its_last_peak() -> None:
     it = MemoryPeaks()
-    it.see("a", 0, 5.0)
-    it.see("b", 0, 6.0)
-    assert list(it.gone(["b"])) == [(0, 5.0)]
+    it.add_value("a", 0, 5.0)
+    it.add_value("b", 0, 6.0)
+    assert list(it.close_missing_pods(["b"])) == [(0, 5.0)]
     assert list(it.running) == ["b"]

@@ -8,8 +8,8 @@ from math import ceil
 
 import pytest
 
-from trimtab.histogram.daily_window import BUDGET, DailyHistograms, pack, unpack
-from trimtab.histogram.histogram import FINE, WIDEST, UsageHistogram
+from trimtab.histogram.daily_window import MAX_PAST_BYTES, DailyHistograms, pack_day, unpack_days
+from trimtab.histogram.histogram import MAX_BUCKETS, MAX_SINGLE_BUCKETS, UsageHistogram
 from trimtab.histogram.time_buckets import DAY
 
 HEAD = 22
@@ -20,7 +20,7 @@ Draw = Callable[[random.Random], float]
 
 def size(window: DailyHistograms) -> int:
     """Bytes of a window and all that only it holds."""
-    parts = (window, window.today, window.today.counts, window.past)
+    parts = (window, window.today, window.today.counts, window.packed_past)
     numbers = (window.first, window.last, window.newest, window.hours)
     return sum(map(sys.getsizeof, (*parts, *numbers)))
 
@@ -52,7 +52,7 @@ def test_two_weeks_stay_below_three_kilobytes_and_within_two_percent(draw: Draw,
     assert window.percentiles(SHARES) == pytest.approx(exact, rel=0.02)
     again = DailyHistograms.load(window.dump())
     assert again == window
-    assert len(again.past) <= BUDGET
+    assert len(again.packed_past) <= MAX_PAST_BYTES
 
 
 def wide(a_day: int = 50_000) -> UsageHistogram:
@@ -64,29 +64,29 @@ def wide(a_day: int = 50_000) -> UsageHistogram:
 @pytest.mark.parametrize("day", [20_000, 20_001])
 def test_counting_in_units_moves_no_rank_by_more_than_half_a_unit(day: int) -> None:
     counts, most = wide(), 512
-    ((found, units),) = unpack(pack(day, counts, over=True, max_units=most))
+    ((found, units),) = unpack_days(pack_day(day, counts, over=True, max_units=most))
     assert (found, units.total, units.top) == (day, counts.total, counts.top)
     unit = 1 << ((counts.total - 1) // most).bit_length()
     below = after = 0
     for one, other in zip(counts.counts, units.counts, strict=True):
         below, after = below + one, after + other
         assert abs(below - after) <= unit // 2
-    assert unpack(pack(day, units, over=True, max_units=most)) == [(day, units)]
+    assert unpack_days(pack_day(day, units, over=True, max_units=most)) == [(day, units)]
 
 
 def test_what_is_spread_over_seven_octaves_is_counted_in_pairs() -> None:
     narrow, spread = UsageHistogram(), UsageHistogram()
     narrow.extend([1.0, 127.0])
     spread.extend([1.0, 128.0])
-    assert (narrow.paired, len(narrow.counts)) == (False, FINE)
-    assert (spread.paired, len(spread.counts)) == (True, FINE // 2 + 1)
+    assert (narrow.is_paired, len(narrow.counts)) == (False, MAX_SINGLE_BUCKETS)
+    assert (spread.is_paired, len(spread.counts)) == (True, MAX_SINGLE_BUCKETS // 2 + 1)
     assert spread.percentiles([0.5]) == pytest.approx([1.0], rel=1 / 64)
 
 
 def test_the_past_is_never_larger_than_its_budget_and_a_day_than_its_places() -> None:
     window, _ = filled(lambda drawn: 10 ** drawn.uniform(-4, 0), 1440)
-    assert len(window.past) <= BUDGET
-    assert len(window.today.counts) <= WIDEST // 2
+    assert len(window.packed_past) <= MAX_PAST_BYTES
+    assert len(window.today.counts) <= MAX_BUCKETS // 2
 
 
 def before(window: DailyHistograms, version: int) -> bytes:
@@ -105,8 +105,8 @@ def test_a_checkpoint_of_a_version_before_is_read(version: int) -> None:
 def test_a_checkpoint_that_tells_no_hours_has_seen_the_days_that_hold_something() -> None:
     window, start = DailyHistograms(), 20_000 * DAY
     for at in (start + 12 * 3600, start + 10 * DAY + 1800):
-        window.add(at, 1.0)
-    assert window.seconds == 2 * 3600
+        window.add_value(at, 1.0)
+    assert window.observed_seconds == 2 * 3600
     found = DailyHistograms.load(before(window, 2))
-    assert found.looked() == {20_000: 0xFFF000, 20_010: 1}
+    assert found.hours_by_day() == {20_000: 0xFFF000, 20_010: 1}
     assert DailyHistograms.load(found.dump()) == found

@@ -30,7 +30,7 @@ KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def kept(value: dict[str, Any], kind: str = "Pod", keeper: FieldPruner | None = None) -> Any:
-    found = decoding.item(kind, Raw(json.dumps(value).encode()))
+    found = decoding.decode_item(kind, Raw(json.dumps(value).encode()))
     assert not isinstance(found, decoding.UndecodableObject), found
     return (keeper or FieldPruner())(found)
 
@@ -74,7 +74,7 @@ def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> N
     for notes in ({}, {"example.com/keep": "true"}, {"example.com/keep": "true"}):
         given = a_pod(annotations=notes)
         given["spec"]["volumes"] = []
-        pods.append(planned(decoding.item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
+        pods.append(planned(decoding.decode_item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
     assert pods[1].annotations == {"example.com/keep": "true"}
     assert pods[0].alike != pods[1].alike == pods[2].alike
 
@@ -315,9 +315,9 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
     wrong = []
     for kind, name in (("Pod", "odd"), ("Node", "odd"), ("ConfigMap", "ours")):
         meta = {"name": name, "namespace": "shop", "labels": {"a": 1}}
-        found = decoding.item(kind, Raw(json.dumps({"metadata": meta}).encode()))
+        found = decoding.decode_item(kind, Raw(json.dumps({"metadata": meta}).encode()))
         assert isinstance(found, decoding.UndecodableObject)
-        wrong.append(found.why)
+        wrong.append(found.unreadable)
     reading = load([("capture", written(Snapshot({}), wrong, salt=salt))])
     assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
     assert all("could be read when it was captured" in mistake.sentence for mistake in reading.mistakes)

@@ -10,7 +10,7 @@ import pytest
 
 from trimtab.kube.client import Deadlines
 from trimtab.kube.errors import ApiStatus, Conflict, NotFound, NotLeading, RequestRefused, Unreachable
-from trimtab.kube.leader_election import GIVEN_BACK, LeaderElector, LeaseTimings
+from trimtab.kube.leader_election import RELEASED_LEASE_SECONDS, LeaderElector, LeaseTimings
 
 
 class OneLease:
@@ -19,7 +19,7 @@ class OneLease:
     def __init__(self) -> None:
         self.deadlines = Deadlines(write=10)
         self.version = 1
-        spec = {"holderIdentity": "", "leaseDurationSeconds": GIVEN_BACK}
+        spec = {"holderIdentity": "", "leaseDurationSeconds": RELEASED_LEASE_SECONDS}
         self.stored: dict[str, Any] | None = {"metadata": {"name": "trimtab", "resourceVersion": "1"}, "spec": spec}
         self.cut = False
         self.edits = 0
@@ -97,7 +97,7 @@ def test_a_renewal_is_one_request() -> None:
     world.one.step()
     world.api.asked.clear()
     for _ in range(10):
-        world.time += world.one.terms.rhythm
+        world.time += world.one.timings.renew_interval_seconds
         assert world.one.step()
     assert world.api.asked == ["PUT"] * 10
 
@@ -156,7 +156,7 @@ def test_a_lease_that_somebody_takes_from_its_holder_makes_no_two_leaders(how: s
         world = World()
         world.one.step()
         world.two.step()
-        world.time += world.one.terms.rhythm
+        world.time += world.one.timings.renew_interval_seconds
         world.one.step()
         if how == "deleted":
             world.api.stored = None
@@ -193,7 +193,7 @@ def test_of_two_that_find_no_lease_one_creates_it() -> None:
     world.api.request = nobody  # type: ignore[method-assign]
     assert not world.two.step()
     assert world.api.asked == ["GET", "PUT", "PUT", "GET"]
-    assert world.two.trouble == ""
+    assert world.two.last_error == ""
 
 
 def test_a_lease_given_back_is_free_at_once() -> None:
@@ -232,7 +232,7 @@ def test_who_edits_the_lease_takes_it_from_nobody() -> None:
     world.time += 14
     world.api.edits = 99  # somebody fights us for every version: we lead as long as if nobody answered
     assert world.one.step()
-    assert "409" in world.one.trouble
+    assert "409" in world.one.last_error
     world.time += 2
     assert not world.one.step()
     world.api.edits = 0
@@ -283,7 +283,7 @@ def test_trouble_is_told_and_not_raised() -> None:
     world = World()
     world.api.cut = True
     assert not world.one.step()
-    assert world.one.trouble == "cut off"
+    assert world.one.last_error == "cut off"
 
 
 def test_terms_that_would_let_two_write_are_refused() -> None:

@@ -28,7 +28,7 @@ class Votes:
     """An election that is won and lost when the test says so."""
 
     won: bool = True
-    trouble: str = ""
+    last_error: str = ""
     happened: list[str] = field(default_factory=list)
 
     @property
@@ -72,7 +72,7 @@ class World:
     def replica(self) -> LeaderProcess:
         return LeaderProcess(
             name="tester", settings=self.settings, log=log.build("info", "json", self.said), client=None,  # type: ignore[arg-type]
-            election=self.votes, identity="me", hung=60.0, stop=self.time, elapsed=lambda: self.time.now,
+            election=self.votes, identity="me", max_silence_seconds=60.0, stop=self.time, elapsed=lambda: self.time.now,
         )  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -159,12 +159,12 @@ def test_a_wait_is_as_long_as_it_says() -> None:
 
 
 def test_a_turn_is_waited_for_as_long_as_a_dead_leader_keeps_the_lease() -> None:
-    world = World(votes=Votes(won=False, trouble="who knows"))
-    assert not world.replica().turn()
+    world = World(votes=Votes(won=False, last_error="who knows"))
+    assert not world.replica().wait_for_leadership()
     assert world.time.now - 100 == pytest.approx(30 + 2 * 3 + 2 * 10, abs=0.5)
     assert world.lines() == ["not-our-turn"]
     world.votes.won = True
-    assert world.replica().turn()
+    assert world.replica().wait_for_leadership()
 
 
 def test_writes_are_fenced_by_the_election_and_carry_the_processs_name() -> None:

@@ -22,8 +22,8 @@ from trimtab.runtime.clock import elapsed
 class Quick(RetryBackoff):
     """A clock twenty times as fast, and no patience beyond two of its seconds."""
 
-    def next(self, at_least: float | None = None) -> float:
-        return min(2.0, RetryBackoff.next(self, at_least)) / 20
+    def next_wait_seconds(self, at_least: float | None = None) -> float:
+        return min(2.0, RetryBackoff.next_wait_seconds(self, at_least)) / 20
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def api() -> Iterator[FakeApi]:
 class Running:
     """A reflector in its thread, and what it told."""
 
-    def __init__(self, api: FakeApi, **terms: Any) -> None:
+    def __init__(self, api: FakeApi, settings: WatchSettings | None = None) -> None:
         self.api = api
         self.changes: list[WatchEvent[Any]] = []
-        terms = {"page": 5, "idle": 30, **terms}
         self.it: Reflector[Any] = Reflector(
             api.client(), PLACES["Node"], lambda found: found,
-            settings=WatchSettings(**terms), on_change=self.changes.append, backoff=Quick(random.Random(1)),
+            settings=settings or WatchSettings(page=5, idle=30), on_change=self.changes.append,
+            backoff=Quick(random.Random(1)),
         )  # fmt: skip
         self.thread = threading.Thread(target=self.it.run, daemon=True)
 
@@ -82,7 +82,7 @@ def test_a_list_is_read_page_by_page_and_then_followed(api: FakeApi) -> None:
 
 
 def test_a_streamed_first_list_is_the_same(api: FakeApi) -> None:
-    with Running(api, streaming=True) as watch:
+    with Running(api, WatchSettings(page=5, idle=30, streaming=True)) as watch:
         api.put("node-03")
         watch.is_equal()
     assert "sendInitialEvents" in api.asked[0]
@@ -90,7 +90,7 @@ def test_a_streamed_first_list_is_the_same(api: FakeApi) -> None:
 
 def test_a_server_without_streamed_lists_is_listed_page_by_page(api: FakeApi) -> None:
     api.streaming = False
-    with Running(api, streaming=True) as watch:
+    with Running(api, WatchSettings(page=5, idle=30, streaming=True)) as watch:
         watch.is_equal()
     assert [("watch" in query) for query in api.asked[:2]] == [True, False]
 
@@ -109,7 +109,7 @@ def test_a_stream_that_ends_within_a_line_loses_nothing_and_invents_nothing(api:
 def test_a_version_that_is_no_longer_kept_leads_to_a_new_list_and_only_differences_are_told(api: FakeApi) -> None:
     with Running(api) as watch:
         watch.eventually(lambda: watch.it.state.connected)
-        before = {id(value) for value in watch.it.store.values()}
+        before = {id(value) for value in watch.it.store.list_values()}
         api.fail(503, times=2)
         api.end_streams()
         for name in ("node-01", "node-02"):
@@ -121,7 +121,7 @@ def test_a_version_that_is_no_longer_kept_leads_to_a_new_list_and_only_differenc
         assert sorted(watch.told()[12:]) == [
             ("deleted", "node-07"), ("modified", "node-01"), ("modified", "node-02")
         ]  # fmt: skip
-        assert len(before & {id(value) for value in watch.it.store.values()}) == 9
+        assert len(before & {id(value) for value in watch.it.store.list_values()}) == 9
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 502, 503, 504])
@@ -169,14 +169,14 @@ def test_an_old_version_that_is_forced_leads_to_a_new_list(api: FakeApi) -> None
 def test_what_is_held_is_made_anew_where_it_is_doubted(api: FakeApi) -> None:
     with Running(api) as watch:
         watch.eventually(lambda: watch.it.state.connected)
-        before = watch.it.store.values()
+        before = watch.it.store.list_values()
         watch.it.again()
         watch.eventually(lambda: watch.it.state.lists == 2)
-        assert all(a is b for a, b in zip(before, watch.it.store.values(), strict=True))
-        watch.it.store.doubt()
+        assert all(a is b for a, b in zip(before, watch.it.store.list_values(), strict=True))
+        watch.it.store.retransform_next_list()
         watch.it.again()
         watch.eventually(lambda: watch.it.state.lists == 3)
-        assert not any(a is b for a, b in zip(before, watch.it.store.values(), strict=True))
+        assert not any(a is b for a, b in zip(before, watch.it.store.list_values(), strict=True))
         watch.is_equal()
 
 
@@ -192,7 +192,7 @@ def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
         assert watch.it.state.synced, "what is held stays readable"
         heard = watch.it.state.heard
         time.sleep(0.5)
-        assert watch.it.state.age(elapsed()) > 0.5, "and its age is told"
+        assert watch.it.state.age_seconds(elapsed()) > 0.5, "and its age is told"
         assert watch.it.state.heard == heard
         watch.eventually(lambda: not watch.it.state.error, within=120)
         watch.is_equal()
@@ -210,7 +210,7 @@ def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) 
     _until(lambda: it.state.synced)
     it.stop()
     thread.join(30)
-    assert (it.state.synced, it.state.absent, it.state.error, it.store.values()) == (True, True, "", ())
+    assert (it.state.synced, it.state.absent, it.state.error, it.store.list_values()) == (True, True, "", ())
 
 
 def test_an_object_that_cannot_be_decoded_is_named_and_not_held(api: FakeApi) -> None:
@@ -248,7 +248,7 @@ def test_bookmarks_move_the_version_on(api: FakeApi) -> None:
 
 
 def test_a_silent_server_is_noticed(api: FakeApi) -> None:
-    with Running(api, idle=0.2) as watch:
+    with Running(api, WatchSettings(page=5, idle=0.2)) as watch:
         watch.eventually(lambda: watch.it.state.streams > 1)
         api.put("node-01")
         watch.is_equal()

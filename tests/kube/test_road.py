@@ -24,7 +24,7 @@ class Nobody:
 
     stream = get
 
-    def interrupt(self, thread: int) -> None:
+    def interrupt_request(self, thread: int) -> None:
         """Nobody waits."""
 
 
@@ -52,26 +52,26 @@ def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() ->
 
 def test_a_word_from_anybody_lets_everybody_go() -> None:
     road, gone = ReconnectGate(), []
-    road.lost("pods")
-    waiting = threading.Thread(target=lambda: gone.append(road.wait("nodes", threading.Event())))
+    road.report_failure("pods")
+    waiting = threading.Thread(target=lambda: gone.append(road.wait_for_turn("nodes", threading.Event())))
     waiting.start()
-    road.wait("pods", threading.Event())
+    road.wait_for_turn("pods", threading.Event())
     assert not gone
-    road.found()
+    road.report_success()
     waiting.join(30)
     assert gone
 
 
 def test_who_asks_in_vain_holds_the_others_up_for_a_time_only() -> None:
     road = ReconnectGate(patience=0.01)
-    road.lost("pods")
-    road.wait("nodes", threading.Event())
+    road.report_failure("pods")
+    road.wait_for_turn("nodes", threading.Event())
 
 
 def test_who_stops_asking_lets_the_next_one_ask() -> None:
     road = ReconnectGate()
-    road.lost("pods")
-    road.left("pods")
-    road.wait("nodes", threading.Event())
-    road.lost("nodes")
-    road.wait("nodes", threading.Event())
+    road.report_failure("pods")
+    road.leave_gate("pods")
+    road.wait_for_turn("nodes", threading.Event())
+    road.report_failure("nodes")
+    road.wait_for_turn("nodes", threading.Event())

@@ -21,7 +21,7 @@ MANAGED = [{"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}, "f:s
 
 
 def shape(value: Told) -> Any:
-    found = decode.item("Pod", Raw(json.dumps(value).encode()))
+    found = decode.decode_item("Pod", Raw(json.dumps(value).encode()))
     assert not isinstance(found, decode.UndecodableObject), found
     return found
 
@@ -55,7 +55,7 @@ def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
 
 def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_anew() -> None:
     """Owners come and go (a Job a minute): what is remembered of them has an end, and no number comes twice."""
-    planned, seen = PlannerPodTransform(most=5), []
+    planned, seen = PlannerPodTransform(max_parts=5), []
     for number in range(40):
         owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
         value = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
@@ -127,7 +127,7 @@ EVENTS = st.lists(
 def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first_time(
     events: list[tuple[str, str, Told]], most: int
 ) -> None:
-    it: Reflector[PodInfo] = Reflector(None, PLACES["Pod"], PlannerPodTransform(most=most))  # type: ignore[arg-type]
+    it: Reflector[PodInfo] = Reflector(None, PLACES["Pod"], PlannerPodTransform(max_parts=most))  # type: ignore[arg-type]
     there: dict[str, Told] = {}
     for number, (what, name, value) in enumerate(events):
         value["metadata"] = {"name": name, "namespace": "shop", "resourceVersion": str(number), **value["metadata"]}
@@ -135,7 +135,7 @@ def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first
         there[name] = value
         if what == "DELETED":
             del there[name]
-    held = {pod.name: pod for pod in it.store.values()}
+    held = {pod.name: pod for pod in it.store.list_values()}
     assert {name: said(pod) for name, pod in held.items()} == {n: said(captured(v)) for n, v in there.items()}
     alike: dict[int, PodInfo] = {}
     for pod in held.values():

@@ -64,16 +64,16 @@ def test_who_does_not_wait_is_not_interrupted(tmp_path: Path) -> None:
                 client.get("/x")
             raised.append(found.value)
 
-        client.interrupt(threading.get_ident())
+        client.interrupt_request(threading.get_ident())
         thread = threading.Thread(target=ask)
         thread.start()
         assert waited_for.wait(30)
-        client.interrupt(threading.get_ident())
+        client.interrupt_request(threading.get_ident())
         thread.join(0.05)
         assert thread.is_alive()
         until = time.monotonic() + 10
         while thread.is_alive() and time.monotonic() < until:
-            client.interrupt(thread.ident or 0)  # again: it may just have been between two waits
+            client.interrupt_request(thread.ident or 0)  # again: it may just have been between two waits
             thread.join(0.05)
         assert raised
         client.close()

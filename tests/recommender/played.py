@@ -49,11 +49,11 @@ class Shelf:
     down: bool = False
     fence: Alive = lambda: True
 
-    def load(self) -> Mapping[int, str]:
+    def load_texts(self) -> Mapping[int, str]:
         self._asked()
         return dict(self.stored)
 
-    def put(self, shard: int, text: str) -> None:
+    def store_text(self, shard: int, text: str) -> None:
         with self.writing():
             self.writes.append(shard)
             self.stored[shard] = text
@@ -70,11 +70,11 @@ class Shelf:
         if dies:
             raise Killed
 
-    def drop(self, shard: int) -> None:
+    def delete_text(self, shard: int) -> None:
         self._asked()
         del self.stored[shard]
 
-    def aside(self, shard: int, text: str) -> None:
+    def store_damaged(self, shard: int, text: str) -> None:
         self._asked()
         self.kept[shard] = text
 
@@ -91,17 +91,17 @@ class DayShelf:
     stored: dict[DayName, str] = field(default_factory=dict)
     puts: int = 0
 
-    def load(self) -> Mapping[DayName, str]:
+    def load_texts(self) -> Mapping[DayName, str]:
         self.shelf._asked()
         return dict(self.stored)
 
-    def put(self, name: DayName, text: str) -> None:
+    def store_text(self, name: DayName, text: str) -> None:
         assert name not in self.stored, "a day is written once"
         with self.shelf.writing():
             self.stored[name] = text
             self.puts += 1
 
-    def drop(self, name: DayName) -> None:
+    def delete_text(self, name: DayName) -> None:
         self.shelf._asked()
         del self.stored[name]
 
@@ -149,7 +149,7 @@ class Moments:
 
     world: World
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         if self.world.silent:
             raise UnreachableSource("nobody answers")
         for container, cores in self.world.cores.items():
@@ -166,11 +166,11 @@ class Histories:
     world: World
     past: dict[ContainerKey, list[tuple[int, float, float]]] = field(default_factory=dict)
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         if self.world.silent:
             raise UnreachableSource("nobody answers")
         for namespace in sorted({container.namespace for container in self.past}):
-            reading, since = HistoryImport(diary), diary.until.get(namespace, 0)
+            reading, since = HistoryImport(diary), diary.imported_until.get(namespace, 0)
             for container, rows in self.past.items():
                 if container.namespace == namespace:
                     rows = [row for row in rows if since <= row[0] <= now]
@@ -202,7 +202,7 @@ class Process:
         budgets = [WriteBudget(self.budget, elapsed) for _ in range(2)]
         checkpoints = Checkpointer(world.usage, world.days, diary, 600, budgets[0], elapsed)
         publishing = Publisher(world.told, diary, 0.05, budgets[1])
-        checkpoints.cabinet.limit, publishing.cabinet.limit = self.limit, 5 * self.limit
+        checkpoints.cabinet.max_bytes, publishing.cabinet.max_bytes = self.limit, 5 * self.limit
         seen = PodWatchState()
         for container in world.cores:
             seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)

@@ -10,8 +10,8 @@ from tests.usage.test_kubelet import Played as Nodes
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
-from trimtab.recommender.collector import LAG, InstantCollector, RangeCollector
-from trimtab.recommender.process import Headers, named
+from trimtab.recommender.collector import SCRAPE_LAG_SECONDS, InstantCollector, RangeCollector
+from trimtab.recommender.process import Headers, parse_names
 from trimtab.recommender.settings import Settings
 from trimtab.usage import metrics_api
 from trimtab.usage.cluster_label import MixedClusters
@@ -54,11 +54,11 @@ class Played:
 
 
 def histories(url: str) -> RangeCollector:
-    return RangeCollector(Prometheus(HttpApi(url, manners=RetryPolicy(tries=1)), QueryPlan(step=3600)))
+    return RangeCollector(Prometheus(HttpApi(url, retry_policy=RetryPolicy(tries=1)), QueryPlan(step=3600)))
 
 
 def collect(source: Any, diary: LiveHistory, now: int) -> int:
-    found: int = source.collect(diary, OwnerIndex(), now + LAG, lambda: True)
+    found: int = source.collect_usage(diary, OwnerIndex(), now + SCRAPE_LAG_SECONDS, lambda: True)
     return found
 
 
@@ -74,7 +74,7 @@ def test_the_whole_window_is_asked_for_first_and_then_what_is_new() -> None:
     first = [int(query["start"]) for path, query, _ in server.asked[:asked] if path.endswith("query_range")]
     later = [int(query["start"]) for path, query, _ in server.asked[asked:] if path.endswith("query_range")]
     assert (min(first), set(later)) == (START - 2 * DAY, {START})
-    assert diary.until == {"shop": START + 3600, "team": START + 3600}
+    assert diary.imported_until == {"shop": START + 3600, "team": START + 3600}
     assert diary.window(WEB, "cpu").whole().total == diary.window(API, "cpu").whole().total
 
 
@@ -100,33 +100,33 @@ def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
         played.empty = True
         with pytest.raises(GarbledSource, match="no containers at all"):
             collect(source, diary, START + 3600)
-        assert diary.until == {"shop": START, "team": START}
+        assert diary.imported_until == {"shop": START, "team": START}
         played.empty = False
         collect(source, diary, START + 7200)
-    assert diary.until == {"shop": START + 7200, "team": START + 7200}
+    assert diary.imported_until == {"shop": START + 7200, "team": START + 7200}
 
 
 def test_after_a_loss_names_are_asked_from_the_beginning_and_history_of_what_is_missing() -> None:
     diary, played = LiveHistory(days=2), Played()
     with serving(played) as server:
         collect(histories(server.url), diary, START)
-        diary.lose(["team"])
+        diary.mark_incomplete(["team"])
         first = len(server.asked)
         collect(histories(server.url), diary, START + 3600)
         asked = server.asked[first:]
     names = [query for path, query, _ in asked if path.endswith("/namespace/values")]
-    assert [query["start"] for query in names] == [str(START + 3600 + LAG - 2 * DAY)]
+    assert [query["start"] for query in names] == [str(START + 3600 + SCRAPE_LAG_SECONDS - 2 * DAY)]
     begun = {"team" if '"team"' in query["query"] else "shop": int(query["start"])
              for path, query, _ in asked if path.endswith("query_range") and "cpu" in query["query"]}  # fmt: skip
     assert begun["shop"] == START
     assert begun["team"] <= START - DAY
-    assert (diary.whole, diary.until) == (True, {"shop": START + 3600, "team": START + 3600})
+    assert (diary.is_complete, diary.imported_until) == (True, {"shop": START + 3600, "team": START + 3600})
 
 
 def test_who_leads_no_more_reads_no_further() -> None:
     diary = LiveHistory(days=2)
     with serving(Played()) as server:
-        assert histories(server.url).collect(diary, OwnerIndex(), START, lambda: False) == 0
+        assert histories(server.url).collect_usage(diary, OwnerIndex(), START, lambda: False) == 0
     assert diary.containers() == []
 
 
@@ -203,4 +203,4 @@ def test_headers_come_from_a_file_that_is_read_each_time(tmp_path: Any) -> None:
 ])  # fmt: skip
 def test_settings_that_make_no_sense_are_named_before_anything_begins(setting: dict[str, str], word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        named(Settings(**setting))  # type: ignore[arg-type]
+        parse_names(Settings(**setting))  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def cluster() -> World:
 @lru_cache
 def _aged(limit: int) -> World:
     world = cluster()
-    moments(world, limit=limit).lives(DAY).loop.end()
+    moments(world, limit=limit).lives(DAY).loop.store_all()
     return world
 
 
@@ -161,7 +161,7 @@ def test_what_a_corrupt_shard_held_stays_published_until_it_is_known_again() -> 
 
 def test_a_corrupt_shard_is_not_overwritten_while_it_cannot_be_kept_aside() -> None:
     world = World().runs("web")
-    moments(world).lives(DAY).loop.end()
+    moments(world).lives(DAY).loop.store_all()
     broken = damage(world, 0)
     again = moments(world)
     world.usage.down = True
@@ -176,36 +176,36 @@ def test_a_corrupt_shard_is_not_overwritten_while_it_cannot_be_kept_aside() -> N
 def test_history_fills_what_a_corrupt_shard_held() -> None:
     world = World().runs("web", cores=0.2)
     source = Histories(world)
-    Process(world, source).lives(2 * DAY).loop.end()
+    Process(world, source).lives(2 * DAY).loop.store_all()
     damage(world, 0)
     again = Process(world, source).lives(HOUR)
-    assert again.loop.diary.window(WEB, "cpu").seconds >= 2 * DAY
+    assert again.loop.diary.window(WEB, "cpu").observed_seconds >= 2 * DAY
     assert p95(world) == 200
 
 
 def test_only_what_a_corrupt_shard_may_have_held_is_read_again() -> None:
     world = cluster()
     source = Histories(world)
-    Process(world, source, limit=300).lives(DAY).loop.end()
+    Process(world, source, limit=300).lives(DAY).loop.store_all()
     assert len(world.usage.stored) > 1
     shard = max(world.usage.stored)
     lost = {name.partition("/")[0] for name in held(world.usage.stored[shard])}
     damage(world, shard)
     diary = Process(world, source, limit=300).loop.diary
-    assert (diary.whole, set(diary.until)) == (False, set(NAMESPACES) - lost)
+    assert (diary.is_complete, set(diary.imported_until)) == (False, set(NAMESPACES) - lost)
     assert 0 < len(lost) < len(NAMESPACES)
 
 
 def test_a_namespace_that_is_spread_is_read_again_where_one_of_its_shards_is_corrupt() -> None:
     world = World().runs(*(f"app-{number}" for number in range(24)))
     source = Histories(world)
-    Process(world, source, limit=300).lives(DAY).loop.end()
+    Process(world, source, limit=300).lives(DAY).loop.store_all()
     assert len(world.usage.stored) > 1
     damage(world, max(world.usage.stored))
     again = Process(world, source, limit=300)
-    assert again.loop.diary.until == {}
+    assert again.loop.diary.imported_until == {}
     again.lives(HOUR)
-    assert {again.loop.diary.window(c, "cpu").seconds >= DAY for c in world.cores} == {True}
+    assert {again.loop.diary.window(c, "cpu").observed_seconds >= DAY for c in world.cores} == {True}
 
 
 def test_an_hour_without_prometheus_is_read_afterwards() -> None:
@@ -285,7 +285,7 @@ def test_each_shard_is_kept_every_ten_minutes_and_at_the_end() -> None:
     world = World().runs("web")
     process = moments(world).lives(HOUR)
     assert len(world.usage.writes) == 6
-    assert process.loop.end()
+    assert process.loop.store_all()
     assert len(world.usage.writes) == 7
 
 

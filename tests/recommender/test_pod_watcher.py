@@ -9,7 +9,7 @@ from trimtab.cluster.owner import Owner
 from trimtab.cluster.timestamps import seconds
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.recommender.pod_watcher import PodOwnership, PodWatchState, living
+from trimtab.recommender.pod_watcher import PodOwnership, PodWatchState, ownership_of
 from trimtab.usage.owners import OwnerIndex
 
 AT = "2026-01-05T00:00:00Z"
@@ -26,7 +26,7 @@ def pod(**status: Any) -> Pod:
 def seen(*changes: WatchEvent[Any]) -> PodWatchState:
     found = PodWatchState()
     for change in changes:
-        found.hear(change)
+        found.apply_change(change)
     return found
 
 
@@ -34,7 +34,7 @@ def added(kind: str, name: str, after: Any, what: ChangeType = ChangeType.ADDED)
     return WatchEvent(what, kind, ("shop", name), None, after)
 
 
-POD = added("Pod", "web-5d4f-x2x4k", living(pod()))
+POD = added("Pod", "web-5d4f-x2x4k", ownership_of(pod()))
 
 
 def test_the_topmost_owner_counts() -> None:
@@ -42,40 +42,42 @@ def test_the_topmost_owner_counts() -> None:
         POD, added("ReplicaSet", "web-5d4f", Owner("Deployment", "web")),
         added("Deployment", "web", Owner("App", "front")),
     )  # fmt: skip
-    assert found.top("shop", "web-5d4f-x2x4k") == Owner("App", "front")
+    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == Owner("App", "front")
 
 
 def test_a_replica_set_that_no_watch_has_told_of_is_known_by_the_hash() -> None:
-    assert seen(POD).top("shop", "web-5d4f-x2x4k") == Owner("Deployment", "web")
+    assert seen(POD).topmost_owner("shop", "web-5d4f-x2x4k") == Owner("Deployment", "web")
 
 
 def test_a_replica_set_that_nobody_owns_is_its_own() -> None:
     found = seen(POD, added("ReplicaSet", "web-5d4f", None))
-    assert found.top("shop", "web-5d4f-x2x4k") == Owner("ReplicaSet", "web-5d4f")
+    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == Owner("ReplicaSet", "web-5d4f")
 
 
 def test_a_pod_that_nobody_made_is_its_own_workload_and_one_not_seen_is_nobodys() -> None:
     found = seen(added("Pod", "alone", PodOwnership(())))
-    assert found.top("shop", "alone") == Owner("Pod", "alone")
-    assert found.top("shop", "gone") is None
+    assert found.topmost_owner("shop", "alone") == Owner("Pod", "alone")
+    assert found.topmost_owner("shop", "gone") is None
 
 
 def test_a_pod_that_is_gone_belongs_to_the_workload_that_stands() -> None:
-    owners = seen(added("Rollout", "web", None), POD, added("Pod", "web-5d4f-x2x4k", None, ChangeType.DELETED)).owners()
+    owners = seen(
+        added("Rollout", "web", None), POD, added("Pod", "web-5d4f-x2x4k", None, ChangeType.DELETED)
+    ).owner_index()
     assert owners.of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
     assert isinstance(owners, OwnerIndex)
     gone = seen(added("Rollout", "web", None), added("Rollout", "web", None, ChangeType.DELETED))
-    assert gone.owners().of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Deployment", "web")
+    assert gone.owner_index().of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Deployment", "web")
 
 
 def test_a_container_killed_for_want_of_memory_is_told_once_with_what_it_was_allowed() -> None:
     ended = {"terminated": {"reason": "OOMKilled", "finishedAt": AT}}
     statuses = [{"name": "app", "lastState": ended}, {"name": "bare", "state": ended}, {"name": "other", "state": {}}]
-    found = seen(added("Pod", "web-5d4f-x2x4k", living(pod(containerStatuses=statuses))))
+    found = seen(added("Pod", "web-5d4f-x2x4k", ownership_of(pod(containerStatuses=statuses))))
     at = seconds(AT) or 0
     kills = (("app", OomKill(at=at, limit=float(2 << 30), request=float(1 << 30))), ("bare", OomKill(at=at)))
-    assert found.kills() == {("shop", "web-5d4f-x2x4k"): kills}
-    assert found.kills() == {}
+    assert found.take_new_kills() == {("shop", "web-5d4f-x2x4k"): kills}
+    assert found.take_new_kills() == {}
 
 
 def test_a_sidecar_that_was_killed_for_want_of_memory_is_told_too() -> None:
@@ -84,4 +86,4 @@ def test_a_sidecar_that_was_killed_for_want_of_memory_is_told_too() -> None:
     found = msgspec.convert({"spec": {"initContainers": [proxy]}, "status": {"initContainerStatuses": [ended]}}, Pod)
     at = seconds(AT)
     assert at is not None
-    assert living(found).kills == (("proxy", OomKill(at=at, limit=float(1 << 30))),)
+    assert ownership_of(found).kills == (("proxy", OomKill(at=at, limit=float(1 << 30))),)

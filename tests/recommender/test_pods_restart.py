@@ -10,9 +10,9 @@ from trimtab.cluster.quantity import scheduler_value
 from trimtab.cluster.recommendation import Percentiles, ShardLayout
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.checkpoint import Shard, decode, encode
-from trimtab.histogram.import_history import load
+from trimtab.histogram.import_history import restore_history
 from trimtab.histogram.live_history import LiveHistory
-from trimtab.histogram.pod_averages import MAX_KEPT, MIN_VALUES
+from trimtab.histogram.pod_averages import MAX_STORED_PODS, MIN_VALUES
 from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.collector import Alive
 from trimtab.usage.owners import OwnerIndex
@@ -27,7 +27,7 @@ class Pods(OnePod):
     count: int = 30
     large: int = 1
 
-    def collect(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         for pod in range(self.count):
             large = pod < self.large
             diary.see(APP, f"web-{pod}", "cpu", now, 3.0 if large else 0.2)
@@ -44,7 +44,7 @@ def test_a_restart_changes_nothing_of_what_is_said_of_pods_that_differ(large: in
     first = Process(world, source).lives(2 * DAY)
     before = cpu(world)
     assert [name for name in before.signs if name == "pods-differ"] == list(sign)
-    first.loop.end()
+    first.loop.store_all()
     world.told.stored.clear()
     Process(world, source).lives(600)
     after = cpu(world)
@@ -72,7 +72,7 @@ def seen_pods(count: int, at: int = START) -> LiveHistory:
 
 def again(*texts: str) -> LiveHistory:
     diary, shards = LiveHistory(), [decode("here", text) for text in texts]
-    load(diary, [shard for shard in shards if isinstance(shard, Shard)])
+    restore_history(diary, [shard for shard in shards if isinstance(shard, Shard)])
     return diary
 
 
@@ -97,16 +97,16 @@ def means(diary: LiveHistory, resource: str) -> dict[str, float]:
 def test_of_many_pods_some_are_stored_spread_as_all_are() -> None:
     diary = seen_pods(1000)
     found = sorted(means(again(stored(diary)), "cpu").values())
-    assert len(found) == MAX_KEPT
-    assert (found[-1], found[MAX_KEPT // 2]) == (pytest.approx(100.0), pytest.approx(50, rel=0.03))
+    assert len(found) == MAX_STORED_PODS
+    assert (found[-1], found[MAX_STORED_PODS // 2]) == (pytest.approx(100.0), pytest.approx(50, rel=0.03))
 
 
 def test_a_pod_that_is_alone_or_gone_takes_no_place() -> None:
-    assert seen_pods(1).pods.kept((APP, "cpu")) == {}
+    assert seen_pods(1).pods.to_checkpoint((APP, "cpu")) == {}
     diary = seen_pods(2)
     for n in range(300):
         diary.see(APP, "web-000", "cpu", START + 60 * (MIN_VALUES + 1 + n), 0.1)
-    assert diary.pods.kept((APP, "cpu")) == {}
+    assert diary.pods.to_checkpoint((APP, "cpu")) == {}
 
 
 def test_what_the_recommender_keeps_is_told_by_recommend_too() -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
     line.join()
     owners, now = OwnerIndex({}, {("shop", "web"): Owner("Deployment", "web")}), World().now + 60 * look.looks
-    count = InstantCollector(line.looks).collect(diary, owners, now, lambda: True)
+    count = InstantCollector(line.looks).collect_usage(diary, owners, now, lambda: True)
     assert count == look.looks - len(missed) >= 20
     [container] = diary.containers()
     assert diary.window(container, "cpu").whole().total == count
@@ -86,7 +86,7 @@ def test_who_waits_hears_of_a_look_and_of_the_end() -> None:
 
 
 def test_what_nobody_takes_up_for_an_hour_is_counted_as_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "MAX_LOOKS", 3)
+    monkeypatch.setattr(collector, "MAX_QUEUED_READINGS", 3)
     look, missed = Looked(), list[int]()
     line = sampler(look, missed=missed)
     for _ in range(5):

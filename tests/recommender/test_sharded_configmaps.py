@@ -43,7 +43,7 @@ def test_a_new_life_writes_no_day_again() -> None:
     world = World().runs("web")
     moments(world).lives(3 * DAY + 2 * HOUR)
     again = moments(world)
-    assert again.loop.diary.window(WEB, "cpu").days_seen == 4
+    assert again.loop.diary.window(WEB, "cpu").observed_days == 4
     again.lives(HOUR)
     assert world.days.puts == 3
 
@@ -73,7 +73,7 @@ def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
 def test_a_value_that_comes_late_is_written_beside_the_day() -> None:
     world = World().runs("web", "api")
     process = moments(world).lives(DAY + 2 * HOUR)
-    process.loop.diary.windows[WEB, "cpu"].add(START + 100, 0.5)
+    process.loop.diary.windows[WEB, "cpu"].add_value(START + 100, 0.5)
     process.lives(HOUR)
     assert days(world) == [FIRST, FIRST]
     assert min(map(len, world.days.stored.values())) < max(map(len, world.days.stored.values()))
@@ -100,7 +100,7 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
     again = moments(world)
     assert again.loop.metrics.registry.get_sample_value(
         "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
-    assert again.loop.diary.window(WEB, "cpu").days_seen == 3
+    assert again.loop.diary.window(WEB, "cpu").observed_days == 3
     again.lives(DAY)
     assert broken in world.days.stored
 
@@ -139,7 +139,7 @@ def test_a_peak_that_ran_when_its_day_was_stored_counts_once() -> None:
     world.usage.stored = before
     again = moments(world).lives(HOUR)
     memory = again.loop.diary.window(WEB, "memory")
-    assert memory.counts_of([FIRST])[FIRST].total == 4
+    assert memory.histograms_of_days([FIRST])[FIRST].total == 4
 
 
 def test_names_are_in_order_of_days() -> None:

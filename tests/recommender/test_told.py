@@ -10,7 +10,7 @@ from tests.cluster_of import Item
 from tests.recommender.played import Process, World, moments
 from trimtab.cluster.recommendation import KEY, LABEL
 from trimtab.histogram.time_buckets import DAY
-from trimtab.recommender.publisher import page
+from trimtab.recommender.publisher import render_missing
 
 RULES = {
     "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
@@ -66,7 +66,7 @@ def test_half_an_hour_of_history_gives_the_default_and_the_reason(tmp_path: Path
     text = explained(world, tmp_path, "new")
     assert "55m" in text
     assert "no usage is known of container app of Deployment shop/new" in text
-    told = json.loads(page(process.loop.verdicts))
+    told = json.loads(render_missing(process.loop.verdicts))
     lacking = {one["resource"]: one for one in told["missing"] if one["container"] == "shop/Deployment/new/app"}
     assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "an hour, 10 samples")
 
@@ -79,4 +79,4 @@ def test_two_hours_of_history_fill_a_missing_request_with_wide_bounds(tmp_path: 
 
 
 def test_who_waits_says_that_it_knows_nothing() -> None:
-    assert json.loads(page(None)) == {"leading": False, "missing": []}
+    assert json.loads(render_missing(None)) == {"leading": False, "missing": []}

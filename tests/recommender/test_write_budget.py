@@ -62,7 +62,7 @@ def test_with_little_room_an_unexpected_end_costs_what_is_told() -> None:
         for one in process.loop.diary.containers()
     ]
     assert 0 < max(lost) <= told / world.step
-    process.loop.end()
+    process.loop.store_all()
     again = moments(world, limit=400).loop.diary
     assert again.windows == process.loop.diary.windows
 
@@ -95,7 +95,7 @@ def test_with_little_room_a_shard_that_nobody_lives_in_goes() -> None:
         world.runs("web", "api", "db", "job", namespace=f"team-{number}", cores=0.1 + number / 100)
     process = Process(world, moments(world).source, limit=420, budget=2 * (420 + OVERHEAD_BYTES)).lives(12 * HOUR)
     checkpoints = process.loop.checkpoints
-    inhabited = set(checkpoints.cabinet.homes.of.values())
+    inhabited = set(checkpoints.cabinet.assignment.of.values())
     assert set(world.usage.writes) - inhabited, "shards grew in number, and some were left"
     assert world.usage.stored.keys() == inhabited
     assert checkpoints.unsaved_seconds <= 600 * (len(inhabited) // 2 + 1)

@@ -13,7 +13,7 @@ from trimtab.histogram.oom_kills import OomRecord
 from trimtab.histogram.pod_averages import PodUse
 from trimtab.histogram.time_buckets import DAY
 from trimtab.policy.recorded_usage import doubts, origin
-from trimtab.sizing.adaptive import answer, recent, tail_of
+from trimtab.sizing.adaptive import estimate_tail, find_cheapest_request, weigh_recent_use
 from trimtab.sizing.adaptive_bounds import (
     LARGEST_POD,
     LAST_DAY,
@@ -34,7 +34,7 @@ def window(shape: Shape, days: int = 14, a_day: int = 288) -> DailyHistograms:
     step = DAY // a_day
     for day in range(days):
         for place in range(a_day):
-            found.add(START + day * DAY + place * step, shape(day, place))
+            found.add_value(START + day * DAY + place * step, shape(day, place))
     return found
 
 
@@ -72,7 +72,7 @@ AMOUNTS = st.lists(st.floats(0.001, 100.0), min_size=4, max_size=40)
 def test_a_request_is_at_least_what_the_last_day_used_and_at_most_three_times_the_largest(values: list[float]) -> None:
     found = DailyHistograms()
     for number, value in enumerate(values):
-        found.add(START + number * 3600, value)
+        found.add_value(START + number * 3600, value)
     request = adaptive_request("cpu", found, found.last)
     last = [value for number, value in enumerate(values) if number * 3600 >= (len(values) - 1) * 3600 // DAY * DAY]
     median = sorted(last)[(len(last) - 1) // 2]
@@ -85,22 +85,22 @@ def test_a_request_is_at_least_what_the_last_day_used_and_at_most_three_times_th
 def test_the_tail_does_not_depend_on_the_unit_of_what_is_used(values: Sequence[float], factor: float) -> None:
     days, scaled = dict[int, UsageHistogram](), dict[int, UsageHistogram]()
     for number, value in enumerate(values):
-        days.setdefault(number // 4, UsageHistogram()).add(max(1.0, value))
-        scaled.setdefault(number // 4, UsageHistogram()).add(max(1.0, value) * factor)
-    assert tail_of("cpu", days) == pytest.approx(tail_of("cpu", scaled))
+        days.setdefault(number // 4, UsageHistogram()).add_value(max(1.0, value))
+        scaled.setdefault(number // 4, UsageHistogram()).add_value(max(1.0, value) * factor)
+    assert estimate_tail("cpu", days) == pytest.approx(estimate_tail("cpu", scaled))
 
 
 def test_nothing_but_zeros_asks_for_nothing() -> None:
     counts = UsageHistogram()
     counts.extend([0.0] * 10)
-    assert answer("cpu", recent({1: counts})).amount == 0.0
+    assert find_cheapest_request("cpu", weigh_recent_use({1: counts})).amount == 0.0
 
 
 # ── bounds ───────────────────────────────────────────────────────────────
 def test_a_step_of_the_last_hours_is_covered_and_doubted() -> None:
     found = asked("cpu", lambda day, place: 2.0 if day == 13 and place >= 144 else 0.2)
     assert (found.amount >= 2.0 * (1 - 1 / 64), found.doubts) == (True, (CHANGED,))
-    assert found.certainty < 0.5
+    assert found.remaining_confidence < 0.5
 
 
 def test_use_that_grows_every_day_says_so_and_is_covered() -> None:
@@ -112,7 +112,7 @@ def test_use_that_grows_every_day_says_so_and_is_covered() -> None:
 def test_a_peak_that_is_not_covered_leaves_less_than_half_of_the_confidence() -> None:
     found = asked("memory", lambda day, place: 30 * GI if day == 1 and place == 0 else GI)
     assert found.amount < 30 * GI
-    assert (RARE_PEAKS in found.doubts, found.certainty < 0.5) == (True, True)
+    assert (RARE_PEAKS in found.doubts, found.remaining_confidence < 0.5) == (True, True)
 
 
 def pods(count: int, large: int) -> list[PodUse]:
@@ -140,7 +140,7 @@ def test_a_kill_is_a_floor_but_no_more_than_three_times_the_largest_use() -> Non
 
 def test_early_in_a_day_the_day_before_counts_as_the_last_24_hours() -> None:
     found = window(lambda day, place: 1.5 if day == 13 else 0.2)
-    found.add(START + 14 * DAY + 60, 0.2)
+    found.add_value(START + 14 * DAY + 60, 0.2)
     assert adaptive_request("cpu", found, found.last).amount >= 1.5 * (1 - 1 / 64)
 
 

@@ -14,7 +14,7 @@ from tests.bench.estimate import (
     target,
     with_margin,
 )
-from trimtab.histogram.vpa import CPU, MEMORY, Histogram
+from trimtab.histogram.vpa import CPU, MEMORY_SCALE, Histogram
 
 MINUTE, DAY = 60.0, 86400.0
 NINE = History(seconds=16 * MINUTE, samples=9)
@@ -54,7 +54,7 @@ def test_e8_e9_the_minimum_of_a_pod_is_shared_by_its_containers(
     case: str, containers: int, cpu: int, memory: int
 ) -> None:
     assert target("cpu", Histogram(CPU), containers) == cpu, case
-    assert target("memory", Histogram(MEMORY), containers) == memory, case
+    assert target("memory", Histogram(MEMORY_SCALE), containers) == memory, case
 
 
 @pytest.mark.parametrize(

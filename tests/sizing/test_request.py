@@ -13,7 +13,7 @@ from trimtab.cluster.usage_rule import parse
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
 from trimtab.sizing.request import P95, Hpa, Proposal, SizingSettings, Unchanged, propose
-from trimtab.sizing.statistics import UsageStatistics, confidence, seen
+from trimtab.sizing.statistics import UsageStatistics, compute_confidence, seen
 
 FREE = SizingSettings(least_cpu=1, least_memory=MI)
 
@@ -86,7 +86,7 @@ def test_less_than_an_hour_proposes_nothing() -> None:
 def test_w7_a_history_of_less_than_a_day_fills_or_raises_and_never_lowers(hours: float, points: int) -> None:
     little = seen("cpu", window([0.1] * points, step=int(hours * 3600 / (points - 1))))
     assert isinstance(little, UsageStatistics)
-    assert little.young
+    assert little.is_young
     filled = proposed(propose(asks(request=None), little))
     assert 120 <= filled.request <= 300  # wide: little is known of how much it changes
     assert [reason.code.name for reason in filled.reasons] == ["from-usage", "short-history"]
@@ -97,7 +97,7 @@ def test_w7_a_history_of_less_than_a_day_fills_or_raises_and_never_lowers(hours:
 
 def is_enough(found: UsageStatistics | NotYet) -> bool:
     """Whether it is known well enough to lower a request."""
-    return isinstance(found, UsageStatistics) and not found.young
+    return isinstance(found, UsageStatistics) and not found.is_young
 
 
 def test_a_day_is_enough() -> None:
@@ -109,7 +109,7 @@ def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> DailyHistog
     found = DailyHistograms()
     for run in range(days):
         for minute in range(minutes):
-            found.add(20_000 * DAY + run * gap + minute * step, 0.1)
+            found.add_value(20_000 * DAY + run * gap + minute * step, 0.1)
     return found
 
 
@@ -117,13 +117,13 @@ def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> DailyHistog
 def test_what_lies_between_two_short_looks_is_no_history(gap: int) -> None:
     found = seen("cpu", runs(2, minutes=75, gap=gap))
     assert isinstance(found, UsageStatistics)
-    assert (found.span, found.young) == ("4 hours on 2 days", True)
+    assert (found.span_text, found.is_young) == ("4 hours on 2 days", True)
 
 
 def test_hours_of_three_days_are_not_three_days() -> None:
     found = seen("cpu", runs(3, minutes=50))
     assert isinstance(found, UsageStatistics)
-    assert (found.span, found.young) == ("3 hours on 3 days", True)
+    assert (found.span_text, found.is_young) == ("3 hours on 3 days", True)
 
 
 def test_a_nightly_job_is_known_by_its_runs() -> None:
@@ -131,7 +131,7 @@ def test_a_nightly_job_is_known_by_its_runs() -> None:
     found = seen("cpu", runs(7, minutes=20))
     assert isinstance(found, UsageStatistics)
     assert is_enough(found)
-    assert (found.span, found.confidence) == ("7 hours on 7 days", 0.04)
+    assert (found.span_text, found.confidence) == ("7 hours on 7 days", 0.04)
 
 
 @pytest.mark.parametrize(("kind", "known"), [("CronJob", True), ("Deployment", False)])
@@ -140,8 +140,8 @@ def test_the_short_runs_of_a_cron_job_are_enough_after_twenty_samples(kind: str,
 
 
 def test_confidence_grows_with_history_and_fades_with_age() -> None:
-    grown = [confidence("cpu", days * DAY, days * 288) for days in (1, 3, 7, 14)]
-    faded = [confidence("cpu", 14 * DAY, 4032, age=days * DAY) for days in (1, 2, 4)]
+    grown = [compute_confidence("cpu", days * DAY, days * 288) for days in (1, 3, 7, 14)]
+    faded = [compute_confidence("cpu", 14 * DAY, 4032, age=days * DAY) for days in (1, 2, 4)]
     assert (grown, faded) == ([0.14, 0.43, 1.0, 1.0], [1.0, 0.5, 0.12])
 
 
@@ -237,7 +237,7 @@ def test_headroom_alone_is_on_top_of_the_adaptive_request() -> None:
 def test_advice_counts_where_too_little_was_seen_and_is_bounded_as_usage_is() -> None:
     little = seen("cpu", window([0.1] * 12, 600))
     assert isinstance(little, UsageStatistics)
-    assert little.young
+    assert little.is_young
     advised = asks(request=100, limit=200, advice=VpaRecommendation("web", 250))
     found = propose(advised, little, FREE)
     assert (proposed(found).request, codes(found)) == (200, ["from-vpa", "request-capped"])

@@ -16,7 +16,7 @@ def window(values: list[float], step: int = 300, start: int = START) -> DailyHis
     """One value every `step` seconds."""
     found = DailyHistograms()
     for number, value in enumerate(values):
-        found.add(start + number * step, value)
+        found.add_value(start + number * step, value)
     return found
 
 
@@ -25,7 +25,7 @@ def used(resource: str = "cpu", **percentiles: float) -> UsageStatistics:
     p95 = percentiles.get("p95", 1.0)
     low = percentiles.get("p5", p95)
     given: dict[str, Any] = {"p5": low, "p50": low, "p90": p95, "p95": p95, "p99": p95, "max": p95, **percentiles}
-    return UsageStatistics(resource=resource, samples=4032, seconds=14 * DAY, confidence=1.0, **given)
+    return UsageStatistics(resource=resource, samples=4032, observed_seconds=14 * DAY, confidence=1.0, **given)
 
 
 def measured(resource: str, values: list[float], step: int = 300) -> UsageStatistics:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
-from trimtab.usage.files import Rows, csv_rows, moment, number, parquet_rows
+from trimtab.usage.files import Rows, csv_rows, parquet_rows, parse_amount, parse_moment
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, take
 
@@ -71,14 +71,14 @@ def test_a_counter_in_a_csv_is_read_as_its_rate() -> None:
      ("20260105000000", None), ("1767571200000000", None)],
 )  # fmt: skip
 def test_times_are_read_as_people_write_them(written: object, seconds: int | None) -> None:
-    assert moment(written) == seconds
+    assert parse_moment(written) == seconds
 
 
 @pytest.mark.parametrize(
     ("written", "value"), [("250m", 0.25), ("12345n", 0.000012345), ("128Mi", 128 * MI), (0.5, 0.5), ("lots", None)]
 )
 def test_amounts_are_quantities(written: object, value: float | None) -> None:
-    assert number(written) == value
+    assert parse_amount(written) == value
 
 
 def told(found: Rows) -> str:

@@ -8,8 +8,8 @@ import pytest
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, NotAllowed
-from trimtab.usage.kubelet import Kubelets, looks
-from trimtab.usage.series import MOST_GAP
+from trimtab.usage.kubelet import Kubelets, readings_of_summary
+from trimtab.usage.series import MAX_GAP_SECONDS
 
 AT = 1767571200
 """2026-01-05T00:00:00Z."""
@@ -51,14 +51,14 @@ def values(found: Kubelets) -> dict[tuple[str, str], float]:
 
 
 def test_a_summary_is_read() -> None:
-    found = [look.series for look in looks(json.dumps(summary("web-0")).encode())]
+    found = [look.series for look in readings_of_summary(json.dumps(summary("web-0")).encode())]
     assert [(s.namespace, s.container, s.resource, s.times[0], s.values[0]) for s in found] == [
         ("shop", "app", "cpu", AT, 0.25), ("shop", "app", "memory", AT, 4096.0)]  # fmt: skip
 
 
 def test_what_makes_no_sense_is_told() -> None:
     with pytest.raises(InvalidResponse):
-        list(looks(b"{"))
+        list(readings_of_summary(b"{"))
 
 
 def test_every_node_is_asked_and_counted_seconds_tell_what_was_used_in_between() -> None:
@@ -73,7 +73,7 @@ def test_every_node_is_asked_and_counted_seconds_tell_what_was_used_in_between()
 
 @pytest.mark.parametrize(
     ("seconds", "at", "cores"),
-    [(3.0, 60, 0.05), (40.0, MOST_GAP + 1, 0.25)],
+    [(3.0, 60, 0.05), (40.0, MAX_GAP_SECONDS + 1, 0.25)],
     ids=["a counter that went down began at 0", "over a gap the last seconds count"],
 )
 def test_counters_begin_anew_and_gaps_say_nothing(seconds: float, at: int, cores: float) -> None:

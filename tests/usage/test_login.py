@@ -25,6 +25,7 @@ from tests.usage.fake_prometheus import Answer, Asked, serving
 from tests.usage.test_prometheus import END, START, at, shop
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy, _describe_error
+from trimtab.usage.prometheus import QueryPlan
 from trimtab.usage.series import Names
 
 ASKED = ("--now", "2026-01-19T00:00:00Z", "--step", "3600")
@@ -116,7 +117,7 @@ def test_a_server_that_asks_for_a_client_certificate_gets_one(tmp_path: Path) ->
             own = HttpApi(url, ca=str(root), certificate=str(tmp_path / "client.crt"), key=str(tmp_path / "client.key"))
             assert own.get("/api/v1/query", {}, "ask") == b"ok"
             with pytest.raises(UnreachableSource, match="localhost"):
-                HttpApi(url, ca=str(root), manners=once).get("/api/v1/query", {}, "ask")
+                HttpApi(url, ca=str(root), retry_policy=once).get("/api/v1/query", {}, "ask")
         finally:
             server.shutdown()
             thread.join()
@@ -139,7 +140,7 @@ def test_a_query_that_times_out_is_asked_in_halves_at_once(status: int) -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, days=14)
+        it = at(server.url, QueryPlan(days_per_query=14))
         found = list(it.read(it.plan(START, END - 1)))
     assert len(found) == 3 * 2
     assert sorted(tries) == [2, 2, 3, 3]  # each size once for cpu and once for memory
@@ -152,8 +153,8 @@ def test_a_server_that_does_not_answer_in_time_is_asked_for_less() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, days=14)
-        it.source.manners = RetryPolicy(deadline=0.4)
+        it = at(server.url, QueryPlan(days_per_query=14))
+        it.source.retry_policy = RetryPolicy(deadline=0.4)
         assert len(list(it.read(it.plan(START, END - 1)))) == 3 * 2
 
 
@@ -166,7 +167,7 @@ def test_a_piece_that_gets_no_smaller_is_tried_again() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, pods=1, days=1)
+        it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=1))
         (piece, *_) = it.plan(END - 3600, END - 1)
         assert len(list(it.read([piece]))) == 1
 
@@ -187,7 +188,7 @@ def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, pods=1, days=2, at_once=3)
+        it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=2, at_once=3))
         pieces = it.plan(START, END - 1)
         starts = [series.times[0] for series in it.read(pieces)]
     assert starts == [piece.start for piece in pieces]
@@ -196,7 +197,7 @@ def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
 
 def test_the_first_mistake_ends_the_reading() -> None:
     with serving(lambda asked: (400, b"no") if "query_range" in asked[0] else shop(asked)) as server:
-        it = at(server.url, pods=1)
+        it = at(server.url, QueryPlan(pods_per_query=1))
         with pytest.raises(RefusedSource):
             list(it.read(it.plan(START, END - 1)))
 
@@ -208,7 +209,7 @@ def test_renamed_metrics_labels_and_recording_rules_are_asked_for() -> None:
         return shop((asked[0].replace("k8s_pod", "pod"), asked[1], asked[2]))
 
     with serving(answer) as server:
-        it = at(server.url, names=names, extra='cluster="a"')
+        it = at(server.url, QueryPlan(names=names, extra='cluster="a"'))
         list(it.read(it.plan(START, END - 1, ["shop"])))
     queries = {query["query"] for path, query, _ in server.asked if path.endswith("query_range")}
     assert any("avg_over_time(pod:cpu:rate5m{" in query for query in queries)

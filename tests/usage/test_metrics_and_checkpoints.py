@@ -7,7 +7,7 @@ import pytest
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.kube.errors import InvalidResponse
-from trimtab.usage.metrics_api import metrics
+from trimtab.usage.metrics_api import decode_pod_metrics
 from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 AT = 1767571200
@@ -17,14 +17,14 @@ def test_metrics_servers_suffixes_are_read() -> None:
     usage = {"cpu": "12345678n", "memory": "131072Ki"}
     pod = {"metadata": {"name": "web-0", "namespace": "shop"}, "timestamp": "2026-01-05T00:00:00Z",
            "containers": [{"name": "app", "usage": usage}, {"name": "odd", "usage": {"cpu": "lots"}}]}  # fmt: skip
-    found = list(metrics(json.dumps({"items": [pod]}).encode()))
+    found = list(decode_pod_metrics(json.dumps({"items": [pod]}).encode()))
     assert [(s.container, s.resource, s.times[0], s.values[0]) for s in found] == [
         ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
 
 
 def test_what_makes_no_sense_is_told() -> None:
     with pytest.raises(InvalidResponse):
-        list(metrics(b"{"))
+        list(decode_pod_metrics(b"{"))
 
 
 CHECKPOINT = """
@@ -55,7 +55,9 @@ def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
     low, high = book.window(it, "cpu").percentiles((0.5, 0.95))
     assert (low, high) == (pytest.approx(0.102, rel=0.1), pytest.approx(1.0, rel=0.1))
     assert book.window(it, "memory").whole().total == 0
-    assert book.window(it, "cpu").seconds == pytest.approx(1100 * 60, abs=7200)  # four days, of which it saw so much
+    assert book.window(it, "cpu").observed_seconds == pytest.approx(
+        1100 * 60, abs=7200
+    )  # four days, of which it saw so much
 
 
 def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:

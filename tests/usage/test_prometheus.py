@@ -11,7 +11,7 @@ from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, 
 from trimtab.cluster.owner import Owner
 from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy
-from trimtab.usage.prometheus import Prometheus, QueryPlan, spans
+from trimtab.usage.prometheus import Prometheus, QueryPlan, split_span
 from trimtab.usage.prometheus_response import parsed
 
 DAY = 86400
@@ -31,14 +31,14 @@ def shop(asked: Asked) -> Answer:
     return 200, matrix((APP, [(float(query["start"]), value)]))
 
 
-def at(url: str, **more: object) -> Prometheus:
-    return Prometheus(HttpApi(url, wait=lambda seconds: None), QueryPlan(**more))  # type: ignore[arg-type]
+def at(url: str, plan: QueryPlan | None = None) -> Prometheus:
+    return Prometheus(HttpApi(url, wait=lambda seconds: None), plan or QueryPlan())
 
 
 # ── what is asked ────────────────────────────────────────────────────────
 def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
     with serving(shop) as server:
-        it = at(server.url, pods=2, days=7)
+        it = at(server.url, QueryPlan(pods_per_query=2, days_per_query=7))
         pieces = it.plan(START, END - 1)
         done: list[tuple[int, int]] = []
         found = list(it.read(pieces, lambda n, all_: done.append((n, all_))))
@@ -50,7 +50,7 @@ def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
 
 def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_out() -> None:
     with serving(shop) as server:
-        it = at(server.url, extra='cluster="prod"')
+        it = at(server.url, QueryPlan(extra='cluster="prod"'))
         list(it.read(it.plan(START, END, ["shop"])))
     queries = [query["query"] for path, query, _ in server.asked if path.endswith("query_range")]
     assert all(query.startswith("max by (namespace, pod, container)") for query in queries)
@@ -60,7 +60,7 @@ def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_
 
 @given(st.integers(1, 40 * DAY), st.integers(1, 14), st.sampled_from([15, 60, 300, 3600]))
 def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: int, step: int) -> None:
-    found = spans(START, START + length, days * DAY, step)
+    found = split_span(START, START + length, days * DAY, step)
     end = START + length
     assert (found[0][0], found[-1][1] >= end - end % step, found[-1][1] <= end) == (START, True, True)
     assert all(begin % step == 0 and (end - begin) // step < 11_000 * days for begin, end in found)
@@ -70,7 +70,7 @@ def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: 
 def test_headers_log_in_and_name_the_tenant() -> None:
     with serving(shop) as server:
         it = Prometheus(HttpApi(server.url, {"Authorization": "Bearer secret", "X-Scope-OrgID": "shop"}))
-        assert it.namespaces(START, END) == ["shop"]
+        assert it.list_namespaces(START, END) == ["shop"]
     headers = server.asked[0][2]
     assert (headers["Authorization"], headers["X-Scope-OrgID"]) == ("Bearer secret", "shop")
 
@@ -97,7 +97,7 @@ def test_a_piece_that_is_too_large_is_asked_in_halves() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, days=14)
+        it = at(server.url, QueryPlan(days_per_query=14))
         found = list(it.read(it.plan(START, END - 1)))
     assert len(found) == 3 * 2  # each pod alone
 
@@ -109,7 +109,7 @@ def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, days=7, pods=1)
+        it = at(server.url, QueryPlan(days_per_query=7, pods_per_query=1))
         assert list(it.read(it.plan(START, END - 1)[:1]))
 
 
@@ -134,11 +134,11 @@ def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
     answers = iter([(503, b"busy"), (429, b""), (200, labels("shop"))])
     with serving(lambda asked: next(answers)) as server:
         it = Prometheus(HttpApi(server.url, wait=waits.append))
-        assert it.namespaces(START, END) == ["shop"]
+        assert it.list_namespaces(START, END) == ["shop"]
     assert waits == [1.0, 2.0]
     with serving(lambda asked: (400, {"error": "parse error"})) as server:
         with pytest.raises(RefusedSource, match="parse error"):
-            at(server.url).namespaces(START, END)
+            at(server.url).list_namespaces(START, END)
         assert len(server.asked) == 1
 
 
@@ -153,8 +153,8 @@ def test_an_address_where_nobody_is_is_told_at_once() -> None:
 def test_a_server_that_answered_before_is_waited_for() -> None:
     waits: list[float] = []
     with serving(shop) as server:
-        it = HttpApi(server.url, wait=waits.append, manners=RetryPolicy(tries=3))
-        assert Prometheus(it).namespaces(START, END)
+        it = HttpApi(server.url, wait=waits.append, retry_policy=RetryPolicy(tries=3))
+        assert Prometheus(it).list_namespaces(START, END)
     with pytest.raises(UnreachableSource):
         it.get("/api/v1/query", {}, "names")
     assert len(waits) == 2
@@ -168,9 +168,9 @@ def test_https_to_a_server_without_is_told_as_that() -> None:
 def test_a_server_is_not_hurried() -> None:
     waits: list[float] = []
     with serving(shop) as server:
-        it = Prometheus(HttpApi(server.url, wait=waits.append, manners=RetryPolicy(pause=30.0)))
-        it.namespaces(START, END)
-        it.namespaces(START, END)
+        it = Prometheus(HttpApi(server.url, wait=waits.append, retry_policy=RetryPolicy(pause=30.0)))
+        it.list_namespaces(START, END)
+        it.list_namespaces(START, END)
     assert len(waits) == 1
     assert 29 < waits[0] <= 30
 

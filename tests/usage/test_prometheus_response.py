@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.usage.errors import GarbledSource
-from trimtab.usage.prometheus_response import exactly, parsed
+from trimtab.usage.prometheus_response import parse_exact_series, parsed
 
 START = 20_000 * 86400
 APP = {"namespace": "shop", "pod": "web-1", "container": "app"}
@@ -54,7 +54,7 @@ def quickly(body: bytes) -> Told | str:
 
 def field_by_field(found: list[dict[str, Any]]) -> Told | str:
     try:
-        read = [exactly(msgspec.json.encode(one)) for one in found]
+        read = [parse_exact_series(msgspec.json.encode(one)) for one in found]
     except msgspec.DecodeError:
         return "garbled"
     return [(metric.pod, list(times), list(values)) for metric, times, values, _ in read]

@@ -5,30 +5,30 @@ from math import inf, nan
 import pytest
 
 from trimtab.cluster.owner import Owner
-from trimtab.usage.owners import OwnerIndex, by_name, chained
-from trimtab.usage.series import MOST_GAP, clean, rate
+from trimtab.usage.owners import OwnerIndex, owner_by_name, topmost_owners
+from trimtab.usage.series import MAX_GAP_SECONDS, clean_samples, counter_rate
 
 
 # ── cleaning ─────────────────────────────────────────────────────────────
 def test_samples_are_put_in_order_and_of_two_scrapers_the_greater_counts() -> None:
-    assert clean([(120, 2.0), (60, 1.0), (120, 3.0), (120, 2.5)]) == ([60, 120], [1.0, 3.0])
+    assert clean_samples([(120, 2.0), (60, 1.0), (120, 3.0), (120, 2.5)]) == ([60, 120], [1.0, 3.0])
 
 
 def test_what_is_no_amount_or_from_the_future_is_left_out() -> None:
-    assert clean([(60, nan), (120, -1.0), (180, inf), (240, 1.0), (9999, 5.0)], now=300) == ([240], [1.0])
+    assert clean_samples([(60, nan), (120, -1.0), (180, inf), (240, 1.0), (9999, 5.0)], now=300) == ([240], [1.0])
 
 
 # ── counters ─────────────────────────────────────────────────────────────
 def test_a_counter_becomes_a_rate() -> None:
-    assert rate([0, 60, 120], [100.0, 130.0, 190.0]) == ([60, 120], [0.5, 1.0])
+    assert counter_rate([0, 60, 120], [100.0, 130.0, 190.0]) == ([60, 120], [0.5, 1.0])
 
 
 def test_a_counter_that_went_down_began_at_nothing_again() -> None:
-    assert rate([0, 60, 120], [100.0, 6.0, 12.0]) == ([60, 120], [0.1, 0.1])
+    assert counter_rate([0, 60, 120], [100.0, 6.0, 12.0]) == ([60, 120], [0.1, 0.1])
 
 
 def test_over_a_gap_nothing_is_said() -> None:
-    assert rate([0, 60, 60 + MOST_GAP + 1], [0.0, 6.0, 999.0]) == ([60], [0.1])
+    assert counter_rate([0, 60, 60 + MAX_GAP_SECONDS + 1], [0.0, 6.0, 999.0]) == ([60], [0.1])
 
 
 # ── owners ───────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ def test_over_a_gap_nothing_is_said() -> None:
      ("report-29383200-x2x4k", Owner("CronJob", "report")), ("lonely", None)],
 )  # fmt: skip
 def test_a_pods_name_tells_who_made_it(pod: str, owner: Owner | None) -> None:
-    assert by_name(pod) == owner
+    assert owner_by_name(pod) == owner
 
 
 def test_a_pod_nobody_made_is_its_own_workload() -> None:
@@ -59,5 +59,5 @@ def test_a_pod_that_is_gone_belongs_to_the_workload_that_would_name_it_so() -> N
 def test_owners_are_followed_to_the_top() -> None:
     rows = [("shop", "Pod", "web-1-a", "ReplicaSet", "web-1"), ("shop", "ReplicaSet", "web-1", "Rollout", "web"),
             ("shop", "Pod", "job-1-a", "Job", "job-1"), ("shop", "Job", "job-1", "CronJob", "job")]  # fmt: skip
-    found = chained(rows)
+    found = topmost_owners(rows)
     assert found == {("shop", "web-1-a"): Owner("Rollout", "web"), ("shop", "job-1-a"): Owner("CronJob", "job")}

@@ -303,7 +303,7 @@ def test_evictions_are_counted_once_by_class_and_not_those_from_before() -> None
 
 def test_annotations_that_policies_match_by_are_known() -> None:
     found = bench()
-    assert found.seen.asked_annotations == frozenset()
+    assert found.seen.matched_annotations == frozenset()
     match = {"annotations": {"note": "y"}, "exclude": [{"annotations": {"not": "*"}}]}
     found.tell("PodPolicy", policy_object("sizes", CPU, match=match))
-    assert found.seen.asked_annotations == {"note", "not"}
+    assert found.seen.matched_annotations == {"note", "not"}

@@ -31,7 +31,7 @@ from trimtab.watchdog.events import PolicyEventRecorder
 from trimtab.watchdog.harm_brake import Brake, BrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
-from trimtab.watchdog.policy_state import AuditStateBuilder, held
+from trimtab.watchdog.policy_state import AuditStateBuilder, object_projections
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 
 CONFIGURATION = "trimtab"
@@ -71,14 +71,14 @@ class Bench:
 
     def look(self, *, after: float = 1.0) -> float:
         self.clock[0] += after
-        return self.loop.look()
+        return self.loop.run_round()
 
     def tell(self, kind: str, item: Any, *, gone: bool = False) -> None:
         """As a watch would."""
         key = (item.metadata.namespace, item.metadata.name)
         value = _HOLDS[kind](item)
         what = ChangeType.DELETED if gone else ChangeType.ADDED
-        self.seen.hear(WatchEvent(what, kind, key, value if gone else None, None if gone else value))
+        self.seen.apply_event(WatchEvent(what, kind, key, value if gone else None, None if gone else value))
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self.loop.metrics.registry.get_sample_value(name, labels or None)
@@ -92,7 +92,7 @@ class Bench:
         return [body["status"] for body in self.paper.to("/status")]
 
 
-_HOLDS = held("trimtab-system", AuditedPodReader())
+_HOLDS = object_projections("trimtab-system", AuditedPodReader())
 
 
 def bench(
@@ -109,11 +109,11 @@ def bench(
     door: BrakeActuator | None = more.pop("door", Brake(writer, quiet) if brake else None)
     recorder = Recorder(writer=writer, controller="trimtab.dev/watchdog", instance="w-1", elapsed=lambda: clock[0])
     loop = Loop(
-        seen=seen, pods=lambda: [reader(pod) for pod in pods], fresh=lambda: True, door=door,
+        state_builder=seen, pods=lambda: [reader(pod) for pod in pods], is_fresh=lambda: True, brake=door,
         statuses=PolicyStatusWriter(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
-        teller=PolicyEventRecorder(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
+        event_recorder=PolicyEventRecorder(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
         metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0), interval=30, now=lambda: clock[0],
-        elapsed=lambda: clock[0], survey=Auditor(most=more.pop("most", 1000)), ledger=FailureHistory(HarmTerms()),
+        elapsed=lambda: clock[0], auditor=Auditor(most=more.pop("most", 1000)), history=FailureHistory(HarmTerms()),
     )  # fmt: skip
     found = Bench(loop, paper, seen, pods, clock)
     found.tell("MutatingWebhookConfiguration", configuration())

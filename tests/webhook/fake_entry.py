@@ -6,7 +6,7 @@ import time
 
 from tests.webhook.worlds import admitted, service
 from trimtab.runtime import environment
-from webhook.asgi import entry
+from webhook.asgi import build_application
 from webhook.handlers import HttpReply
 
 
@@ -22,4 +22,4 @@ def closed() -> None:
     print('{"event": "closed", "level": "info"}', file=sys.stderr, flush=True)
 
 
-application = entry(service(validate=slowly, close=closed), environment.read(os.environ))
+application = build_application(service(validate=slowly, close=closed), environment.read(os.environ))

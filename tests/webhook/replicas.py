@@ -44,10 +44,10 @@ class World:
             "metadata": {**document["metadata"], "resourceVersion": version},
         }
 
-    def get(self, kind: str) -> dict[str, Any] | None:
+    def get_object(self, kind: str) -> dict[str, Any] | None:
         return deepcopy(self.objects.get(kind))
 
-    def put(self, document: dict[str, Any]) -> None:
+    def put_object(self, document: dict[str, Any]) -> None:
         held = self.objects[document["kind"]]["metadata"]["resourceVersion"]
         if document["metadata"]["resourceVersion"] != held:
             raise Conflict("store", 409, ApiStatus(code=409, reason="Conflict"))
@@ -89,19 +89,19 @@ class Replica:
 
     def steps(self, count: int = 12) -> None:
         for _ in range(count):
-            self.keeper.step()
+            self.keeper.run_step()
 
     def _endless(self) -> Iterator[None]:
         while True:
-            places = self.keeper.places()
+            places = self.keeper.managed_configurations()
             yield
-            look = self.keeper.look(places)
+            look = self.keeper.read_secret(places)
             yield
-            self.keeper.act(look)
+            self.keeper.carry_out_step(look)
             yield
 
     @property
     def trusted(self) -> bool:
         """Would a caller trust what we serve (nothing, or a pair that is over, is nobody's trouble)?"""
-        serving = self.keeper.serving() if self.folder.exists() else None
+        serving = self.keeper.read_serving_files() if self.folder.exists() else None
         return serving is None or certs.may_serve(replace(serving, authority_key=None), self.world.places)

@@ -38,10 +38,10 @@ def test_the_first_replica_makes_the_pair_and_tells_both_configurations(world: W
 
 def test_nothing_is_served_before_both_configurations_know_it(world: World, replica: Replica) -> None:
     for _ in range(3):
-        replica.keeper.step()
+        replica.keeper.run_step()
         assert not replica.folder.exists()
-    replica.keeper.step()
-    assert replica.keeper.serving() is not None
+    replica.keeper.run_step()
+    assert replica.keeper.read_serving_files() is not None
 
 
 def test_the_authoritys_key_stays_in_the_secret(replica: Replica) -> None:
@@ -54,7 +54,7 @@ def test_two_that_race_end_with_one_pair(world: World, tmp_path: Path) -> None:
     for _ in range(20):
         for one in both:
             one.turn()
-    assert both[0].keeper.serving() == both[1].keeper.serving() is not None
+    assert both[0].keeper.read_serving_files() == both[1].keeper.read_serving_files() is not None
     assert world.written == ["Secret", *cert_manager.CONFIGURATIONS]
 
 
@@ -85,7 +85,7 @@ def test_a_pair_is_renewed_at_two_thirds_and_taken_over_by_all(world: World, tmp
     world.pass_(61)
     [one.steps() for one in both]
     assert world.store.pair != before.pair
-    assert {one.keeper.serving().pair.certificate for one in both} == {world.store.pair.certificate}
+    assert {one.keeper.read_serving_files().pair.certificate for one in both} == {world.store.pair.certificate}
     assert world.written.count("Secret") == 2
 
 
@@ -105,7 +105,7 @@ def test_an_emptied_secret_is_filled_again_without_a_gap(world: World, replica: 
     replica.steps()
     world.set({"kind": "Secret", "metadata": {"name": "trimtab-webhook-tls"}})
     for _ in range(12):
-        replica.keeper.step()
+        replica.keeper.run_step()
         assert replica.trusted
     assert certs.is_usable(world.store, world.now)
 
@@ -113,14 +113,14 @@ def test_an_emptied_secret_is_filled_again_without_a_gap(world: World, replica: 
 def test_a_secret_that_is_gone_is_told_and_not_made(world: World, replica: Replica) -> None:
     del world.objects["Secret"]
     with pytest.raises(NoSecret, match="trimtab install"):
-        replica.keeper.step()
+        replica.keeper.run_step()
 
 
 @pytest.mark.parametrize("data", [{"tls.crt": "%%%", "tls.key": "bm9uc2Vuc2U="}, {"tls.crt": "bm9uc2Vuc2U="}, {}])
 def test_nonsense_in_the_secret_is_replaced(world: World, replica: Replica, data: dict[str, str]) -> None:
     world.set({"kind": "Secret", "metadata": {"name": "trimtab-webhook-tls"}, "data": data})
     replica.steps()
-    assert replica.keeper.serving() is not None
+    assert replica.keeper.read_serving_files() is not None
 
 
 @pytest.mark.parametrize("error", [NotAllowed("read", 403, ApiStatus(code=403, reason="Forbidden")), KeyError("a bug")])
@@ -128,17 +128,17 @@ def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Except
     asked: list[float] = []
 
     class Shut:
-        def get(self, kind: str) -> None:
+        def get_object(self, kind: str) -> None:
             raise error
 
-        put = get
+        put_object = get_object
 
     def stop(seconds: float) -> bool:
         asked.append(seconds)
         return len(asked) == 3
 
     keeper = CertificateRotator(Shut(), tmp_path, NAMES, log.build("error"), lambda: World().now, looks=0)  # type: ignore[arg-type]
-    keeper.run(stop, 10.0)
+    keeper.run_until_stopped(stop, 10.0)
     assert asked == [10.0] * 3
 
 
@@ -150,7 +150,7 @@ def test_somebody_who_always_writes_against_us_does_not_make_us_hurry(world: Wor
         asked.append(seconds)
         return len(asked) == 40
 
-    replica.keeper.run(stop, 10.0)
+    replica.keeper.run_until_stopped(stop, 10.0)
     assert set(asked[10:]) == {10.0}
 
 
@@ -184,5 +184,5 @@ def test_at_every_moment_every_bundle_holds_the_authority_of_every_pair_in_use(s
             for one in both.values():
                 one.turn()
                 assert all(other.trusted for other in both.values())
-        assert both["a"].keeper.serving() == both["b"].keeper.serving() is not None
+        assert both["a"].keeper.read_serving_files() == both["b"].keeper.read_serving_files() is not None
         assert world.places == [world.store.bundle] * 2

@@ -10,7 +10,7 @@ from tests.webhook.asgi_client import ask
 from tests.webhook.worlds import review, service
 from webhook.app import create_app
 from webhook.asgi import WebhookASGI
-from webhook.handlers import MAX_BODY, MAX_CHECKED
+from webhook.handlers import MAX_BODY_BYTES, MAX_CHECKED_BYTES
 
 
 class Case(NamedTuple):
@@ -37,12 +37,12 @@ CASES = {
     "H1 wrong type": Case(415, body=review(), content_type="application/yaml"),
     "H1 no type": Case(415, body=review(), content_type=None),
     "H1 a form": Case(415, body=b"a=b", content_type="application/x-www-form-urlencoded"),
-    "H1 over the cap": Case(413, body=b" " * (MAX_BODY + 1)),
-    "H1 a policy over the cap": Case(413, path="/validate", body=b" " * (MAX_CHECKED + 1)),
-    "H1 a policy far over the cap": Case(413, path="/validate", body=b" " * (MAX_BODY + 1)),
-    "a policy at the cap": Case(200, path="/validate", body=review() + b" " * (MAX_CHECKED - len(review()))),
-    "wrong type and over the cap": Case(415, body=b" " * (MAX_BODY + 1), content_type="text/plain"),
-    "at the cap": Case(200, body=review() + b" " * (MAX_BODY - len(review()))),
+    "H1 over the cap": Case(413, body=b" " * (MAX_BODY_BYTES + 1)),
+    "H1 a policy over the cap": Case(413, path="/validate", body=b" " * (MAX_CHECKED_BYTES + 1)),
+    "H1 a policy far over the cap": Case(413, path="/validate", body=b" " * (MAX_BODY_BYTES + 1)),
+    "a policy at the cap": Case(200, path="/validate", body=review() + b" " * (MAX_CHECKED_BYTES - len(review()))),
+    "wrong type and over the cap": Case(415, body=b" " * (MAX_BODY_BYTES + 1), content_type="text/plain"),
+    "at the cap": Case(200, body=review() + b" " * (MAX_BODY_BYTES - len(review()))),
     "GET of a review path": Case(405, "GET"),
     "PUT of a review path": Case(405, "PUT", body=review()),
     "DELETE of a review path": Case(405, "DELETE", "/validate"),

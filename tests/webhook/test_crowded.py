@@ -110,16 +110,16 @@ def pieces(*sizes: int) -> request_body.Receive:
 
 def test_a_large_body_for_which_there_is_no_room_is_refused() -> None:
     with pytest.raises(TooManyBodies):
-        asyncio.run(request_body.read(pieces(60_000, 60_000), 1, BodyBudget(50_000)))
+        asyncio.run(request_body.read_body(pieces(60_000, 60_000), 1, BodyBudget(50_000)))
 
 
 def test_a_small_body_is_read_however_full_it_is() -> None:
-    assert asyncio.run(request_body.read(pieces(30_000, 30_000), 1, BodyBudget(0))) == b" " * 60_000
+    assert asyncio.run(request_body.read_body(pieces(30_000, 30_000), 1, BodyBudget(0))) == b" " * 60_000
 
 
 @pytest.mark.parametrize("sizes", [(1, 70_000, 70_000), (70_000, 9_000_000), (70_000, 100_000, 100_000)])
 def test_the_room_of_a_body_is_free_again_when_it_is_read_or_refused(sizes: tuple[int, ...]) -> None:
     room = BodyBudget(300_000)
     with suppress(TooManyBodies):
-        asyncio.run(request_body.read(pieces(*sizes), 1, room))
+        asyncio.run(request_body.read_body(pieces(*sizes), 1, room))
     assert room.left == 300_000

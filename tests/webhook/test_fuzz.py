@@ -15,8 +15,8 @@ from tests.build import policy
 from tests.webhook.damage import damaged, pod, review
 from trimtab.runtime import files
 from trimtab.runtime.settings import Settings
-from webhook.handlers import MAX_BODY, MUTATE, VALIDATE, Service, answer
-from webhook.main import build
+from webhook.handlers import MAX_BODY_BYTES, MUTATE, VALIDATE, Service, answer
+from webhook.main import build_service
 
 LONGER = "FUZZ_LONGER" in os.environ
 COUNT = 10_000 if LONGER else 1_000
@@ -38,7 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
     (home / "everything.yaml").write_text(policy(EVERYTHING, name="everything"))
     shipped = Path(files.__file__).parents[2] / "policies"
     given = (home, shipped / "library", shipped / "recommended")
-    return build(Settings(policies=given, log_level="error"))
+    return build_service(Settings(policies=given, log_level="error"))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def uid_of(body: bytes) -> object:
 
 def checked(service: Service, path: str, body: bytes) -> dict[str, Any] | None:
     """The response in the answer; None where the body was refused. Asserts everything an answer promises."""
-    whole = body if len(body) <= MAX_BODY else None
+    whole = body if len(body) <= MAX_BODY_BYTES else None
     reply = answer(service, path, "application/json", whole)
     assert b"Traceback" not in reply.body
     said = json.loads(reply.body)

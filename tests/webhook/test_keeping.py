@@ -9,7 +9,7 @@ from trimtab.runtime import log
 from trimtab.runtime.files import MissingKeyPair
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.settings import Settings
-from webhook.cert_manager import called, first_pair, start_certificate_rotation, wait_for_a_pair
+from webhook.cert_manager import called, start_certificate_rotation, step_until_pair, wait_for_first_pair
 
 
 def test_the_pair_carries_what_api_servers_call_first() -> None:
@@ -18,15 +18,15 @@ def test_the_pair_carries_what_api_servers_call_first() -> None:
 
 def test_a_folder_of_somebody_elses_needs_no_cluster(tmp_path: Path) -> None:
     settings = Settings(certs_folder=tmp_path)
-    first_pair(settings, log.build("error"))
+    wait_for_first_pair(settings, log.build("error"))
     assert start_certificate_rotation(settings, GracefulShutdown(), log.build("error")) is None
     assert not list(tmp_path.iterdir())
 
 
 def test_the_first_pair_is_there_when_the_wait_for_it_ends(tmp_path: Path) -> None:
     replica = Replica(World(), tmp_path / "certs")
-    wait_for_a_pair(replica.keeper, log.build("error"))
-    assert replica.keeper.serving() is not None
+    step_until_pair(replica.keeper, log.build("error"))
+    assert replica.keeper.read_serving_files() is not None
     assert replica.trusted
 
 
@@ -34,12 +34,12 @@ def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
     replica = Replica(World(), tmp_path / "certs")
     replica.steps()
     replica.world.written.clear()
-    wait_for_a_pair(replica.keeper, log.build("error"))
+    step_until_pair(replica.keeper, log.build("error"))
     assert replica.world.written == []
 
 
 def test_a_wait_that_takes_too_long_ends_with_what_was_in_the_way(tmp_path: Path) -> None:
     world = World()
     del world.objects["Secret"]
-    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the pair is not there"):
-        wait_for_a_pair(Replica(world, tmp_path / "certs").keeper, log.build("error"), patience=0.0)
+    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the certificate does not exist"):
+        step_until_pair(Replica(world, tmp_path / "certs").keeper, log.build("error"), patience=0.0)

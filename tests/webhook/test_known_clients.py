@@ -1,4 +1,4 @@
-"""Where authorities are named, only the API server may ask; health and metrics are for everybody."""
+"""Where authorities are named, only the API server may send reviews; health and metrics are for everybody."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_api_server_is_answered(server: Server, tmp_path: Path, path: str) -
 def test_nobody_else_is(server: Server, tmp_path: Path, path: str, name: str | None) -> None:
     connection = showing(server, tmp_path, client_pair(SIGNER, name) if name else None)
     status, body = post(connection, review(), path)
-    assert (status, json.loads(body)["error"]) == (403, "only the API server may ask")
+    assert (status, json.loads(body)["error"]) == (403, "only the API server may send reviews")
     connection.close()
 
 

@@ -19,13 +19,13 @@ class Heard:
         self.worlds: list[WebhookPolicyState] = []
         self.errors: list[Exception] = []
 
-    def changed(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
+    def on_change(self, before: WebhookPolicyState, after: WebhookPolicyState) -> None:
         self.worlds.append(after)
 
-    def look(self, live: PolicyStateWatcher) -> None:
+    def on_round(self, live: PolicyStateWatcher) -> None:
         pass
 
-    def failed(self, what: str, error: Exception) -> None:
+    def on_error(self, what: str, error: Exception) -> None:
         self.errors.append(error)
 
 
@@ -41,11 +41,11 @@ def test_nothing_is_known_until_every_list_was_read_and_then_everything() -> Non
         heard = Heard()
         live = PolicyStateWatcher(api.client(), BASE, policies=True, hears=heard)
         assert live.world is BASE
-        assert len(live.missing()) > 10
+        assert len(live.missing_lists()) > 10
         live.start()
         assert eventually(lambda: live.complete)
         assert live.world.facts.known == EVERYTHING
-        assert live.missing() == ()
+        assert live.missing_lists() == ()
         live.stop()
     assert heard.errors == []
 

@@ -10,10 +10,10 @@ from webhook.metrics import WebhookMetrics
 
 def test_reviews_are_counted_by_path_and_status() -> None:
     meters = WebhookMetrics(CollectorRegistry())
-    watched = service(observe=meters.answered)
+    watched = service(observe=meters.observe_review)
     answer(watched, "/mutate", "application/json", review())
     answer(watched, "/mutate", "text/plain", review())
-    text = meters.render().decode()
+    text = meters.render_text().decode()
     assert 'trimtab_reviews_total{code="200",path="/mutate"} 1.0' in text
     assert 'trimtab_reviews_total{code="415",path="/mutate"} 1.0' in text
     assert 'trimtab_review_duration_seconds_count{path="/mutate"} 2.0' in text
@@ -22,19 +22,19 @@ def test_reviews_are_counted_by_path_and_status() -> None:
 def test_a_thousand_policies_do_not_make_a_thousand_series() -> None:
     meters = WebhookMetrics(CollectorRegistry())
     for number in range(1000):
-        meters.decided(f"policy-{number}", "limits", "removed")
-    assert meters.render().decode().count("trimtab_decisions_total{") == 201
+        meters.count_decision(f"policy-{number}", "limits", "removed")
+    assert meters.render_text().decode().count("trimtab_decisions_total{") == 201
 
 
 def test_decisions_failures_patches_and_ages_are_told() -> None:
     meters = WebhookMetrics(CollectorRegistry())
-    meters.decided("burstable", "limits", "removed")
-    meters.failed("self-check")
-    meters.patched(300)
-    meters.certificate_expiry(lambda: 1.9e9)
-    meters.facts_age(lambda: 3.0)
-    meters.recommendations(lambda: RecommendationAges(fresh=3, aging=2))
-    text = meters.render().decode()
+    meters.count_decision("burstable", "limits", "removed")
+    meters.count_failure("self-check")
+    meters.observe_patch(300)
+    meters.add_certificate_expiry(lambda: 1.9e9)
+    meters.add_facts_age(lambda: 3.0)
+    meters.add_recommendations(lambda: RecommendationAges(fresh=3, aging=2))
+    text = meters.render_text().decode()
     for expected in (
         'trimtab_decisions_total{action="limits",policy="burstable",reason="removed"} 1.0',
         'trimtab_errors_total{kind="self-check"} 1.0',
@@ -49,5 +49,5 @@ def test_decisions_failures_patches_and_ages_are_told() -> None:
 
 def test_two_services_in_one_process_do_not_share_a_counter() -> None:
     one, two = WebhookMetrics(CollectorRegistry()), WebhookMetrics(CollectorRegistry())
-    one.failed("edge")
-    assert 'kind="edge"' not in two.render().decode()
+    one.count_failure("edge")
+    assert 'kind="edge"' not in two.render_text().decode()

@@ -17,7 +17,7 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import log
 from trimtab.watchdog import process
 from webhook.metrics import WebhookMetrics
-from webhook.policy_state import LOOK, PATIENCE, STALE, StateLogger, WebhookPolicyState
+from webhook.policy_state import LOOK_SECONDS, PATIENCE_SECONDS, STALE_SECONDS, StateLogger, WebhookPolicyState
 
 BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
 
@@ -26,20 +26,20 @@ BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
 class Played:
     complete: bool = True
     seconds: float = 0.0
-    waited: float = 0.0
+    seconds_since_start: float = 0.0
     trouble: dict[str, str] = field(default_factory=dict)
     broken: tuple[Unreadable, ...] = ()
 
-    def age(self) -> float | None:
+    def data_age(self) -> float | None:
         return self.seconds
 
-    def missing(self) -> tuple[str, ...]:
+    def missing_lists(self) -> tuple[str, ...]:
         return () if self.complete else ("nodes",)
 
-    def troubles(self) -> dict[str, str]:
+    def list_errors(self) -> dict[str, str]:
         return self.trouble
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable_objects(self) -> tuple[Unreadable, ...]:
         return self.broken
 
 
@@ -60,46 +60,46 @@ class Told:
 
 def test_policies_that_came_into_force_are_named() -> None:
     told = Told()
-    told.herald.changed(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
+    told.herald.on_change(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
     assert [line["policies"] for line in told.said] == [["a"]]
 
 
 def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
     told, wrong = Told(), (ConfigError(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
     broken = replace(BASE, broken={"a": wrong})
-    told.herald.changed(BASE, broken)
-    told.herald.changed(broken, replace(broken, terms=replace(DEFAULT_TERMS, paused=True)))
-    assert told.lines == ["policy refused, what it was before stays in force", "all changes are paused"]
+    told.herald.on_change(BASE, broken)
+    told.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_TERMS, paused=True)))
+    assert told.lines == ["policy rejected, the previous version stays in force", "all changes are paused"]
     assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
 
 
 def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
     told = Told()
-    for seconds in (1.0, STALE + 1, STALE + 9, 2.0, 3.0):
-        told.herald.look(Played(seconds=seconds))
-    assert told.lines == ["facts are stale and used on", "facts are fresh again"]
+    for seconds in (1.0, STALE_SECONDS + 1, STALE_SECONDS + 9, 2.0, 3.0):
+        told.herald.on_round(Played(seconds=seconds))
+    assert told.lines == ["facts are stale and still used", "facts are fresh again"]
 
 
 def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
-    assert min(STALE, process.STALE) > WatchSettings().idle + 60 + LOOK
+    assert min(STALE_SECONDS, process.STALE_SECONDS) > WatchSettings().idle + 60 + LOOK_SECONDS
 
 
 def test_what_keeps_it_from_being_ready_is_told_once() -> None:
     told = Told()
-    for waited in (0.0, PATIENCE + 1, PATIENCE + 2):
-        told.herald.look(Played(complete=False, waited=waited, trouble={"nodes": "403"}))
+    for waited in (0.0, PATIENCE_SECONDS + 1, PATIENCE_SECONDS + 2):
+        told.herald.on_round(Played(complete=False, seconds_since_start=waited, trouble={"nodes": "403"}))
     assert told.lines == ["not ready"]
     assert [line["missing"] for line in told.said] == [["nodes"]]
 
 
 def test_a_mistake_of_ours_is_counted() -> None:
     told = Told()
-    told.herald.failed("ReplicaSet", ValueError("x"))
-    assert 'trimtab_errors_total{kind="facts"} 1.0' in told.meters.render().decode()
+    told.herald.on_error("ReplicaSet", ValueError("x"))
+    assert 'trimtab_errors_total{kind="facts"} 1.0' in told.meters.render_text().decode()
 
 
 def test_an_object_nobody_can_read_is_told_once() -> None:
     told = Told()
     for _ in range(2):
-        told.herald.look(Played(broken=(Unreadable("Node n1", "nonsense"),)))
-    assert [(line["event"], line["where"]) for line in told.said] == [("unreadable, decided without it", "Node n1")]
+        told.herald.on_round(Played(broken=(Unreadable("Node n1", "nonsense"),)))
+    assert [(line["event"], line["where"]) for line in told.said] == [("unreadable, decisions ignore it", "Node n1")]

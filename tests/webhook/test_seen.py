@@ -17,10 +17,10 @@ from trimtab.policy.cluster_facts import NOTHING_KNOWN
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.policy.podpolicy import Policies
-from webhook.policy_state import PolicyStateBuilder, WebhookPolicyState, held, slices, sources
+from webhook.policy_state import PolicyStateBuilder, WebhookPolicyState, object_projections, slices, sources
 
 OWN = DEFAULT_TERMS.own_namespace
-HOLDS = held(OWN)
+HOLDS = object_projections(OWN)
 BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
 SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
 
@@ -29,13 +29,13 @@ def there(seen: PolicyStateBuilder, *objects: ApiObject, kind: str = "") -> Webh
     for found in objects:
         of = kind or type(found).__name__
         meta: Metadata = found.metadata  # type: ignore[attr-defined]
-        seen.hear(WatchEvent(ChangeType.ADDED, of, (meta.namespace, meta.name), None, HOLDS[of](found)))
-    return seen.world()
+        seen.apply_event(WatchEvent(ChangeType.ADDED, of, (meta.namespace, meta.name), None, HOLDS[of](found)))
+    return seen.build_state()
 
 
 def gone(seen: PolicyStateBuilder, kind: str, name: str, namespace: str = "") -> WebhookPolicyState:
-    seen.hear(WatchEvent(ChangeType.DELETED, kind, (namespace, name), None, None))
-    return seen.world()
+    seen.apply_event(WatchEvent(ChangeType.DELETED, kind, (namespace, name), None, None))
+    return seen.build_state()
 
 
 def configuration() -> Any:
@@ -80,7 +80,7 @@ def test_the_vpas_webhook_acts_once_its_service_answers() -> None:
     seen = PolicyStateBuilder(BASE, policies=True)
     assert not there(seen, vpa()).facts.vpa_acts
     assert not there(seen, configuration()).facts.vpa_acts
-    (service,) = seen.services
+    (service,) = seen.vpa_services
     assert slices(service).query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
     assert there(seen, endpoints()).facts.vpa_acts
     assert not gone(seen, "MutatingWebhookConfiguration", "v").facts.vpa_acts

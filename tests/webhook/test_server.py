@@ -99,16 +99,16 @@ def test_a_pair_swapped_on_disk_is_served_to_new_connections(server: Server, hos
     assert post(kept, review())[0] == 200
     second = server.issue()
     certs.write(server.certs, second)
-    assert served(server, host) == second.pair.leaf()
+    assert served(server, host) == second.pair.read_leaf()
     assert post(kept, review())[0] == 200
 
 
 def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
     before, second = certs.read(server.certs), server.issue()
     (server.certs / "tls.key").write_bytes(second.pair.key)
-    assert served(server) == before.pair.leaf()
+    assert served(server) == before.pair.read_leaf()
     certs.write(server.certs, second)
-    assert served(server) == second.pair.leaf()
+    assert served(server) == second.pair.read_leaf()
     codes = [line.get("code") for line in server.log if line["level"] == "warning"]
     assert codes == ["unusable-pair"]
 
@@ -120,7 +120,7 @@ def test_an_expired_pair_in_a_folder_of_somebody_elses_is_served_and_told(server
         server.connect().connect()
     assert "expired" in [line.get("code") for line in server.log if line["event"] == "certificate"]
     certs.write(server.certs, whole)
-    assert served(server) == whole.pair.leaf()
+    assert served(server) == whole.pair.read_leaf()
 
 
 def test_plain_http_on_the_tls_port_disturbs_nobody(server: Server) -> None:

@@ -39,27 +39,27 @@ def keys_of(*found):
 
 def test_before_they_are_read_nothing_is_signed():
     keys, _ = keys_of(RuntimeError("no such Secret"))
-    assert keys.refresh() is False
-    assert keys.terms(AdmissionSettings()).signer.keys is None
+    assert keys.refresh_keys() is False
+    assert keys.with_signer(AdmissionSettings()).signer.keys is None
 
 
 def test_a_rotation_reaches_the_replica():
     keys, _ = keys_of(FIRST, SECOND)
-    found = [(keys.refresh(), keys.terms(AdmissionSettings()).signer.keys) for _ in range(2)]
+    found = [(keys.refresh_keys(), keys.with_signer(AdmissionSettings()).signer.keys) for _ in range(2)]
     assert found == [(True, FIRST), (True, SECOND)]
 
 
 def test_what_was_read_stays_while_it_cannot_be_read_again_and_that_is_told_once():
     keys, out = keys_of(FIRST, RuntimeError("gone"), RuntimeError("gone"))
     for _ in range(3):
-        keys.refresh()
-    assert keys.terms(AdmissionSettings()).signer.keys == FIRST
+        keys.refresh_keys()
+    assert keys.with_signer(AdmissionSettings()).signer.keys == FIRST
     assert out.getvalue().count("the signing keys cannot be read") == 1
 
 
 def test_no_line_of_the_log_holds_a_key():
     keys, out = keys_of(FIRST)
-    keys.refresh()
+    keys.refresh_keys()
     assert "1111" not in out.getvalue()
 
 
@@ -67,22 +67,22 @@ def test_the_terms_are_the_same_object_until_the_slot_ends():
     keys, _ = keys_of(FIRST)
     time: Time = keys._now  # type: ignore[assignment]
     standing = AdmissionSettings()
-    first = keys.terms(standing)
+    first = keys.with_signer(standing)
     time.now += timedelta(seconds=9)
-    within = keys.terms(standing)
+    within = keys.with_signer(standing)
     time.now += timedelta(seconds=1)
-    assert (within is first, keys.terms(standing) is first) == (True, False)
+    assert (within is first, keys.with_signer(standing) is first) == (True, False)
 
 
 def test_other_terms_are_taken_at_once():
     keys, _ = keys_of(FIRST)
-    keys.terms(AdmissionSettings())
-    assert keys.terms(AdmissionSettings(paused=True)).paused
+    keys.with_signer(AdmissionSettings())
+    assert keys.with_signer(AdmissionSettings(paused=True)).paused
 
 
 def test_the_thread_ends_with_the_process():
     keys, _ = keys_of(RuntimeError("not yet"), FIRST)
     waits = []
-    thread = keys.start(lambda seconds: waits.append(seconds) or len(waits) == 2)
+    thread = keys.start_refresh(lambda seconds: waits.append(seconds) or len(waits) == 2)
     thread.join(5.0)
-    assert (waits, keys.terms(AdmissionSettings()).signer.keys) == ([2.0, 60.0], FIRST)
+    assert (waits, keys.with_signer(AdmissionSettings()).signer.keys) == ([2.0, 60.0], FIRST)

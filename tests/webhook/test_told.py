@@ -10,7 +10,7 @@ from trimtab.admission.handler import answer
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.pod_context import DEFAULT_TERMS
 from trimtab.runtime import log
-from webhook.metrics import MOST, DecisionLogger, WebhookMetrics
+from webhook.metrics import MAX_FINDINGS, DecisionLogger, WebhookMetrics
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]}}
 NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
@@ -41,9 +41,9 @@ def test_a_line_per_pod_is_a_matter_of_volume():
 
 
 def test_more_findings_than_are_held_back_are_all_counted():
-    pods = ({**POD, "metadata": {"name": f"web-{n}"}} for n in range(MOST + 10))
+    pods = ({**POD, "metadata": {"name": f"web-{n}"}} for n in range(MAX_FINDINGS + 10))
     scrape, _ = told(*map(review, pods))
-    assert f'outcome="changed"}} {MOST + 10}.0' in scrape
+    assert f'outcome="changed"}} {MAX_FINDINGS + 10}.0' in scrape
 
 
 def test_an_amount_that_is_no_quantity_is_the_pods_mistake_not_ours():

@@ -1,17 +1,13 @@
-"""What do we answer to this review, and what will the API server store?
+"""Answers admission reviews, and predicts what the API server stores.
 
-handler                bytes of a review → bytes of the answer, and a record of the decision
-admission_review       AdmissionReview v1, as far as we read and write it
-admission_result       one pod → a decision, and a patch that is safe to send
-json_patch             two pods → JSON patch, and a patch applied
-consequences           could the changed pod still run, and all its siblings?
-missing_node,          the two checks behind it: nodes, quotas
-quota_headroom
-response_cache         answers given before, and whether they still hold
-validate_config        may this PodPolicy or pool enter the cluster?
-apiserver/             the API server's own admission steps, simulated
-pod_templates          which pods would this manifest make?
-preview                a pod through both passes of the API server, with our webhook in the chain
-readmission            what the next pod of an owner would request
-audit/                 do running pods match policy, and do they fare worse since a policy changes them?
+handler                bytes of a review → bytes of the response, and a record of the decision admission_review
+AdmissionReview v1, as far as Trimtab reads and writes it admission_result       one pod → a decision, and a patch that
+is safe to send json_patch             two pods → JSON patch; applies a patch and checks it before it is sent
+consequences           takes back changes that would keep the pod or its siblings from running missing_node
+checks that a node can hold the changed pod quota_headroom         checks that all replicas of the owner fit the
+namespace's quotas response_cache         earlier responses, and the check that they are still valid validate_config
+validates PodPolicies and pools apiserver/             the API server's own admission steps, simulated pod_templates
+manifest → the pods that its controller would create preview                a pod through both passes of the API server,
+with the webhook in the chain readmission            the requests of an owner's next pod audit/                 compares
+running pods with the policies, and detects policies that harm pods
 """

@@ -1,19 +1,15 @@
-"""What do we make of this pod: a decision, and a patch that is safe to send?
-
-What came of one review, for whoever tells it: the log, the metrics, the audit annotations.
-"""
+"""Decides one pod, builds a patch that is safe to send, and records the result for log, metrics and audit."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 
-from trimtab.admission.consequences import sound
+from trimtab.admission.consequences import withhold_harmful_actions
 from trimtab.admission.json_patch import Operation, diff, problem
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, keep, raised
+from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, quota_increases, store_increases
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons, required_actions
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.changed_annotation import ChangedAnnotation, read
@@ -26,41 +22,41 @@ from trimtab.policy.podpolicy import Policies
 
 
 class AdmissionOutcome(StrEnum):
-    """What became of a review. Bounded: metrics carry it."""
+    """The result of a review. The set of values is bounded: metrics use it as a label."""
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
     SKIPPED = "skipped"
-    """A pod no policy is asked about."""
+    """No policy applies to the pod."""
     DENIED = "denied"
     NOT_OURS = "not-ours"
-    """Not the creation of a pod."""
+    """The review is not about the creation of a pod."""
     UNREADABLE = "unreadable"
-    """The object makes no sense as a pod."""
+    """The object cannot be decoded as a pod."""
     UNSAFE = "unsafe"
-    """The patch failed its check: our bug; the pod went through unchanged."""
+    """The patch failed its check, which is a bug of Trimtab; the pod is admitted unchanged."""
     FAILED = "failed"
-    """Something broke: our bug; the pod went through unchanged."""
+    """An exception was raised, which is a bug of Trimtab; the pod is admitted unchanged."""
     TOO_LARGE = "too-large"
-    """It holds more than is decided about; the pod went through unchanged."""
+    """The pod holds more than Trimtab decides about; it is admitted unchanged."""
     MALFORMED = "malformed"
-    """No review at all: nothing to answer to."""
+    """The body is not a review with a uid, so there is no request to respond to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDecision:
-    """The decision on a pod that is to be created, and its patch."""
+    """The decision on a pod that is about to be created, and its patch."""
 
     outcome: AdmissionOutcome
     decision: Decision
     operations: tuple[Operation, ...] = ()
     """Empty unless the outcome is CHANGED."""
     problem: str = ""
-    """Why the patch is not safe; with UNSAFE, and with DENIED where a policy requires what the patch would do. With
-    TOO_LARGE, what the pod holds too much of."""
+    """The reason why the patch is not safe: set with UNSAFE, and with DENIED where a policy requires what the patch
+    would do. With TOO_LARGE, what the pod holds too much of."""
 
-    def applied(self, pod: Pod) -> Pod:
-        """The pod after our answer: the one decided, or the very one that came."""
+    def apply_to(self, pod: Pod) -> Pod:
+        """Returns the pod after the response: the decided pod if the outcome is CHANGED, else `pod` itself."""
         return self.decision.pod if self.outcome is AdmissionOutcome.CHANGED else pod
 
 
@@ -74,88 +70,97 @@ def judge(
     body: bytes = b"",
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> PodDecision:
-    """Decide, make the patch, and try it before anybody else does.
+    """Decides a pod, builds the patch, and tests the patch before it is sent.
 
-    marked: what earlier calls did to the pod; body: its own bytes; as `decided` takes them.
-    answers: what its siblings were told of quotas; what is told now is kept there.
+    marked: what earlier calls did to the pod.
+    body: its own bytes; both are passed on to `decided`.
+    answers: the quota answers that siblings of the pod got; answers for this pod are stored there.
     """
-    over = excess(pod)
-    if over is not None and (verdict := _undecided(over, pod, policies, facts, namespace, terms)) is not None:
-        return verdict
+    size_excess = excess(pod)
+    if (
+        size_excess is not None
+        and (oversized_result := _oversized_decision(size_excess, pod, policies, facts, namespace, terms)) is not None
+    ):
+        return oversized_result
     if marked is None:
-        marked = read(pod, namespace, terms.signer)  # once, however often is decided: its author chose how large it is
+        # The marker is read once for all decisions below: the author of the pod chose how large it is.
+        marked = read(pod, namespace, terms.signer)
     subject = PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms, body=body)
-    decision, asked = decided(subject, policies, marked=marked, is_marker_read=True)
+    decision, applicable = decided(subject, policies, marked=marked, is_marker_read=True)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
     if decision.skipped is not None:
         return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
 
-    def without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
-        left_out = subject.without(withheld)
-        return decided(left_out, policies, watching=watching, marked=marked, is_marker_read=True)
+    def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
+        context = subject.without(withheld)
+        return decided(context, policies, watching=watching, marked=marked, is_marker_read=True)
 
-    decision, asked = sound(pod, decision, asked, without, facts, namespace, terms, answers)
+    decision, applicable = withhold_harmful_actions(
+        pod, decision, applicable, decide_without, facts, namespace, terms, answers
+    )
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
     operations = diff(pod, decision.pod)
     if not operations:
         return PodDecision(outcome=AdmissionOutcome.UNCHANGED, decision=decision)
 
-    def again(found: Pod) -> Pod:
-        assert asked is not None  # whoever is skipped is not changed
-        if asked.subject.pod is found:
-            return found  # the last round was asked about this very pod, and gave it back
-        now = asked.subject.as_now(found)
-        return decided(now, policies, watching=False, like=asked, marked=decision.marker, is_marker_read=True)[0].pod
+    def decide_again(candidate: Pod) -> Pod:
+        assert applicable is not None  # a skipped pod is not changed
+        if applicable.subject.pod is candidate:
+            return candidate  # the last decision was made on this very pod, and left it unchanged
+        context = applicable.subject.as_now(candidate)
+        return decided(context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True)[
+            0
+        ].pod
 
-    is_warned = any(left.reason.code is reasons.QUOTA_MAY_REFUSE for left in decision.left)
-    wrong = problem(pod, decision.pod, operations, again, facts, namespace, terms, quota_may_refuse=is_warned)
-    if wrong is not None and (requiring := required_actions.requiring(asked)):
-        denied = change(decision, pod=pod, changes=(), denied=required_actions.undecided(requiring, wrong))
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=denied, problem=wrong)
-    if wrong is not None:
-        return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=wrong)
+    is_warned = any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.left)
+    patch_problem = problem(
+        pod, decision.pod, operations, decide_again, facts, namespace, terms, quota_may_refuse=is_warned
+    )
+    if patch_problem is not None and (requiring := required_actions.requiring(applicable)):
+        denied = change(decision, pod=pod, changes=(), denied=required_actions.undecided(requiring, patch_problem))
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=denied, problem=patch_problem)
+    if patch_problem is not None:
+        return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
     if answers is not NO_ANSWERS and not is_warned:
-        later = PodContext(pod=decision.pod, namespace=namespace, facts=facts)
-        keep(raised(pod, decision.pod, facts, namespace, terms), later, answers)
+        decided_context = PodContext(pod=decision.pod, namespace=namespace, facts=facts)
+        store_increases(quota_increases(pod, decision.pod, facts, namespace, terms), decided_context, answers)
     return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
 
 
-def _undecided(
-    over: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
+def _oversized_decision(
+    size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
-    """Of a pod that holds too much to be decided about; None where nothing would be decided of it anyway."""
+    """Returns the result for a pod that is too large to be decided; None where no policy would decide it anyway."""
     if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
     if names:
-        denied = required_actions.undecided(names, str(over))
+        denied = required_actions.undecided(names, str(size_excess))
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=Decision(pod=pod, denied=denied))
-    skipped = reasons.TOO_LARGE(str(over))
+    skipped = reasons.TOO_LARGE(str(size_excess))
     return PodDecision(
-        outcome=AdmissionOutcome.TOO_LARGE, decision=Decision(pod=pod, skipped=skipped), problem=_told(skipped)
+        outcome=AdmissionOutcome.TOO_LARGE,
+        decision=Decision(pod=pod, skipped=skipped),
+        problem=f"{skipped} [{skipped.code.name}]",
     )
 
 
-def _told(reason: Reason) -> str:
-    return f"{reason} [{reason.code.name}]"
-
-
 class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """What was found of a pod, whoever's review it came in. Pods that are alike share one."""
+    """The result of deciding a pod, independent of the request. Identical pods share one finding."""
 
     outcome: AdmissionOutcome
     decision: Decision | None = None
     policies: tuple[str, ...] = ()
-    """Those that changed the pod, by name; empty unless the outcome is CHANGED."""
+    """Names of the policies that changed the pod; empty unless the outcome is CHANGED."""
     patch: bytes = b""
-    """The operations as they are sent; empty where nothing changes."""
+    """The JSON patch as it is sent; empty if nothing changes."""
     problem: str = ""
-    """What failed, where something did."""
+    """What failed; empty if nothing did."""
     warnings: tuple[str, ...] = ()
     response: bytes = b""
-    """The end of the answer (`review.allow`, `review.deny`)."""
+    """The end of the encoded response (`admission_review.encode_allowed`, `encode_denied`)."""
 
 
 class _User(msgspec.Struct):
@@ -163,7 +168,7 @@ class _User(msgspec.Struct):
 
 
 class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One review and what was found."""
+    """One review and the finding for it."""
 
     finding: AdmissionFinding
     uid: str = ""
@@ -171,13 +176,13 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
     name: str = ""
     dry_run: bool = False
     user_info: msgspec.Raw = msgspec.Raw()
-    """Who asks, as it came."""
+    """The requesting user as sent, undecoded."""
     size: int = 0
-    """Bytes of the whole review."""
+    """Size of the whole review in bytes."""
 
     @property
-    def user(self) -> str:
-        """The name of who asks; empty where it is not said."""
+    def user_name(self) -> str:
+        """The user name of the requester; empty if it is absent or unreadable."""
         try:
             return msgspec.json.decode(self.user_info, type=_User).username
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -193,7 +198,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Read from the patch: for whoever wants to see them, not for the hot path."""
+        """The operations, decoded from the patch. Not for the hot path."""
         return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
 
     @property

@@ -1,4 +1,4 @@
-"""What does the API server ask, and in what form is it answered? AdmissionReview v1, as far as we read and write it."""
+"""Decodes AdmissionReview v1 requests and encodes the responses, as far as Trimtab reads and writes them."""
 
 import base64
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class GroupVersionResource(ApiObject, frozen=True, kw_only=True):
 
 
 class AdmissionRequest(ApiObject, frozen=True, kw_only=True):
-    """`object` stays undecoded until it is known what it is, and who asks until somebody wants to know."""
+    """The request of a review. `object` and `user_info` stay undecoded until they are needed."""
 
     uid: str
     resource: GroupVersionResource = GroupVersionResource()
@@ -44,11 +44,11 @@ _encoder = msgspec.json.Encoder()
 
 
 class NotAReview(ValueError):
-    """The body cannot be answered as a review: there is no uid to answer to. The text says what was expected."""
+    """Raised for a body that cannot be answered as a review, because it has no uid. The text says what was expected."""
 
 
 def decode(body: bytes) -> Review:
-    """The review in these bytes. Raises NotAReview when it is no JSON, or has no request with a uid."""
+    """Returns the review in these bytes. Raises NotAReview if they are not JSON, or hold no request with a uid."""
     try:
         review = _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -58,59 +58,64 @@ def decode(body: bytes) -> Review:
     except RecursionError:
         review = _without_object(body)
     if not review.request.uid:
-        raise NotAReview(f"expected an {KIND} whose request has a uid, got an empty one")
+        raise NotAReview(f"expected an {KIND} whose request has a uid, got an empty uid")
     return review
 
 
 def _without_object(body: bytes) -> Review:
-    """The review in front of an object that is nested too deeply; the object is empty bytes, which are no pod.
+    """Returns the review without an object that is nested too deeply; `object` is then empty bytes, which are not a
+    pod.
 
-    `metadata.managedFields` may hold such a tree. The API server writes the object behind all that says what is asked,
-    and inside of a string these bytes do not occur: quotes are escaped there.
+    `metadata.managedFields` may hold such a tree. The API server writes the object after all fields that describe the
+    request, and these bytes do not occur inside a string, because quotes are escaped there.
     """
-    head, found, _ = body.partition(b',"object":')
+    head, separator, _ = body.partition(b',"object":')
     try:
-        return _decoder.decode(head + b"}}") if found else _too_deep()
+        return _decoder.decode(head + b"}}") if separator else _raise_too_deep()
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _too_deep()
+        return _raise_too_deep()
 
 
-def _too_deep() -> Review:
+def _raise_too_deep() -> Review:
     raise NotAReview("expected JSON that is not nested this deeply")
 
 
 def encode(review: Review, response: bytes) -> bytes:
-    """The answer's bytes: who is answered, and what (see `allow`, `deny`)."""
+    """Returns the bytes of the whole AdmissionReview; `response` is the end that `encode_allowed` or `encode_denied`
+    returned."""
     version = review.api_version
-    start = _START if version in (API_VERSION, "") else _start(version)
+    start = _START if version in (API_VERSION, "") else _encode_start(version)
     return b"".join((start, _encoder.encode(review.request.uid), b",", response))
 
 
-def allow(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
-    """The end of an answer that lets the pod through. `patchType` is there exactly where a patch is."""
+def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
+    """Returns the end of a response that admits the object. `patchType` is set exactly if a patch is."""
     response: dict[str, Any] = {"allowed": True}
     if patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(patch).decode()
-    return _end(response, warnings, audit)
+    return _encode_end(response, warnings, audit)
 
 
-def deny(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
-    """The end of an answer that refuses the object, with the message for whoever sent it."""
+def encode_denied(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
+    """Returns the end of a response that rejects the object, with a message for the requester."""
     status = {"code": code, "reason": reason, "message": message}
-    return _end({"allowed": False, "status": status}, (), audit)
+    return _encode_end({"allowed": False, "status": status}, (), audit)
 
 
-def _end(response: dict[str, Any], warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
+def _encode_end(response: dict[str, Any], warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
     if warnings:
         response["warnings"] = warnings
     if audit:
         response["auditAnnotations"] = dict(audit)
+    # The response object is spliced as bytes: `encode` writes `{"uid":…,` in front, so the opening brace is cut off
+    # here, and the closing brace of the AdmissionReview is added. Findings share these bytes between reviews; only the
+    # uid differs.
     return _encoder.encode(response)[1:] + b"}"
 
 
-def _start(version: str) -> bytes:
+def _encode_start(version: str) -> bytes:
     return b'{"apiVersion":%s,"kind":"%s","response":{"uid":' % (_encoder.encode(version), KIND.encode())
 
 
-_START = _start(API_VERSION)
+_START = _encode_start(API_VERSION)

@@ -1,11 +1,11 @@
-"""Could the pod that comes out still run, and all its siblings?
+"""Removes changes from a decision that would keep the pod, or its siblings, from running.
 
-What the API server would refuse is asked elsewhere (`check`); here the outcome is looked at as a whole:
+What the API server would reject is checked in `json_patch`. Here two conditions of the whole pod are checked:
 
-    a node      is there one that could hold it as it would be, if there was one before (`missing_node`)?
-    the quota   would all replicas of its owner fit (`quota_room`)?
+    node        a node can hold the changed pod, if one could hold the pod as submitted (`missing_node`)
+    quota       all replicas of its owner fit the namespace's quotas (`quota_headroom`)
 
-An answer is given for an owner and a template, not for a pod: siblings get the same one.
+The answer holds for an owner and a template, not for one pod: all siblings get the same one.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,14 @@ from dataclasses import dataclass, replace
 
 from pydantic.alias_generators import to_camel
 
-from trimtab.admission.missing_node import missing_node
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, raised, unfit, words_of
+from trimtab.admission.missing_node import explain_missing_node
+from trimtab.admission.quota_headroom import (
+    NO_ANSWERS,
+    QuotaAnswers,
+    explain_exceeded_quota,
+    find_exceeded_quota,
+    quota_increases,
+)
 from trimtab.cluster.api.meta import change, get
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
@@ -32,18 +38,18 @@ QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_cl
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why the pod should not come out as it would."""
+    """The reason why the changed pod would not run."""
 
     reason: Reason
     actions: tuple[str, ...]
-    """Which actions of policies can be the cause."""
+    """The policy actions that can be the cause."""
     prevents: bool = True
-    """Must the cause be taken back? Otherwise it is only told: nobody can know."""
+    """True if the cause must be taken back; False if the objection is uncertain and only reported."""
     quota: str | None = None
-    """The ResourceQuota that has no room; None where it is about something else."""
+    """The ResourceQuota without room; None if the objection is about something else."""
 
 
-def objection(
+def find_objection(
     before: Pod,
     after: Pod,
     facts: ClusterFacts,
@@ -53,142 +59,152 @@ def objection(
     of_quotas: bool = True,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> Objection | None:
-    """The first thing that speaks against the outcome and did not speak against the pod as it came; None: nothing.
+    """Returns the first objection to the changed pod that does not hold for the pod as submitted; None if there is
+    none.
 
-    of_quotas: without it, only nodes are looked at.
-    answers: what siblings were told.
+    of_quotas: False to check only nodes.
+    answers: the quota answers that siblings got.
     """
     if before is after or before.spec == after.spec:
         return None
     try:
-        found = _exceeded(before, after, facts, namespace, terms, answers) if of_quotas else None
-        return found or _without_node(before, after, facts, namespace, terms)
+        quota_objection = _quota_objection(before, after, facts, namespace, terms, answers) if of_quotas else None
+        return quota_objection or _node_objection(before, after, facts, namespace, terms)
     except NotAQuantity:
-        return None  # the API server refuses such a pod, whoever changed it
+        return None  # the API server rejects such a pod with or without the changes
 
 
-def _without_node(
+def _node_objection(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> Objection | None:
-    reason = missing_node(before, after, facts, namespace, terms)
+    reason = explain_missing_node(before, after, facts, namespace, terms)
     if reason is None:
         return None
     return Objection(reason, NODE_ACTIONS, prevents=reason.code is not reasons.NODE_UNKNOWN)
 
 
-def _exceeded(
+def _quota_objection(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
 ) -> Objection | None:
     subject = PodContext(pod=after, namespace=namespace, facts=facts)
-    found = unfit(raised(before, after, facts, namespace, terms), subject, answers)
-    if found is None:
+    exceeded = find_exceeded_quota(quota_increases(before, after, facts, namespace, terms), subject, answers)
+    if exceeded is None:
         return None
-    return Objection(words_of(*found, subject), QUOTA_ACTIONS, quota=found[0].metadata.name)
+    return Objection(explain_exceeded_quota(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
 
-
-# What is taken back ------------------------------------------------------------------------------------------------
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]
-"""The decision on the same pod without some actions; with True, all that is said of it, too (`watching`)."""
-_MOST_TRIALS = 32
-"""Decisions more for one pod. Where that is not enough, nothing that may be the cause is done."""
-_MOST_TRIED_CONTAINERS = 2 * _MOST_TRIALS
-"""Containers decided about in all trials together: whoever creates a pod of a hundred chooses what is tried, too."""
-_MOST_TRIED_IN_ONE = 16
-"""Containers of a pod beyond which nothing is tried: too few trials would be left to find anything."""
+"""Decides the same pod again without some actions; True as the second argument also collects the reasons for
+everything that is left unchanged (`watching`)."""
+_MAX_TRIALS = 32
+"""Additional decisions for one pod. If they are not enough, all actions that may be the cause are withheld."""
+_MAX_CONTAINERS_OVER_TRIALS = 2 * _MAX_TRIALS
+"""Containers decided in all trials together: the author chooses the number of containers, and with it the cost."""
+_MAX_CONTAINERS_PER_TRIAL = 16
+"""A pod with more containers gets no trials: too few would be possible to find the cause."""
 
 
-def _most_trials(pod: Pod) -> int:
+def _max_trials(pod: Pod) -> int:
     count = len(pod.spec.containers) + len(pod.spec.init_containers)
-    return min(_MOST_TRIALS, _MOST_TRIED_CONTAINERS // max(1, count)) if count <= _MOST_TRIED_IN_ONE else 0
+    return min(_MAX_TRIALS, _MAX_CONTAINERS_OVER_TRIALS // max(1, count)) if count <= _MAX_CONTAINERS_PER_TRIAL else 0
 
 
-def sound(
+def withhold_harmful_actions(
     pod: Pod,
     decision: Decision,
-    asked: ApplicablePolicies | None,
+    applicable: ApplicablePolicies | None,
     without: Without,
     facts: ClusterFacts,
     namespace: str,
     terms: AdmissionSettings,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """The decision without what would keep the pod, or its siblings, from running: as little as possible of it, the
-    policies asked last first. What a policy requires is never taken back; then the server's own quota may refuse the
-    pod, and the warning says why."""
+    """Returns the decision without the actions that would keep the pod, or its siblings, from running.
+
+    As few actions as possible are withheld, those of the policies applied last first. An action that a policy requires
+    is never withheld; then the API server's quota may reject the pod, and a warning says why.
+    """
     withheld: dict[tuple[str, str], Reason] = {}
     over_quota: Objection | None = None
-    trials, most_trials = 0, _most_trials(pod)
+    trials, max_trials = 0, _max_trials(pod)
 
     def against(after: Pod) -> Objection | None:
-        return objection(pod, after, facts, namespace, terms, of_quotas=over_quota is None, answers=answers)
+        return find_objection(pod, after, facts, namespace, terms, of_quotas=over_quota is None, answers=answers)
 
-    found = against(decision.pod)
-    while found is not None:
-        culprits = [c for c in _culprits(decision, asked, found.actions) if c not in withheld]
-        if not culprits and found.quota is not None:
-            over_quota = found  # it stays; a node is to be found all the same
-            found = against(decision.pod)
+    current = against(decision.pod)
+    while current is not None:
+        culprits = [c for c in _culprits(decision, applicable, current.actions) if c not in withheld]
+        if not culprits and current.quota is not None:
+            over_quota = current  # nothing can be withheld for the quota; the pod still needs a node
+            current = against(decision.pod)
             continue
-        if not culprits or not found.prevents:
-            required = _culprits(decision, asked, found.actions, required=True)
-            decision = _told(decision, found, [*culprits, *required])
+        if not culprits or not current.prevents:
+            required = _culprits(decision, applicable, current.actions, required=True)
+            decision = _with_warning(decision, current, [*culprits, *required])
             break
-        for culprit in culprits if trials + len(culprits) <= most_trials else ():
-            trial = without({**withheld, culprit: found.reason}, False)
+        # One action at a time is withheld first: the first trial without the same objection costs the fewest changes.
+        # Only if no single action is the cause, or trials run out, all of them are withheld (`else`).
+        for culprit in culprits if trials + len(culprits) <= max_trials else ():
+            trial = without({**withheld, culprit: current.reason}, False)
             trials += 1
-            if not _same_kind(against(trial[0].pod), found):
-                withheld[culprit] = found.reason
+            if not _same_kind(against(trial[0].pod), current):
+                withheld[culprit] = current.reason
                 break
         else:
-            withheld |= dict.fromkeys(culprits, found.reason)
-        decision, asked = without(withheld, True)
-        found = against(decision.pod)
+            withheld |= dict.fromkeys(culprits, current.reason)
+        decision, applicable = without(withheld, True)
+        current = against(decision.pod)
     if over_quota is None:
-        return decision, asked
-    required = _culprits(decision, asked, over_quota.actions, required=True)
-    return _told(decision, _required_words(pod, decision.pod, facts, over_quota, required), required), asked
+        return decision, applicable
+    required = _culprits(decision, applicable, over_quota.actions, required=True)
+    return _with_warning(
+        decision, _required_objection(pod, decision.pod, facts, over_quota, required), required
+    ), applicable
 
 
-def _same_kind(still: Objection | None, found: Objection) -> bool:
-    return still is not None and still.reason.code is found.reason.code
+def _same_kind(retried: Objection | None, original: Objection) -> bool:
+    return retried is not None and retried.reason.code is original.reason.code
 
 
 def _culprits(
-    decision: Decision, asked: ApplicablePolicies | None, actions: tuple[str, ...], *, required: bool = False
+    decision: Decision, applicable: ApplicablePolicies | None, actions: tuple[str, ...], *, required: bool = False
 ) -> list[tuple[str, str]]:
-    """(policy, action) of all that may be the cause, the policy that was asked last first: those that may be taken
-    back, or those that are required."""
+    """Returns (policy, action) of all actions that may be the cause, those of the policy applied last first: either
+    those that may be withheld, or those that a policy requires."""
     changing = {change.policy for change in decision.changes}
-    turns = [turn for turn in asked.ours if turn.applies and turn.name in changing] if asked is not None else []
+    compiled = (
+        [policy for policy in applicable.ours if policy.applies and policy.name in changing]
+        if applicable is not None
+        else []
+    )
     return [
-        (turn.name, name)
-        for turn in reversed(turns)
-        for name, _, _ in turn.actions
-        if name in actions and (name in {requirement.name for requirement in turn.required}) is required
+        (policy.name, name)
+        for policy in reversed(compiled)
+        for name, _, _ in policy.actions
+        if name in actions and (name in {requirement.name for requirement in policy.required}) is required
     ]
 
 
-def _required_words(
-    before: Pod, after: Pod, facts: ClusterFacts, found: Objection, required: list[tuple[str, str]]
+def _required_objection(
+    before: Pod, after: Pod, facts: ClusterFacts, base: Objection, required: list[tuple[str, str]]
 ) -> Objection:
-    """The objection in the words for what stays because a policy requires it. The server's quota decides on the pod;
-    whoever reads its refusal should know what of it the policy has added."""
+    """Returns the objection with the reason to report if a policy requires the change: the API server's quota then
+    decides, and its author should know what part of the amount the policy adds."""
     if not required:
-        return found
+        return base
     name = get(after.spec.runtime_class_name, "")
-    brought = facts.runtime_classes[name].overhead.pod_fixed if name in facts.runtime_classes else {}
+    overhead = facts.runtime_classes[name].overhead.pod_fixed if name in facts.runtime_classes else {}
     is_new = name != get(before.spec.runtime_class_name, "")
-    if is_new and brought and any(action == "runtime_class" for _, action in required):
-        amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(brought.items()))
+    if is_new and overhead and any(action == "runtime_class" for _, action in required):
+        amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
         cause = f"RuntimeClass {name} adds an overhead of {amounts}"
     else:
         cause = "the policy requires it"
-    sentence = f"{cause}; ResourceQuota {found.quota} may refuse the pod: {found.reason.sentence}"
-    return replace(found, reason=reasons.QUOTA_MAY_REFUSE(sentence))
+    sentence = f"{cause}; ResourceQuota {base.quota} may refuse the pod: {base.reason.sentence}"
+    return replace(base, reason=reasons.QUOTA_MAY_REFUSE(sentence))
 
 
-def _told(decision: Decision, found: Objection, culprits: list[tuple[str, str]]) -> Decision:
-    policy, action = culprits[0] if culprits else ("", found.actions[0])
-    left = FieldKept(field=to_camel(action), policy=policy, reason=found.reason, loud=True)
-    return change(decision, left=(*decision.left, left))
+def _with_warning(decision: Decision, reported: Objection, culprits: list[tuple[str, str]]) -> Decision:
+    policy, action = culprits[0] if culprits else ("", reported.actions[0])
+    kept_field = FieldKept(field=to_camel(action), policy=policy, reason=reported.reason, loud=True)
+    return change(decision, left=(*decision.left, kept_field))

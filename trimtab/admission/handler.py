@@ -1,15 +1,15 @@
-"""What do we answer to this review? Bytes of an AdmissionReview in, bytes of the answer and a record of it out.
+"""Answers an AdmissionReview for a pod: takes the bytes of the review, returns the bytes of the response and a record.
 
-Whatever goes wrong in here, a review that has a uid is answered "allowed, unchanged", with a warning that says so, and
-the record carries what failed. Only where a policy may require something of pods of that namespace is the pod denied.
+Whatever fails, a review that has a uid is answered "allowed, unchanged" with a warning that says so, and the record
+carries what failed. The pod is denied only where a policy may require something of pods in its namespace.
 """
 
 import msgspec
 
 from trimtab.admission import admission_review as wire
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord, PodDecision, judge
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, Target
-from trimtab.admission.response_cache import ResponseCache, likeness, stands_for_its_like
+from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
+from trimtab.admission.response_cache import ResponseCache, is_shareable, likeness
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
@@ -24,14 +24,14 @@ from trimtab.policy.required_actions import required_policies_for, undecided
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What goes back."""
+    """The HTTP status, the response body, and the record of the decision."""
 
     status: int
-    """HTTP status: 200, or 400 for what is no review."""
+    """HTTP status: 200, or 400 for a body that is not a review."""
     body: bytes
     record: AdmissionRecord
-    awaits: Target | None = None
-    """The owner on which the answer hangs and of which no watch has told yet: see `waits` of `answer`."""
+    awaits: OwnerKey | None = None
+    """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer_review`."""
 
 
 def answer(
@@ -43,25 +43,25 @@ def answer(
     *,
     waits: bool = False,
 ) -> AdmissionResponse:
-    """The answer to one request body. Never raises.
+    """Returns the response to one request body. Never raises.
 
-    memory: answers given before; with it the answer is the very same, and sooner. What it holds of quotas is told to
-    all siblings of a pod.
-    waits: whoever asks can wait a moment. Where how much a quota has room for hangs on an owner that was made this
-    moment, the answer says which, and nothing of it is kept: it is to be asked for again once that owner is known.
+    memory: earlier responses; with it the response is the same and takes less time. Its quota answers are shared by all
+    siblings of a pod.
+    waits: the caller can wait a moment. If the room in a quota depends on an owner that was just created, `awaits`
+    names the owner and nothing is cached: the caller asks again once the owner is known.
     """
     if memory is not None:
-        memory.answers.begin(waits=waits)
+        memory.answers.begin_pod(waits=waits)
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
-        return _malformed(str(error))
+        return _malformed_response(str(error))
     try:
-        finding = _found(review, policies, facts, terms, memory)
+        finding = _finding_for(review, policies, facts, terms, memory)
     except NotAQuantity as error:
-        finding = _undecided(AdmissionOutcome.UNREADABLE, str(error), review.request, policies, facts, terms)
-    except Exception as error:  # noqa: BLE001 - the last net: no pod is ever blocked on our account
-        finding = _undecided(
+        finding = _failed_finding(AdmissionOutcome.UNREADABLE, str(error), review.request, policies, facts, terms)
+    except Exception as error:  # noqa: BLE001 - no bug of Trimtab may block a pod
+        finding = _failed_finding(
             AdmissionOutcome.FAILED, f"{type(error).__name__}: {error}", review.request, policies, facts, terms
         )
     request = review.request
@@ -73,72 +73,72 @@ def answer(
     return AdmissionResponse(200, wire.encode(review, finding.response), record, awaits)
 
 
-def _malformed(text: str) -> AdmissionResponse:
+def _malformed_response(text: str) -> AdmissionResponse:
     body = msgspec.json.encode({"error": text})
     return AdmissionResponse(
         400, body, AdmissionRecord(finding=AdmissionFinding(outcome=AdmissionOutcome.MALFORMED, problem=text))
     )
 
 
-def _found(
+def _finding_for(
     review: wire.Review, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, memory: ResponseCache | None
 ) -> AdmissionFinding:
-    strange = _strange(review)
-    if strange:
-        return _problem(AdmissionOutcome.NOT_OURS, strange)
+    unexpected = _unexpected_review(review)
+    if unexpected:
+        return _unchanged_finding(AdmissionOutcome.NOT_OURS, unexpected)
     request = review.request
     if request.operation != "CREATE" or request.sub_resource:
-        return _problem(AdmissionOutcome.NOT_OURS, "")
+        return _unchanged_finding(AdmissionOutcome.NOT_OURS, "")
     raw = bytes(request.object)
-    over = excess_bytes(raw)
-    if over is not None:
-        return _undecided(
-            AdmissionOutcome.TOO_LARGE, f"{over} [{reasons.TOO_LARGE.name}]", request, policies, facts, terms
+    size_excess = excess_bytes(raw)
+    if size_excess is not None:
+        return _failed_finding(
+            AdmissionOutcome.TOO_LARGE, f"{size_excess} [{reasons.TOO_LARGE.name}]", request, policies, facts, terms
         )
     if request.dry_run and ASKED.encode() in raw:
-        return _here(policies, terms)
-    same = likeness(raw) if memory is not None else None
+        return _answer_probe(policies, terms)
+    pod_key = likeness(raw) if memory is not None else None
     answers = NO_ANSWERS if memory is None or request.dry_run else memory.answers
-    if memory is None or same is None:
-        return _decided(raw, request, policies, facts, terms, answers)[0]
-    key = request.namespace, same[0]
-    known = memory.find(key, policies, facts, terms)
-    if known is not None:
-        return known
-    noted, reads = watched(facts)
-    finding, pod = _decided(raw, request, policies, noted, terms, answers)
-    if pod is not None and answers.awaited is None and stands_for_its_like(pod, same[1], finding):
-        memory.keep(key, finding, pod, reads)
+    if memory is None or pod_key is None:
+        return _decide_bytes(raw, request, policies, facts, terms, answers)[0]
+    key = request.namespace, pod_key[0]
+    cached = memory.find(key, policies, facts, terms)
+    if cached is not None:
+        return cached
+    recorded_facts, reads = watched(facts)
+    finding, pod = _decide_bytes(raw, request, policies, recorded_facts, terms, answers)
+    if pod is not None and answers.awaited is None and is_shareable(pod, pod_key[1], finding):
+        memory.store_finding(key, finding, pod, reads)
     return finding
 
 
 ASKED = "trimtab.dev/probe"
-"""Annotation of a pod that is not to be created: whoever asks with it reads in a warning that we were asked."""
-HERE = "trimtab: here"
-"""What that warning begins with."""
+"""Annotation of a dry-run pod that tests the webhook: the response then carries a warning that begins with `HERE`."""
+PROBE_WARNING = "trimtab: here"
+"""The beginning of that warning."""
 
 
-def _here(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
-    """Only on a dry run: what is stored is never left out by an annotation."""
-    said = f"{HERE}, with {len(policies.all)} policies{', paused' if terms.paused else ''}"
-    response = wire.allow(b"", (said,), {"outcome": AdmissionOutcome.SKIPPED.value})
-    return AdmissionFinding(outcome=AdmissionOutcome.SKIPPED, warnings=(said,), response=response)
+def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
+    """Returns the finding for a probe pod. Only for dry runs: no annotation exempts a pod that is stored."""
+    warning = f"{PROBE_WARNING}, with {len(policies.all)} policies{', paused' if terms.paused else ''}"
+    response = wire.encode_allowed(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
+    return AdmissionFinding(outcome=AdmissionOutcome.SKIPPED, warnings=(warning,), response=response)
 
 
-def _strange(review: wire.Review) -> str:
-    """Why the review is not one we know; empty for one that is."""
+def _unexpected_review(review: wire.Review) -> str:
+    """Returns why the review is not for a pod in a known version; empty if it is."""
     if (review.api_version, review.kind) != (wire.API_VERSION, wire.KIND):
         return f"expected {wire.API_VERSION} {wire.KIND}, got {review.api_version} {review.kind}".strip()
-    asked = review.request.resource
-    if (asked.group, asked.resource) != ("", "pods"):
-        return f"expected pods, got {asked.resource or 'no resource'}"
+    resource = review.request.resource
+    if (resource.group, resource.resource) != ("", "pods"):
+        return f"expected pods, got {resource.resource or 'no resource'}"
     return ""
 
 
-def _pod(raw: bytes) -> Pod | str:
-    """The pod in the review; or why it cannot be read."""
+def _decode_pod(raw: bytes) -> Pod | str:
+    """Returns the pod in the review, or the text of the error if it cannot be decoded."""
     try:
-        return (_pods if _RESOURCE_FIELD in raw else _pods_without_env).decode(raw)
+        return (_pod_decoder if _RESOURCE_FIELD in raw else _pod_decoder_without_env).decode(raw)
     except msgspec.ValidationError:
         pass
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -149,13 +149,13 @@ def _pod(raw: bytes) -> Pod | str:
         return str(error)
 
 
-_pods, _pods_without_env = msgspec.json.Decoder(Pod), msgspec.json.Decoder(PodWithoutEnv)
+_pod_decoder, _pod_decoder_without_env = msgspec.json.Decoder(Pod), msgspec.json.Decoder(PodWithoutEnv)
 _RESOURCE_FIELD = b"resourceFieldRef"
-"""In the bytes of each pod whose variables tell a container its own requests or limits. Only those variables are read;
-the API server, which writes the bytes, escapes no field's name."""
+"""Occurs in the bytes of each pod whose environment variables expose a container's own requests or limits. Only those
+variables are read; the API server writes the bytes and escapes no field name."""
 
 
-def _decided(
+def _decide_bytes(
     raw: bytes,
     request: wire.AdmissionRequest,
     policies: Policies,
@@ -163,14 +163,14 @@ def _decided(
     terms: AdmissionSettings,
     answers: QuotaAnswers,
 ) -> tuple[AdmissionFinding, Pod | None]:
-    """What is found of the pod in these bytes, and the pod; None where they are not one."""
-    pod = _pod(raw)
+    """Returns the finding for the pod in these bytes, and the pod; None in its place if they are not a pod."""
+    pod = _decode_pod(raw)
     if isinstance(pod, str):
-        return _undecided(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms), None
-    return _judged(judge(pod, policies, facts, request.namespace, terms, body=raw, answers=answers)), pod
+        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms), None
+    return _build_finding(judge(pod, policies, facts, request.namespace, terms, body=raw, answers=answers)), pod
 
 
-def _undecided(
+def _failed_finding(
     outcome: AdmissionOutcome,
     problem: str,
     request: wire.AdmissionRequest,
@@ -178,83 +178,87 @@ def _undecided(
     facts: ClusterFacts,
     terms: AdmissionSettings,
 ) -> AdmissionFinding:
-    """The pod goes through as it came; it is denied where a policy may require something of pods of its namespace."""
+    """Returns the finding for a pod that cannot be decided: it is admitted unchanged, or denied where a policy may
+    require something of pods in its namespace."""
     names = required_policies_for(policies, facts, request.namespace, terms)
     if not names or request.operation != "CREATE" or request.sub_resource:
-        return _problem(outcome, problem)
+        return _unchanged_finding(outcome, problem)
     decision = Decision(pod=Pod(), denied=undecided(names, problem))
-    return _judged(PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision, problem=problem))
+    return _build_finding(PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision, problem=problem))
 
 
-def _problem(outcome: AdmissionOutcome, problem: str) -> AdmissionFinding:
-    """Nothing was decided; the pod goes through as it came."""
+def _unchanged_finding(outcome: AdmissionOutcome, problem: str) -> AdmissionFinding:
+    """Returns the finding for a pod that was not decided and is admitted unchanged."""
     warnings = (f"trimtab: the pod is unchanged: {problem}",) if problem else ()
-    response = wire.allow(b"", tuple(map(_short, warnings)), {"outcome": outcome.value})
+    response = wire.encode_allowed(b"", tuple(map(_header_text, warnings)), {"outcome": outcome.value})
     return AdmissionFinding(outcome=outcome, problem=problem, warnings=warnings, response=response)
 
 
-def _judged(found: PodDecision) -> AdmissionFinding:
-    decision, outcome = found.decision, found.outcome
+def _build_finding(result: PodDecision) -> AdmissionFinding:
+    decision, outcome = result.decision, result.outcome
     warnings = told(decision) if outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED) else ()
-    if found.problem and outcome is not AdmissionOutcome.DENIED:
-        warnings = (f"trimtab: the pod is unchanged: {found.problem}",)
+    if result.problem and outcome is not AdmissionOutcome.DENIED:
+        warnings = (f"trimtab: the pod is unchanged: {result.problem}",)
     changes = decision.changes if outcome is AdmissionOutcome.CHANGED else ()
     policies = tuple(sorted({change.policy for change in changes if change.policy}))
-    audit = _audit(outcome, decision, policies)
-    patch = msgspec.json.encode(found.operations) if found.operations else b""
+    audit = _audit_annotations(outcome, decision, policies)
+    patch = msgspec.json.encode(result.operations) if result.operations else b""
     if outcome is AdmissionOutcome.DENIED:
-        response = wire.deny(f"trimtab: {decision.denied}", audit)
+        response = wire.encode_denied(f"trimtab: {decision.denied}", audit)
     else:
-        response = wire.allow(patch, tuple(map(_short, warnings)), audit)
+        response = wire.encode_allowed(patch, tuple(map(_header_text, warnings)), audit)
     return AdmissionFinding(
-        outcome=outcome, decision=decision, policies=policies, patch=patch, problem=found.problem,
+        outcome=outcome, decision=decision, policies=policies, patch=patch, problem=result.problem,
         warnings=warnings, response=response,
     )  # fmt: skip
 
 
-MOST_WARNINGS = 5
-_MOST_CHARACTERS = 250
-"""The API server cuts a warning at 256 bytes and all of them at 4096."""
+MAX_WARNINGS = 5
+# The API server truncates one warning at 256 characters and all of them at 4096 (pkg/endpoints/filters/warning.go).
+_MAX_WARNING_CHARACTERS = 250
 
 
 def told(decision: Decision) -> tuple[str, ...]:
-    """What whoever creates the pod should read: work left undone, and what policies in mode `warn` would do."""
+    """Returns the warnings for the author of the pod: what could not be done, and what policies in mode `warn` would
+    do."""
     modes = decision.modes
-    found = [
-        f"trimtab: {left.policy or 'all policies'}: {left.reason} [{left.reason.code.name}]"
-        for left in decision.left
-        if left.loud
+    warnings = [
+        f"trimtab: {kept_field.policy or 'all policies'}: {kept_field.reason} [{kept_field.reason.code.name}]"
+        for kept_field in decision.left
+        if kept_field.loud
     ]
-    found += [_would(would) for would in decision.would if modes.get(would.policy) == "warn"]
-    if len(found) > MOST_WARNINGS:
-        found = [*found[: MOST_WARNINGS - 1], f"trimtab: and {len(found) - MOST_WARNINGS + 1} more"]
-    return tuple(found)
+    warnings += [_would_change(would) for would in decision.would if modes.get(would.policy) == "warn"]
+    if len(warnings) > MAX_WARNINGS:
+        warnings = [*warnings[: MAX_WARNINGS - 1], f"trimtab: and {len(warnings) - MAX_WARNINGS + 1} more"]
+    return tuple(warnings)
 
 
-def _would(would: FieldChange) -> str:
+def _would_change(would: FieldChange) -> str:
     after, before = (value if value is not None else "absent" for value in (would.after, would.before))
     return f"{beginning_of_would(would.policy, would.field)}{after} (now {before})"
 
 
 def beginning_of_would(policy: str, field: str) -> str:
-    """How the warning begins that says what a policy in mode `warn` would do to this field."""
+    """Returns the beginning of the warning that says what a policy in mode `warn` would do to this field."""
     return f"trimtab: {policy} (mode warn) would make {field} "
 
 
-def _short(text: str) -> str:
-    """ASCII on one line, as a Warning header needs it."""
-    plain = " ".join(text.encode("ascii", "replace").decode().split())
-    return plain if len(plain) <= _MOST_CHARACTERS else plain[: _MOST_CHARACTERS - 3] + "..."
+def _header_text(text: str) -> str:
+    """Returns the text as ASCII on one line, as a Warning header (RFC 7234) requires."""
+    ascii_text = " ".join(text.encode("ascii", "replace").decode().split())
+    return (
+        ascii_text if len(ascii_text) <= _MAX_WARNING_CHARACTERS else ascii_text[: _MAX_WARNING_CHARACTERS - 3] + "..."
+    )
 
 
-def _audit(outcome: AdmissionOutcome, decision: Decision, policies: tuple[str, ...]) -> dict[str, str]:
-    """For the API server's audit log; it puts our webhook's name before each key."""
-    found = {"outcome": outcome.value}
+def _audit_annotations(outcome: AdmissionOutcome, decision: Decision, policies: tuple[str, ...]) -> dict[str, str]:
+    """Returns the audit annotations; the API server puts the name of the webhook before each key."""
+    annotations = {"outcome": outcome.value}
     if outcome is AdmissionOutcome.CHANGED:
-        found["changed"] = ", ".join(policies)
-    codes = sorted({left.reason.code.name for left in decision.left if left.loud})
+        annotations["changed"] = ", ".join(policies)
+    codes = sorted({kept_field.reason.code.name for kept_field in decision.left if kept_field.loud})
     if decision.skipped is not None:
         codes.append(decision.skipped.code.name)
     if codes:
-        found["reasons"] = ", ".join(codes)
-    return found
+        annotations["reasons"] = ", ".join(codes)
+    return annotations

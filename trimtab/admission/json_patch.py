@@ -1,13 +1,11 @@
-"""How does this pod become that one?
+"""Builds and applies JSON patches between two pods, and checks a patch before it is sent.
 
-`diff` makes the JSON patch (RFC 6902: add, replace, remove) from two pods as values; it only speaks of fields that
-differ, keeps the order of lists, and never writes out again what somebody else wrote. `apply` is our own applier,
-for the check before each answer: `jsonpatch` gives the same (held by a property test) at far more cost.
+`diff_pods` makes the JSON patch (RFC 6902: add, replace, remove) from two pods as values. The patch names only fields
+that differ, keeps the order of lists, and never repeats values of other authors. `apply_patch` is an own implementation
+for the check of each response: `jsonpatch` gives the same result (a property test compares them) at a far higher cost.
 
-Is this patch safe to send?
-
-A patch that does not apply, or leaves an invalid pod, blocks the pod even under `failurePolicy: Ignore`. So each one
-is tried before it goes out, on the pod as far as we read it: what our shapes do not name no patch of ours touches.
+A patch that does not apply, or that leads to an invalid pod, blocks the pod even under `failurePolicy: Ignore`. So each
+patch is tried before it is sent, on the pod as far as `cluster.api` decodes it: no patch touches other fields.
 """
 
 import copy
@@ -33,57 +31,59 @@ Operation = dict[str, Any]
 
 
 class CannotApply(ValueError):
-    """An operation whose path is not there, or does not fit what is."""
+    """Raised for an operation whose path does not exist, or does not fit the value there."""
 
 
 def diff(before: Pod, after: Pod) -> tuple[Operation, ...]:
-    """The operations that make `after` of `before`; none when they are equal."""
+    """Returns the operations that turn `before` into `after`; none if they are equal."""
     operations: list[Operation] = []
-    _shapes("", before, after, operations)
+    _diff_objects("", before, after, operations)
     return tuple(operations)
 
 
-def _values(path: str, before: Any, after: Any, found: list[Operation]) -> None:
+def _diff_values(path: str, before: Any, after: Any, operations: list[Operation]) -> None:
     if before is not after and before != after:
-        _differences(path, before, after, found)
+        _diff_unequal(path, before, after, operations)
 
 
-def _differences(path: str, before: Any, after: Any, found: list[Operation]) -> None:
-    """The operations for two values that are not the same; one may be absent (UNSET)."""
+def _diff_unequal(path: str, before: Any, after: Any, operations: list[Operation]) -> None:
+    """Appends the operations for two values that are not equal; UNSET stands for an absent value."""
     if before is UNSET:
-        found.append({"op": "add", "path": path, "value": plain(after)})
+        operations.append({"op": "add", "path": path, "value": plain(after)})
     elif after is UNSET:
-        found.append({"op": "remove", "path": path})
+        operations.append({"op": "remove", "path": path})
     elif isinstance(before, ApiObject) and isinstance(after, ApiObject):
-        _shapes(path, before, after, found)
+        _diff_objects(path, before, after, operations)
     elif isinstance(before, dict) and isinstance(after, dict):
-        _mappings(path, before, after, found)
+        _diff_maps(path, before, after, operations)
     elif isinstance(before, tuple) and isinstance(after, tuple):
-        _lists(path, before, after, found)
+        _diff_lists(path, before, after, operations)
     else:
-        found.append({"op": "replace", "path": path, "value": plain(after)})
+        operations.append({"op": "replace", "path": path, "value": plain(after)})
 
 
-def _shapes(path: str, before: ApiObject, after: ApiObject, found: list[Operation]) -> None:
-    """Field by field; a value that is a field's default is not written out, and so counts as absent."""
-    was, will = astuple(before), astuple(after)
-    # Nearly all fields are the very same object; those are passed over without a step of the interpreter for each.
-    fields = zip(_fields(type(before)), was, will, strict=True)
-    for (written, default), a, b in compress(fields, map(is_not, was, will)):
-        if a == b:
+def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: list[Operation]) -> None:
+    """Compares two API objects field by field. A field at its default is not encoded, and so counts as absent."""
+    old_values, new_values = astuple(before), astuple(after)
+    # Nearly all fields are the identical object: `compress` skips those in C, without bytecode for each field.
+    fields = zip(_fields(type(before)), old_values, new_values, strict=True)
+    for (json_name, default), old, new in compress(fields, map(is_not, old_values, new_values)):
+        if old == new:
             continue
-        _differences(f"{path}/{written}", UNSET if a == default else a, UNSET if b == default else b, found)
+        _diff_unequal(
+            f"{path}/{json_name}", UNSET if old == default else old, UNSET if new == default else new, operations
+        )
 
 
 def plain(value: Any) -> Any:
-    """A shape, or anything of shapes, as JSON has it: dicts and lists of its own."""
-    if isinstance(value, str):  # most of what a patch says
+    """Returns an API object, or a value that holds some, as plain JSON: new dicts and lists."""
+    if isinstance(value, str):  # most values in a patch are strings
         return value
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 _Field = tuple[str, Any]
-"""Name in JSON, default; a field without a default has one that equals nothing."""
+"""Name in JSON, and default; a field without a default gets a value that equals nothing."""
 
 
 @lru_cache
@@ -97,102 +97,105 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
     return object() if field.default is msgspec.NODEFAULT else field.default
 
 
-def _mappings(path: str, before: dict[str, Any], after: dict[str, Any], found: list[Operation]) -> None:
-    gone = sorted(before.keys() - after.keys())
-    found += [{"op": "remove", "path": f"{path}/{_escaped(key)}"} for key in gone]
+def _diff_maps(path: str, before: dict[str, Any], after: dict[str, Any], operations: list[Operation]) -> None:
+    removed_keys = sorted(before.keys() - after.keys())
+    operations += [{"op": "remove", "path": f"{path}/{_escape_key(key)}"} for key in removed_keys]
     for key in sorted(key for key, value in after.items() if before.get(key, UNSET) != value):
-        _differences(f"{path}/{_escaped(key)}", before.get(key, UNSET), after[key], found)
+        _diff_unequal(f"{path}/{_escape_key(key)}", before.get(key, UNSET), after[key], operations)
 
 
-def _escaped(key: str) -> str:
+def _escape_key(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], found: list[Operation]) -> None:
-    """Entries changed in place, or some removed (last first) and others appended."""
+def _diff_lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], operations: list[Operation]) -> None:
+    """Compares two lists: entries replaced in place, or some removed (last first) and others appended."""
     if len(before) == len(after):
-        for index, (a, b) in enumerate(zip(before, after, strict=True)):
-            _values(f"{path}/{index}", a, b, found)
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            _diff_values(f"{path}/{index}", old, new, operations)
         return
-    kept = _common(before, after)
-    gone = [index for index in range(len(before)) if index not in kept]
-    found += [{"op": "remove", "path": f"{path}/{index}"} for index in reversed(gone)]
-    found += [{"op": "add", "path": f"{path}/-", "value": plain(value)} for value in after[len(kept) :]]
+    common = _common_prefix_indices(before, after)
+    removed = [index for index in range(len(before)) if index not in common]
+    # RFC 6902 applies operations in order, so each removal shifts later indices: remove from the end.
+    operations += [{"op": "remove", "path": f"{path}/{index}"} for index in reversed(removed)]
+    operations += [{"op": "add", "path": f"{path}/-", "value": plain(value)} for value in after[len(common) :]]
 
 
-def _common(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:
-    """Indices of `before` that make up the beginning of `after`, in order."""
-    kept: set[int] = set()
+def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:
+    """Returns the indices of `before` whose values, in order, form the beginning of `after`."""
+    indices: set[int] = set()
     for index, value in enumerate(before):
-        if len(kept) < len(after) and after[len(kept)] == value:
-            kept.add(index)
-    return kept
+        if len(indices) < len(after) and after[len(indices)] == value:
+            indices.add(index)
+    return indices
 
 
 def apply(document: Any, operations: Iterable[Operation]) -> Any:
-    """The document after all operations; the one given stays as it was. Raises CannotApply."""
+    """Returns the document after all operations; `document` itself is not modified. Raises CannotApply."""
     result = copy.deepcopy(document)
     for operation in operations:
         # A later operation may reach into the value of an earlier one.
-        result = _applied(result, copy.deepcopy(operation))
+        result = _apply_operation(result, copy.deepcopy(operation))
     return result
 
 
-def apply_in_place(document: Any, operations: Iterable[Operation]) -> Any:
-    """Like `apply`, for a document and operations of `diff`, which never reach into each other's values."""
+def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
+    """Applies operations to the document itself. Only for operations of `diff_pods`, which never reach into each
+    other's values."""
     for operation in operations:
-        document = _applied(document, operation)
+        document = _apply_operation(document, operation)
     return document
 
 
-def _applied(document: Any, operation: Operation) -> Any:
+def _apply_operation(document: Any, operation: Operation) -> Any:
     op, path = operation["op"], operation["path"]
     if op not in ("add", "replace", "remove"):
-        raise CannotApply(f"{op} {path}: only add, replace and remove are ours")
+        raise CannotApply(f"{op} {path}: only add, replace and remove are supported")
     if path == "":
         if op == "remove":
-            raise CannotApply("remove: the whole document cannot go")
+            raise CannotApply("remove: the whole document cannot be removed")
         return operation["value"]
     steps = path.split("/")[1:]
     if "~" in path:
         steps = [step.replace("~1", "/").replace("~0", "~") for step in steps]
     parent = document
     for step in steps[:-1]:
-        parent = _inside(parent, step, path)
+        parent = _child_of(parent, step, path)
     if isinstance(parent, list):
-        _in_list(parent, steps[-1], operation)
+        _apply_to_list(parent, steps[-1], operation)
     elif isinstance(parent, dict):
-        _in_mapping(parent, steps[-1], operation)
+        _apply_to_map(parent, steps[-1], operation)
     else:
-        raise CannotApply(f"{op} {path}: nothing can be inside {parent!r}")
+        raise CannotApply(f"{op} {path}: {parent!r} cannot contain a value")
     return document
 
 
-def _inside(parent: Any, step: str, path: str) -> Any:
+def _child_of(parent: Any, step: str, path: str) -> Any:
     try:
-        return parent[_index(parent, step, path, len(parent) - 1)] if isinstance(parent, list) else parent[step]
+        return parent[_parse_index(parent, step, path, len(parent) - 1)] if isinstance(parent, list) else parent[step]
     except (KeyError, TypeError):
         raise CannotApply(f"{path}: there is no {step}") from None
 
 
-def _index(parent: list[Any], step: str, path: str, most: int) -> int:
-    if not step.isdecimal() or (step != "0" and step.startswith("0")) or not step.isascii() or int(step) > most:
-        raise CannotApply(f"{path}: {step} is no index of a list of {len(parent)}")
+def _parse_index(parent: list[Any], step: str, path: str, max_index: int) -> int:
+    # RFC 6901: an index has ASCII digits and no leading zero.
+    if not step.isdecimal() or (step != "0" and step.startswith("0")) or not step.isascii() or int(step) > max_index:
+        raise CannotApply(f"{path}: {step} is not an index of a list of {len(parent)}")
     return int(step)
 
 
-def _in_list(parent: list[Any], step: str, operation: Operation) -> None:
+def _apply_to_list(parent: list[Any], step: str, operation: Operation) -> None:
     op, path = operation["op"], operation["path"]
     if op == "add":
-        index = len(parent) if step == "-" else _index(parent, step, path, len(parent))
+        index = len(parent) if step == "-" else _parse_index(parent, step, path, len(parent))
         parent.insert(index, operation["value"])
     elif op == "replace":
-        parent[_index(parent, step, path, len(parent) - 1)] = operation["value"]
+        parent[_parse_index(parent, step, path, len(parent) - 1)] = operation["value"]
     else:
-        del parent[_index(parent, step, path, len(parent) - 1)]
+        del parent[_parse_index(parent, step, path, len(parent) - 1)]
 
 
-def _in_mapping(parent: dict[str, Any], step: str, operation: Operation) -> None:
+def _apply_to_map(parent: dict[str, Any], step: str, operation: Operation) -> None:
     op, path = operation["op"], operation["path"]
     if op != "add" and step not in parent:
         raise CannotApply(f"{op} {path}: there is no {step}")
@@ -213,29 +216,31 @@ def problem(
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
-    """Why the patch must not be sent; None: it is sound.
+    """Returns why the patch must not be sent; None if it is sound.
 
-    quota_may_refuse: a policy requires what the namespace's quota has no room for, and a warning says so. Then the
-    quota's own refusal is the answer that its owner wants, and no fault of the patch.
+    quota_may_refuse: a policy requires an amount for which the namespace's quota has no room, and a warning says so.
+    Then a rejection by the quota is the intended result, not an error of the patch.
 
-    - applied to the pod that came, it gives exactly the pod that was decided;
-    - deciding again on that pod changes nothing;
-    - what the API server would refuse it for, it would have refused before us too: also in the pod as it will be
-      stored if our second call never comes.
+    A patch is sound if all of these hold:
+
+    - applied to the pod as submitted, it gives exactly the decided pod;
+    - deciding the resulting pod again changes nothing;
+    - the API server does not reject the pod for a reason that did not exist before the changes. This includes the pod
+      that is stored if the second call to the webhook does not happen.
     """
     try:
-        applied = msgspec.convert(apply_in_place(plain(before), operations), type(before))
+        patched = msgspec.convert(apply_patch_in_place(plain(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
         return f"the patch does not apply: {error}"
-    if applied != after:
+    if patched != after:
         return "the patch does not give the pod that was decided"
-    again = decide_again(after)
-    if again != after:
+    redecided = decide_again(after)
+    if redecided != after:
         return "deciding again would change the pod once more"
-    return refused_for_it(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
+    return new_rejection(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
 
 
-def refused_for_it(
+def new_rejection(
     before: Pod,
     after: Pod,
     facts: ClusterFacts,
@@ -244,30 +249,32 @@ def refused_for_it(
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
-    """What the API server would refuse the pod for, and would not have without us; None: nothing."""
-    refusal = _refusal(after, facts, namespace, terms)
-    if refusal is not None and refusal.plugin == resourcequota.PLUGIN and quota_may_refuse:
+    """Returns the API server's reason to reject the changed pod, if it would admit the pod without the changes; else
+    None."""
+    rejection = _first_rejection(after, facts, namespace, terms)
+    if rejection is not None and rejection.plugin == resourcequota.PLUGIN and quota_may_refuse:
         return None
-    if refusal is not None and _refusal(before, facts, namespace, terms) is None:
-        return f"the API server would refuse it: {refusal.message}"
+    if rejection is not None and _first_rejection(before, facts, namespace, terms) is None:
+        return f"the API server would refuse it: {rejection.message}"
     return None
 
 
-_STEPS = (
-    limitranger.admit, priority.admit, runtimeclass.admit,
-    validate_pod.validate, limitranger.validate, runtimeclass.validate, resourcequota.validate,
+_ADMISSION_STEPS = (
+    limitranger.admit, priority.resolve_priority, runtimeclass.apply_runtime_class,
+    validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate,
 )  # fmt: skip
-"""What the API server does after us and may refuse the pod in, in its order."""
-_OF_CLASSES = (runtimeclass.admit, runtimeclass.validate)
+"""The API server's steps after the mutating webhook that may reject the pod, in the server's order."""
+_RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
 
 
-def _refusal(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:
-    """What the server's own steps after us say of the pod: what they fill in counts, too (a class's overhead)."""
-    for step in _STEPS:
-        if step in _OF_CLASSES and terms.overhead != "server":
+def _first_rejection(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:
+    """Returns the first rejection by these steps, if any; the steps also fill in fields (a class's overhead), as the
+    server's do."""
+    for step in _ADMISSION_STEPS:
+        if step in _RUNTIME_CLASS_STEPS and terms.overhead != "server":
             continue
-        found = step(pod, facts, namespace)
-        if isinstance(found, PodRejected):
-            return found
-        pod = found
+        result = step(pod, facts, namespace)
+        if isinstance(result, PodRejected):
+            return result
+        pod = result
     return None

@@ -1,11 +1,12 @@
-"""Is there a node that could hold the pod as it would be, if there was one before?
+"""Checks that a node can hold the changed pod, if one can hold the pod as submitted.
 
-Among those that it may use: by node selector, required affinity and taints. On what is allocatable less the daemons,
-not on what is free now; all resources together, with what its RuntimeClass brings. A node group that may get its first
-node is a node of a kind that nobody has seen: then what is required of nodes stays, with a warning.
+Only nodes that the pod may use count: by node selector, required affinity and taints. The pod must fit what is
+allocatable less the DaemonSet pods, not what is free now; all resources together, including the overhead of its
+RuntimeClass. A node group without nodes may get a node of an unknown shape: then node requirements stay, and a warning
+says so.
 """
 
-from trimtab.admission.quota_headroom import as_stored
+from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, get
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec
@@ -20,73 +21,75 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.scheduling.node_filters import untolerated
 
-_MOST_NAMED = 3
-"""Node groups in one sentence."""
+_MAX_NAMED_GROUPS = 3
+"""Node groups named in one sentence."""
 
 
-def missing_node(
+def explain_missing_node(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> Reason | None:
-    """Why no node could hold the pod any more; None: one could, or none could as it came.
+    """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted.
 
-    `no-known-node-matches` where a node may come that could.
+    The code is `no-known-node-matches` if a node that can hold the pod may be added.
     """
     nodes = facts.nodes
     if not nodes.shapes or "Node" not in facts.known or after.spec.node_name:
         return None
     is_daemon = any(owner.kind == "DaemonSet" for owner in after.metadata.owner_references)
-    room = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.once(_room)
-    later, machines = as_stored(after, facts, namespace, terms).spec, facts.machines
-    if _has_node(later, nodes.shapes, room, machines):
+    free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.once(_free_after_daemons)
+    changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
+    if _has_node(changed_spec, nodes.shapes, free, machines):
         return None
-    if not _has_node(as_stored(before, facts, namespace, terms).spec, nodes.shapes, room, machines):
+    if not _has_node(with_class_overhead(before, facts, namespace, terms).spec, nodes.shapes, free, machines):
         return None
-    if any(_may_use(later, shape, machines) for shape in nodes.shapes):
-        asked = ", ".join(f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(later).items()) if v)
-        return reasons.NO_NODE(
-            f"no node that the pod may use can hold {asked} beside its daemons, and one could before"
+    if any(_may_use(changed_spec, shape, machines) for shape in nodes.shapes):
+        amounts = ", ".join(
+            f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
         )
-    if _has_node(later, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
+        return reasons.NO_NODE(
+            f"no node that the pod may use can hold {amounts} beside its daemons, and one could before"
+        )
+    if _has_node(changed_spec, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
         return reasons.NODE_UNKNOWN("all nodes with these labels and tolerated taints are cordoned")
     if nodes.may_grow:
-        return reasons.NODE_UNKNOWN(_growth(nodes))
+        return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
     return reasons.NO_NODE("no node has these labels and only tolerated taints")
 
 
-def _growth(nodes: NodeShapes) -> str:
-    known = "no node that is known has these labels or tolerated taints"
+def _growth_sentence(nodes: NodeShapes) -> str:
+    base = "no node that is known has these labels or tolerated taints"
     if not nodes.growing:
-        return f"{known}; an autoscaler may make one"
-    more = len(nodes.growing) - _MOST_NAMED
-    named = ", ".join(nodes.growing[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"{known}; the autoscaler may make one in a group that has none: {named}"
+        return f"{base}; an autoscaler may make one"
+    unnamed = len(nodes.growing) - _MAX_NAMED_GROUPS
+    names = ", ".join(nodes.growing[:_MAX_NAMED_GROUPS]) + (f" and {unnamed} more" if unnamed > 0 else "")
+    return f"{base}; the autoscaler may make one in a group that has none: {names}"
 
 
-def _room(nodes: NodeShapes) -> list[Amounts]:
-    """What each kind of nodes can hold beside the daemons that run on it."""
-    daemons = [(daemon, _requests(daemon)) for daemon in nodes.daemons]
+def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:
+    """Returns, for each node shape, the allocatable amounts less the requests of the DaemonSet pods on such nodes."""
+    daemons = [(daemon, _daemon_requests(daemon)) for daemon in nodes.daemons]
     return [
-        _less(shape.allocatable, [asked for daemon, asked in daemons if _may_use(daemon, shape, None)])
+        _subtract(shape.allocatable, [requests for daemon, requests in daemons if _may_use(daemon, shape, None)])
         for shape in nodes.shapes
     ]
 
 
-def _requests(daemon: PodSpec) -> Amounts:
+def _daemon_requests(daemon: PodSpec) -> Amounts:
     try:
         return pod_requests(daemon)
     except NotAQuantity:
         return {}
 
 
-def _less(allocatable: Amounts, parts: list[Amounts]) -> Amounts:
+def _subtract(allocatable: Amounts, parts: list[Amounts]) -> Amounts:
     return {name: amount - sum(part.get(name, 0) for part in parts) for name, amount in allocatable.items()}
 
 
-def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], room: list[Amounts], machines: Machines) -> bool:
-    asked = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
-    for shape, left in zip(shapes, room, strict=True):
-        for name, amount in asked:
-            if amount > left.get(name, 0):
+def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts], machines: Machines) -> bool:
+    requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
+    for shape, free_amounts in zip(shapes, free, strict=True):
+        for name, amount in requests:
+            if amount > free_amounts.get(name, 0):
                 break
         else:
             if _may_use(spec, shape, machines):
@@ -95,35 +98,37 @@ def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], room: list[Amounts],
 
 
 def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
-    """Do node selector, required affinity and tolerations let the pod onto such a node?
+    """Returns whether node selector, required affinity and tolerations admit the pod to nodes of this shape.
 
-    What asks for one machine by its name is met by the kind of that machine; without `machines` it is taken to be met.
+    A requirement for one machine by name is met by the shape of that machine; if `machines` is None it counts as met.
     """
     for name, value in get(spec.node_selector, {}).items():
         if name in MACHINE_LABELS:
-            if not _is_of(shape, name, (value,), machines):
+            if not _is_machine_of_shape(shape, name, (value,), machines):
                 return False
         elif shape.labels.get(name) != value:
             return False
     terms = required_terms(spec)
-    if terms and not any(_meets(term, shape, machines) for term in terms):
+    if terms and not any(_term_matches(term, shape, machines) for term in terms):
         return False
     return not shape.taints or untolerated(get(spec.tolerations, ()), shape.taints) is None
 
 
-def _meets(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:
+def _term_matches(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:
     expressions, fields = get(term.match_expressions, ()), get(term.match_fields, ())
-    return bool(expressions or fields) and all(_holds(expression, shape, machines) for expression in expressions)
+    return bool(expressions or fields) and all(
+        _expression_matches(expression, shape, machines) for expression in expressions
+    )
 
 
-def _holds(requirement: SelectorRequirement, shape: NodeShape, machines: Machines | None) -> bool:
+def _expression_matches(requirement: SelectorRequirement, shape: NodeShape, machines: Machines | None) -> bool:
     if requirement.key in MACHINE_LABELS and requirement.operator == "In":
-        return _is_of(shape, requirement.key, requirement.values, machines)
+        return _is_machine_of_shape(shape, requirement.key, requirement.values, machines)
     return requirement_matches(requirement, shape.labels)
 
 
-def _is_of(shape: NodeShape, label: str, values: tuple[str, ...], machines: Machines | None) -> bool:
-    """Is a machine that is named by one of these values of this kind?"""
+def _is_machine_of_shape(shape: NodeShape, label: str, values: tuple[str, ...], machines: Machines | None) -> bool:
+    """Returns whether a machine named by one of these values has this shape."""
     if machines is None:
         return True
-    return any(one.shape == shape for value in values for one in machines.get((label, value), ()))
+    return any(machine.shape == shape for value in values for machine in machines.get((label, value), ()))

@@ -1,10 +1,9 @@
-"""Where does a manifest hold pod templates, and does it make pods without one?
+"""Finds the pod templates in a manifest, and builds the pods that its controller would create.
 
-Which pods would this manifest make?
-
-A Pod is itself. Anything with a pod template (Deployment, StatefulSet, DaemonSet, Job, CronJob, and custom kinds
-that hold something with `spec.containers` at any depth) stands for the pods its controller would create: names, owner
-and labels as the real controllers write them. A custom kind may hold several templates.
+A Pod is itself. An object with a pod template (Deployment, StatefulSet, DaemonSet, Job, CronJob, and custom kinds that
+hold something with `spec.containers` at any depth) represents the pods of its controller: names, owner and labels as
+the real controllers write them. A custom object may hold several templates. Some kinds create pods without a template:
+for those this module says why they are not read.
 """
 
 import hashlib
@@ -25,40 +24,40 @@ from trimtab.cluster.yaml_documents import Document, dotted
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.cluster_facts import ClusterFacts
 
-_OWN = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
+_BUILT_IN = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")
 
 
 def template_paths(kind: str, value: Any) -> tuple[Path, ...]:
-    """Where the pod templates stand in a manifest of this kind; () is the manifest itself."""
+    """Returns the paths of the pod templates in a manifest of this kind; () is the manifest itself."""
     if kind == "Pod":
         return ((),)
-    usual = ("spec", "jobTemplate", "spec", "template") if kind == "CronJob" else ("spec", "template")
-    if _has_containers(inside(value, usual)):
-        return (usual,)
-    return () if kind in _OWN else tuple(_found(value, ()))
+    standard_path = ("spec", "jobTemplate", "spec", "template") if kind == "CronJob" else ("spec", "template")
+    if _has_containers(value_at(value, standard_path)):
+        return (standard_path,)
+    return () if kind in _BUILT_IN else tuple(_find_templates(value, ()))
 
 
-def _found(value: Any, path: Path) -> Iterator[Path]:
-    """Every place below this one that has `spec.containers`."""
+def _find_templates(value: Any, path: Path) -> Iterator[Path]:
+    """Yields every path below this one whose value has `spec.containers`."""
     if isinstance(value, dict):
         if path and _has_containers(value):
             yield path
             return
         for key, item in value.items():
-            yield from _found(item, (*path, key))
+            yield from _find_templates(item, (*path, key))
     elif isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from _found(item, (*path, place))
+        for index, item in enumerate(value):
+            yield from _find_templates(item, (*path, index))
 
 
 def _has_containers(value: Any) -> bool:
     spec = value.get("spec") if isinstance(value, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
-    return isinstance(containers, list) and all(isinstance(found, dict) for found in containers)
+    return isinstance(containers, list) and all(isinstance(container, dict) for container in containers)
 
 
-def inside(value: Any, path: Path) -> Any:
-    """What stands at this place; None where nothing does."""
+def value_at(value: Any, path: Path) -> Any:
+    """Returns the value at this path; None if there is none."""
     for step in path:
         if isinstance(value, list) and isinstance(step, int):
             value = value[step]
@@ -68,27 +67,28 @@ def inside(value: Any, path: Path) -> Any:
 
 
 def left_as_written(document: Document) -> str | None:
-    """Why a manifest that makes pods is not read, or not whole; None where it makes none, or is read whole."""
+    """Returns why a manifest that creates pods is not read, or not read completely; None if it creates none, or is
+    read completely."""
     value, kind = document.value, document.kind
     if kind is None or kind == "CustomResourceDefinition":
         return None
     group, is_read = group_of(document), bool(template_paths(kind, value))
-    if kind in _MADE_BY_OPERATORS.get(group, ()):
+    if kind in _POD_CREATING_KINDS.get(group, ()):
         if is_read:
-            return f"{document.entry}: its operator may make more pods of it than it holds templates for"
-        return f"{document.entry}: its operator makes pods of it, and it holds no pod template"
+            return f"{document.entry}: its operator may create more pods than the manifest has templates for"
+        return f"{document.entry}: its operator creates pods for it, and the manifest has no pod template"
     if is_read:
         return None
-    if kind in _INSTALLS.get(group, ()):
-        return f"{document.entry}: what it installs is written elsewhere; render that, and admit it"
-    if kind not in _OWN and kind != "ConfigMap" and _holds_images(value):
-        return f"{document.entry}: it holds containers, and no pod template around them"
+    if kind in _INSTALLER_KINDS.get(group, ()):
+        return f"{document.entry}: it installs manifests from elsewhere; render those, and admit them"
+    if kind not in _BUILT_IN and kind != "ConfigMap" and _holds_images(value):
+        return f"{document.entry}: it has containers outside of a pod template"
     return None
 
 
 def is_unknown_kind(document: Document) -> bool:
-    """Is it of a kind that is nobody's here, so that its operator may make pods of it unseen? Not of Kubernetes' own
-    groups, nor of one of which something is said."""
+    """Returns whether the kind is unknown, so that its operator may create pods unnoticed. False for Kubernetes' own
+    groups, and for kinds that `left_as_written` or `template_paths` know."""
     kind, group = document.kind, group_of(document)
     if kind is None or "." not in group or group.endswith(".k8s.io") or group == "trimtab.dev":
         return False
@@ -96,11 +96,11 @@ def is_unknown_kind(document: Document) -> bool:
 
 
 def group_of(document: Document) -> str:
-    """The API group; empty for the core one."""
+    """Returns the API group; empty for the core group."""
     return str(document.value.get("apiVersion", "")).rpartition("/")[0]
 
 
-_MADE_BY_OPERATORS = {
+_POD_CREATING_KINDS = {
     "acid.zalan.do": ("postgresql",),
     "agent.k8s.elastic.co": ("Agent",),
     "apm.k8s.elastic.co": ("ApmServer",),
@@ -134,107 +134,115 @@ _MADE_BY_OPERATORS = {
     "tekton.dev": ("Pipeline", "PipelineRun", "Task", "TaskRun"),
     "trainer.kubeflow.org": ("TrainJob",),
 }  # fmt: skip
-"""API group → kinds whose operators write the pods."""
-_INSTALLS = {
+"""API group → kinds whose operators create pods."""
+_INSTALLER_KINDS = {
     "argoproj.io": ("Application", "ApplicationSet"),
     "helm.cattle.io": ("HelmChart",),
     "helm.toolkit.fluxcd.io": ("HelmRelease",),
     "kustomize.toolkit.fluxcd.io": ("Kustomization",),
 }
-"""API group → kinds that install what a chart or another repository holds."""
+"""API group → kinds that install the contents of a chart or another repository."""
 
 
 def _holds_images(value: Any) -> bool:
-    """Is there a container in here, by the words `containers`, `container` or `steps`, with an image?"""
+    """Returns whether a container with an image is in here, under `containers`, `container`, `initContainers` or
+    `steps`."""
     if isinstance(value, list):
         return any(map(_holds_images, value))
     if not isinstance(value, dict):
         return False
     for key in ("containers", "container", "initContainers", "steps"):
-        held = value.get(key)
-        if any(isinstance(each, dict) and "image" in each for each in (held if isinstance(held, list) else [held])):
+        containers = value.get(key)
+        if any(
+            isinstance(container, dict) and "image" in container
+            for container in (containers if isinstance(containers, list) else [containers])
+        ):
             return True
     return any(map(_holds_images, value.values()))
 
 
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """The alphabet of generated names (apimachinery util/rand)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplateLocation:
-    """A manifest that makes pods."""
+    """A place in a manifest from which pods are created."""
 
     document: Document
     kind: str
     name: str
     namespace: str
     path: Path
-    """Where the pod stands in the document: () for a Pod, else the pod template."""
+    """The path of the pod in the document: () for a Pod, else the path of the pod template."""
     part: str = ""
-    """The place as people read it, such as spec.workerGroupSpecs[0].template, where the document has several."""
+    """The path for display, such as spec.workerGroupSpecs[0].template, if the document has several templates; else
+    empty."""
     pod: Pod
     """One pod as its controller would send it to the API server."""
     replicas: int = 1
-    """How many of them; 1 where that is the cluster's to say (DaemonSet) or each run's (Job)."""
+    """The number of such pods; 1 if the cluster decides it (DaemonSet) or each run does (Job)."""
     owners: Mapping[tuple[str, str, str], Owner | None]
-    """Owners that would exist with it, for the facts."""
+    """Owners that would exist with the manifest, for the facts."""
     wanted: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
-    """How many pods these owners want, as far as the manifest says."""
+    """The number of pods that these owners want, as far as the manifest says."""
 
     def facts(self, facts: ClusterFacts) -> ClusterFacts:
-        """The facts of a cluster in which this manifest's controllers stand."""
+        """Returns the facts of a cluster in which this manifest's owners exist."""
         if not self.owners:
             return facts
-        found = replace(facts, owners={**facts.owners, **self.owners})
-        return replace(found, replicas={**facts.replicas, **self.wanted}) if self.wanted else found
+        with_owners = replace(facts, owners={**facts.owners, **self.owners})
+        return replace(with_owners, replicas={**facts.replicas, **self.wanted}) if self.wanted else with_owners
 
 
 def templates(document: Document) -> tuple[PodTemplateLocation | ConfigError, ...]:
-    """The pods of one document, in the order of their templates; a Mistake where they cannot be read."""
+    """Returns the pods of one document, in the order of their templates; a ConfigError for each that cannot be read."""
     kind = document.kind
     if kind is None:
         return ()
     paths = template_paths(kind, document.value)
-    return tuple(_read(document, kind, path, is_one_of_many=len(paths) > 1) for path in paths)
+    return tuple(_read_template(document, kind, path, is_one_of_many=len(paths) > 1) for path in paths)
 
 
-def _read(document: Document, kind: str, path: Path, *, is_one_of_many: bool) -> PodTemplateLocation | ConfigError:
-    found = inside(document.value, path)
+def _read_template(
+    document: Document, kind: str, path: Path, *, is_one_of_many: bool
+) -> PodTemplateLocation | ConfigError:
+    template = value_at(document.value, path)
     if path and is_knative(document.value):
-        found = _named(found)
-    found = _with_sources(found)
-    pod = decode(Document(file=document.file, index=document.index, value=found, node=None), Pod)
+        template = _with_knative_names(template)
+    template = _with_volume_sources(template)
+    pod = decode(Document(file=document.file, index=document.index, value=template, node=None), Pod)
     if isinstance(pod, ConfigError):
-        steps = tuple(_steps(pod.field))
+        steps = tuple(_split_path(pod.field))
         return document.mistake((*path, *steps), pod.expected, pod.got, pod.todo)
     if path and kind not in KINDS:
-        for place, container in enumerate(pod.spec.containers):
+        for index, container in enumerate(pod.spec.containers):
             if not container.image:
-                where = (*path, "spec", "containers", place, "image")
+                where = (*path, "spec", "containers", index, "image")
                 return document.mistake(where, "a value", "nothing", f"the operator of {kind} completes it")
-    return _template(document, kind, path, pod, is_one_of_many=is_one_of_many)
+    return _build_location(document, kind, path, pod, is_one_of_many=is_one_of_many)
 
 
 def is_knative(value: Any) -> bool:
-    """Is this served by Knative, which names containers itself?"""
+    """Returns whether Knative serves this object: Knative names containers itself."""
     return str(value.get("apiVersion", "")).startswith("serving.knative.dev/")
 
 
-def _named(template: Any) -> Any:
-    """With the name that Knative gives a container without one (serving pkg/apis/serving/v1 revision_defaults.go)."""
+def _with_knative_names(template: Any) -> Any:
+    """Returns the template with the name that Knative gives a container without one (serving pkg/apis/serving/v1
+    revision_defaults.go)."""
     spec = template["spec"]
     single = len(spec["containers"]) == 1
     named = [
-        {"name": "user-container" if single else f"user-container-{place}", **found}
-        for place, found in enumerate(spec["containers"])
+        {"name": "user-container" if single else f"user-container-{index}", **container}
+        for index, container in enumerate(spec["containers"])
     ]
     return {**template, "spec": {**spec, "containers": named}}
 
 
-def _with_sources(pod: Any) -> Any:
-    """With an emptyDir in each volume that names no source, as the API server fills it in (`SetDefaults_Volume` in
-    pkg/apis/core/v1/defaults.go, 1.36)."""
+def _with_volume_sources(pod: Any) -> Any:
+    """Returns the pod with an emptyDir in each volume without a source, as the API server defaults it
+    (`SetDefaults_Volume` in pkg/apis/core/v1/defaults.go, 1.36)."""
     spec: Any = pod.get("spec") if isinstance(pod, Mapping) else None
     volumes: Any = spec.get("volumes") if isinstance(spec, Mapping) else None
     if not isinstance(volumes, list) or not any(map(_has_no_source, volumes)):
@@ -247,69 +255,75 @@ def _has_no_source(volume: Any) -> bool:
     return isinstance(volume, Mapping) and all(value is None for key, value in volume.items() if key != "name")
 
 
-def _steps(field: str) -> list[str | int]:
+def _split_path(field: str) -> list[str | int]:
     parts = field.replace("[", ".[").split(".")
     return [int(part[1:-1]) if part.startswith("[") else part for part in parts if part]
 
 
-def _template(document: Document, kind: str, path: Path, pod: Pod, *, is_one_of_many: bool) -> PodTemplateLocation:
+def _build_location(
+    document: Document, kind: str, path: Path, pod: Pod, *, is_one_of_many: bool
+) -> PodTemplateLocation:
     outer = document.value.get("metadata") or {}
     name = str(outer.get("name") or outer.get("generateName") or "")
     namespace = str(outer.get("namespace") or "default")
-    made, owners = (pod, {}) if not path else _owned(kind, name, namespace, pod)
+    controller_pod, owners = (pod, {}) if not path else _with_owner(kind, name, namespace, pod)
     return PodTemplateLocation(
         document=document, kind=kind, name=name, namespace=namespace, path=path,
-        part=dotted(path) if is_one_of_many else "", pod=made, owners=owners,
-        replicas=_replicas(kind, document.value, path),
-        wanted=_wanted(document, kind, namespace, owners),
+        part=dotted(path) if is_one_of_many else "", pod=controller_pod, owners=owners,
+        replicas=_replica_count(kind, document.value, path),
+        wanted=_wanted_replicas(document, kind, namespace, owners),
     )  # fmt: skip
 
 
-def _replicas(kind: str, value: Any, path: Path) -> int:
-    """How many pods the manifest asks for by this template; 1 where that is the cluster's to say, or each run's."""
+def _replica_count(kind: str, value: Any, path: Path) -> int:
+    """Returns the number of pods that the manifest requests by this template; 1 if the cluster decides it, or each
+    run."""
     if kind in ("DaemonSet", "Job", "CronJob") or not path:
         return 1
-    counts = [inside(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
+    counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
     count = next((count for count in counts if isinstance(count, int)), 1)
     if kind == "JobSet":
-        parallelism = inside(value, (*path[:-1], "parallelism"))
+        parallelism = value_at(value, (*path[:-1], "parallelism"))
         count *= parallelism if isinstance(parallelism, int) else 1
     if kind == "LeaderWorkerSet" and path[-1] == "workerTemplate":
-        group = inside(value, path[:-1])
+        group = value_at(value, path[:-1])
         size = group.get("size")
+        # A LeaderWorkerSet's `size` counts the leader, which has a template of its own if `leaderTemplate` is set.
         count *= (size if isinstance(size, int) else 1) - ("leaderTemplate" in group)
     return max(count, 0)
 
 
-def _wanted(
+def _wanted_replicas(
     document: Document, kind: str, namespace: str, owners: Mapping[tuple[str, str, str], Owner | None]
 ) -> dict[tuple[str, str, str], Replicas]:
-    """Of the manifest's own object, or of the Job that a CronJob makes."""
+    """Returns the replicas of the manifest's own object, or of the Job that a CronJob creates."""
     value, key = document.value, next(iter(owners), None)
     if kind == "CronJob" and key is not None:
         kind, key = "Job", list(owners)[-1]
-        value = {"spec": inside(value, ("spec", "jobTemplate", "spec"))}
+        value = {"spec": value_at(value, ("spec", "jobTemplate", "spec"))}
     owner = decode(Document(file=document.file, index=document.index, value=value, node=None), Workload)
-    found = None if key is None or isinstance(owner, ConfigError) else replicas_of(kind, owner)
-    return {} if key is None or found is None else {key: found}
+    replicas = None if key is None or isinstance(owner, ConfigError) else replicas_of(kind, owner)
+    return {} if key is None or replicas is None else {key: replicas}
 
 
-_BETWEEN = {
+_INTERMEDIATE_KINDS = {
     "Elasticsearch": "StatefulSet", "JobSet": "Job", "LeaderWorkerSet": "StatefulSet", "RayJob": "RayCluster",
     "RayService": "RayCluster", "Rollout": "ReplicaSet",
 }  # fmt: skip
-"""Custom kinds whose pods belong to something that they make."""
+"""Custom kinds whose pods are owned by another object that they create."""
 
 
-def _owned(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[tuple[str, str, str], Owner | None]]:
-    """The pod as the controller of this kind makes it, and the owners between the two."""
+def _with_owner(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[tuple[str, str, str], Owner | None]]:
+    """Returns the pod as the controller of this kind creates it, and the owners that exist with it."""
     top = Owner(kind, name)
-    suffix = _hash(pod)
+    suffix = _template_hash(pod)
     if kind == "Deployment":
         middle, labels = Owner("ReplicaSet", f"{name}-{suffix}"), {"pod-template-hash": suffix}
-    elif kind in _BETWEEN:
-        middle, labels = Owner(_BETWEEN[kind], f"{name}-{suffix}"), {}
+    elif kind in _INTERMEDIATE_KINDS:
+        middle, labels = Owner(_INTERMEDIATE_KINDS[kind], f"{name}-{suffix}"), {}
     elif kind == "CronJob":
+        # The CronJob controller appends the scheduled time in minutes since 1970 (`getJobName`,
+        # pkg/controller/cronjob); any will do.
         middle, labels = Owner("Job", f"{name}-29383200"), {"batch.kubernetes.io/job-name": f"{name}-29383200"}
     elif kind == "Job":
         middle, labels = top, {"batch.kubernetes.io/job-name": name}
@@ -318,25 +332,25 @@ def _owned(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[tu
     owners: dict[tuple[str, str, str], Owner | None] = {(namespace, kind, name): None}
     if middle != top:
         owners[namespace, middle.kind, middle.name] = top
-    return _with(pod, middle, labels, ordinal=kind == "StatefulSet"), owners
+    return _with_metadata(pod, middle, labels, ordinal=kind == "StatefulSet"), owners
 
 
-def _with(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: bool) -> Pod:
+def _with_metadata(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: bool) -> Pod:
     metadata: Metadata = pod.metadata
-    written = {**get(metadata.labels, {}), **labels}
+    new_labels = {**get(metadata.labels, {}), **labels}
     return change(
         pod,
         metadata=change(
             metadata,
             name=f"{owner.name}-0" if ordinal else "",
             generate_name=f"{owner.name}-",
-            labels=written or metadata.labels,
+            labels=new_labels or metadata.labels,
             owner_references=(OwnerReference(kind=owner.kind, name=owner.name, controller=True),),
         ),
     )
 
 
-def _hash(pod: Pod) -> str:
-    """Ten characters that change with the template, as the Deployment controller's do."""
-    drawn = hashlib.blake2b(msgspec.json.encode(pod, order="sorted"), digest_size=10).digest()
-    return "".join(_SAFE[byte % len(_SAFE)] for byte in drawn)
+def _template_hash(pod: Pod) -> str:
+    """Returns ten characters that change with the template, as the Deployment controller's hash does."""
+    digest = hashlib.blake2b(msgspec.json.encode(pod, order="sorted"), digest_size=10).digest()
+    return "".join(_NAME_ALPHABET[byte % len(_NAME_ALPHABET)] for byte in digest)

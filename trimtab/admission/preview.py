@@ -1,12 +1,11 @@
-"""What would become of this pod in a cluster: through the API server's two passes, with us in the chain?
+"""Previews admission: a pod through the API server's two passes with the webhook in the chain, and a manifest
+rewritten.
 
-The same `judge` that answers reviews is called where the server would call us, so what is shown is what would happen.
+`preview_admission` calls the same `decide_pod` that answers reviews at the points where the server calls the webhook.
 
-How would this manifest look if its author had written what we decided?
-
-Our changes, without what the API server fills in by itself and without our marker, written into the manifest as it
-was read: so that admitting the result again changes nothing. The mapping is edited in place, which keeps the order
-of its keys (and its comments, where the reader keeps them).
+`write_changes` writes the decided changes into a manifest, without the values that the API server fills in and without
+the annotation of changes, so that admitting the result again changes nothing. The mapping is edited in place, which
+keeps the order of its keys (and its comments, if the reader keeps them).
 """
 
 from collections.abc import Callable, MutableMapping, MutableSequence
@@ -30,52 +29,52 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """One pod's way through admission."""
+    """The stages of one pod in admission."""
 
     sent: Pod
-    """As its creator sends it."""
+    """The pod as submitted."""
     unaided: PodAdmitted | PodRejected
-    """What the API server alone would make of it."""
+    """The result of the API server without the webhook."""
     result: PodAdmitted | PodRejected
-    """What it makes of it with us."""
+    """The result with the webhook."""
     calls: tuple[PodDecision, ...]
-    """What we answered, call by call; none where the server refused the pod before it asked us."""
-    seen: tuple[Pod, ...] = ()
-    """The pod as each call saw it."""
+    """The decision of each call to the webhook; empty if the server rejected the pod before the first call."""
+    received_pods: tuple[Pod, ...] = ()
+    """The pod that each call received."""
 
     @property
     def outcome(self) -> AdmissionOutcome | None:
-        """Of the first call; None where there was none."""
+        """The outcome of the first call; None if there was none."""
         return self.calls[0].outcome if self.calls else None
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The patch of the first call: what the webhook would send."""
+        """The patch of the first call, as the webhook would send it."""
         return self.calls[0].operations if self.calls else ()
 
     @property
     def changes(self) -> tuple[FieldChange, ...]:
-        """What we changed, over both calls."""
+        """The changes of all calls."""
         return tuple(
             c for call in self.calls if call.outcome is AdmissionOutcome.CHANGED for c in call.decision.changes
         )
 
     @property
     def left(self) -> tuple[FieldKept, ...]:
-        """What we left alone, as the first call saw it, and what only the second noticed (such as missing overhead)."""
-        found = dict.fromkeys(self.calls[0].decision.left) if self.calls else {}
-        later = {left: None for call in self.calls[1:] for left in call.decision.left if left.loud}
-        return tuple({**found, **later})
+        """What the first call left unchanged, and what only a later call noticed (such as missing overhead)."""
+        first_call = dict.fromkeys(self.calls[0].decision.left) if self.calls else {}
+        later = {kept_field: None for call in self.calls[1:] for kept_field in call.decision.left if kept_field.loud}
+        return tuple({**first_call, **later})
 
     @property
     def patch_from_sent(self) -> tuple[Operation, ...]:
-        """From what was sent to what is stored; empty where it is refused."""
+        """The patch from the submitted pod to the stored pod; empty if the pod is rejected."""
         return diff(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
 
 
 @dataclass(slots=True)
-class _Listening:
-    """Our webhook, remembering what it was asked and what it said."""
+class _RecordingWebhook:
+    """The webhook as the simulated chain calls it; records the pod and the decision of each call."""
 
     judge: Callable[[Pod, ChangedAnnotation | None], PodDecision]
     namespace: str
@@ -83,70 +82,74 @@ class _Listening:
     seen: list[Pod] = field(default_factory=list)
 
     def __call__(self, pod: Pod) -> Pod:
-        # No key is needed for the word of our own first call: it is remembered.
+        # No key is needed to trust the annotation that the first call wrote: its pod is recorded here.
         text, last = text_of(pod), self.calls[-1].decision.pod if self.calls else None
-        ours = last is not None and text is not None and text == text_of(last)
-        verdict = self.judge(pod, claimed(pod, self.namespace) if ours else None)
+        is_own_annotation = last is not None and text is not None and text == text_of(last)
+        decision = self.judge(pod, claimed(pod, self.namespace) if is_own_annotation else None)
         self.seen.append(pod)
-        self.calls.append(verdict)
-        return verdict.applied(pod)
+        self.calls.append(decision)
+        return decision.apply_to(pod)
 
 
 def preview(
     pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings = DEFAULT_TERMS
 ) -> Preview:
-    """The pod through both passes; a pod we deny is refused with our words."""
-    webhook = _Listening(lambda found, marked: judge(found, policies, facts, namespace, terms, marked), namespace)
-    filled = terms.overhead == "server"
-    unaided = admit(pod, facts, namespace, lambda found: found, runtime_class_admission=filled)
-    result = admit(pod, facts, namespace, webhook, runtime_class_admission=filled)
+    """Returns the pod's way through both passes; a pod that a policy denies is rejected with the webhook's message."""
+    webhook = _RecordingWebhook(
+        lambda submitted, marked: judge(submitted, policies, facts, namespace, terms, marked), namespace
+    )
+    runtime_class_admission = terms.overhead == "server"
+    unaided = admit(pod, facts, namespace, lambda submitted: submitted, runtime_class_admission=runtime_class_admission)
+    result = admit(pod, facts, namespace, webhook, runtime_class_admission=runtime_class_admission)
     for call in webhook.calls:
         if call.decision.denied is not None:
             result = PodRejected(403, "trimtab", f"trimtab: {call.decision.denied}")
-    return Preview(sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), seen=tuple(webhook.seen))
+    return Preview(
+        sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), received_pods=tuple(webhook.seen)
+    )
 
 
 Manifest = MutableMapping[str, Any]
 
 
 def rewrite(manifest: Manifest, path: Path, preview: Preview) -> None:
-    """Write what we decided into the pod (or pod template) at `path` of the manifest."""
+    """Writes the decided changes into the pod (or pod template) at `path` of the manifest."""
     target: Any = manifest
     for step in path:
         target = target[step]
-    for seen, call in zip(preview.seen, preview.calls, strict=True):
+    for received, call in zip(preview.received_pods, preview.calls, strict=True):
         for operation in call.operations:
-            _write(target, operation, seen, call.decision.pod)
+            _write_operation(target, operation, received, call.decision.pod)
 
 
-def _write(target: Manifest, operation: Operation, before: Pod, after: Pod) -> None:
+def _write_operation(target: Manifest, operation: Operation, before: Pod, after: Pod) -> None:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
     if steps[:1] == ["spec"] and steps[1] in ("containers", "initContainers"):
-        _resources(target["spec"][steps[1]], int(steps[2]), steps[1], before, after)
+        _write_resources(target["spec"][steps[1]], int(steps[2]), steps[1], before, after)
     elif steps[:2] == ["spec", "tolerations"] and operation["op"] == "remove" and len(steps) == 3:
-        _forget(target["spec"].get("tolerations") or [], plain(before)["spec"]["tolerations"][int(steps[2])])
+        _remove_value(target["spec"].get("tolerations") or [], plain(before)["spec"]["tolerations"][int(steps[2])])
     elif steps[:2] == ["metadata", "annotations"]:
-        _annotations(target, steps, operation)
+        _write_annotations(target, steps, operation)
     else:
-        _set(target, steps, operation)
+        _write_value(target, steps, operation)
 
 
-def _resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
-    """Requests and limits as decided: of cpu and memory also a request that only stood by defaulting."""
-    was, container = (_containers(pod, part)[index] for pod in (before, after))
-    written = containers[index]
+def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
+    """Writes requests and limits as decided; for cpu and memory also a request that was only set by defaulting."""
+    old_container, container = (_containers(pod, part)[index] for pod in (before, after))
+    manifest_container = containers[index]
     for side, amounts_of in (("requests", requests_of), ("limits", limits_of)):
-        found, stood = amounts_of(container.resources), amounts_of(was.resources)
-        others = sorted(name for name in {*found, *stood} if found.get(name) != stood.get(name))
+        new_amounts, old_amounts = amounts_of(container.resources), amounts_of(old_container.resources)
+        others = sorted(name for name in {*new_amounts, *old_amounts} if new_amounts.get(name) != old_amounts.get(name))
         for resource in dict.fromkeys(("cpu", "memory", *others)):
-            _amount(written, side, resource, found.get(resource))
+            _write_amount(manifest_container, side, resource, new_amounts.get(resource))
 
 
 def _containers(pod: Pod, part: str) -> tuple[Container, ...]:
     return pod.spec.containers if part == "containers" else pod.spec.init_containers
 
 
-def _amount(container: Manifest, side: str, resource: str, value: Any) -> None:
+def _write_amount(container: Manifest, side: str, resource: str, value: Any) -> None:
     resources = container.get("resources") or {}
     amounts = resources.get(side) or {}
     if value is not None and amounts.get(resource) != value:
@@ -161,26 +164,27 @@ def _amount(container: Manifest, side: str, resource: str, value: Any) -> None:
             del container["resources"]
 
 
-def _forget(items: MutableSequence[Any], item: Any) -> None:
-    """Remove an item by its value: the server may have appended others to what the author wrote."""
-    for index, found in enumerate(items):
-        if dict(found) == item:
+def _remove_value(items: MutableSequence[Any], item: Any) -> None:
+    """Removes an item by its value: the server may have appended others to those that the author wrote."""
+    for index, existing in enumerate(items):
+        if dict(existing) == item:
             del items[index]
             return
 
 
-def _annotations(target: Manifest, steps: list[str], operation: Operation) -> None:
+def _write_annotations(target: Manifest, steps: list[str], operation: Operation) -> None:
     if len(steps) == 2:
         for key, value in (operation.get("value") or {}).items():
-            _annotations(target, [*steps, key], {"op": "add", "value": value})
+            _write_annotations(target, [*steps, key], {"op": "add", "value": value})
     elif steps[2] != ANNOTATION:
-        _set(target, steps, operation)
+        _write_value(target, steps, operation)
 
 
-def _set(target: Any, steps: list[str], operation: Operation) -> None:
-    """Like the operation, but parents that only the server had filled are made, and what is gone may be gone."""
+def _write_value(target: Any, steps: list[str], operation: Operation) -> None:
+    """Applies the operation, but creates parents that only the server had filled in, and ignores a value that is
+    already gone."""
     for step, following in pairwise(steps):
-        target = _child(target, step, [] if following == "-" else {})
+        target = _child_or_new(target, step, [] if following == "-" else {})
     last = steps[-1]
     if operation["op"] == "remove":
         if isinstance(target, MutableMapping):
@@ -195,7 +199,7 @@ def _set(target: Any, steps: list[str], operation: Operation) -> None:
         target[last] = operation["value"]
 
 
-def _child(parent: Any, step: str, empty: Any) -> Any:
+def _child_or_new(parent: Any, step: str, empty: Any) -> Any:
     if isinstance(parent, MutableSequence):
         return parent[int(step)]
     if parent.get(step) is None:

@@ -1,8 +1,9 @@
-"""Would all replicas of a pod's owner fit the namespace's quotas, the surge of a rollout included, as we change them?
+"""Checks that all replicas of a pod's owner fit the namespace's quotas after the changes, the surge of a rollout
+included.
 
-An answer is given once for an owner and a template, not for a pod: siblings get the same one. While they are made, a
-quota's `used` has them at once, and what their owner says of them comes later, when its controller has made them all:
-nobody could say from the two which part of the use is theirs.
+An answer is given once for an owner and a template, not for a pod: siblings get the same one. While they are created, a
+quota's `used` includes them at once, but the owner's status includes them later, when its controller has created all of
+them: the two do not show which part of the use is theirs.
 """
 
 from collections import OrderedDict
@@ -24,13 +25,13 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.retained_facts import OWNERS
 
-MARGIN = 10
-"""Percent of a quota that stays free beside what is raised: its `used` lags behind by some pods."""
+MARGIN_PERCENT = 10
+"""Percent of a quota that stays free beside the increase: its `used` lags behind by some pods."""
 _TEMPLATE_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
-class Raise(msgspec.Struct, frozen=True, gc=False):
-    """What one pod takes of one amount of a quota, where that is more than it took as it came."""
+class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
+    """The amount of a quota that one pod takes after the changes, if that is more than before them."""
 
     quota: str
     name: str
@@ -39,160 +40,169 @@ class Raise(msgspec.Struct, frozen=True, gc=False):
     written: str
 
 
-Target = tuple[str, str, str]
-"""(namespace, kind, name) of an owner."""
-_Key = tuple[str, str, str, Raise, int, int]
-"""Namespace, UID of the nearest owner, its template, what is raised, what the quota allows, and for how many pods."""
+OwnerKey = tuple[str, str, str]
+"""Namespace, kind and name of an owner."""
+_AnswerKey = tuple[str, str, str, QuotaIncrease, int, int]
+"""Namespace, UID of the nearest owner, its template, the increase, the quota's hard limit, and the number of pods."""
 
 
 @dataclass(eq=False)
 class QuotaAnswers:
-    """What was answered, and how much of each quota that has promised. Bounded; for one thread."""
+    """The answers so far, and how much of each quota they promised. Bounded; for one thread."""
 
-    most: int = 4096
+    max_answers: int = 4096
     waits: bool = field(default=False, init=False)
-    """Does whoever asks now wait for an owner that no watch has told yet, and ask again?"""
-    awaited: Target | None = field(default=None, init=False)
-    """That owner, where what was asked last hangs on it: nothing is kept of the answer."""
-    _given: "OrderedDict[_Key, bool]" = field(default_factory=OrderedDict)
-    _promised: dict[tuple[str, str, str], dict[Target, int]] = field(default_factory=dict)
-    """(namespace, quota, amount) → owner → what each of its pods was told to take."""
+    """True if the caller waits for an owner that no watch has reported yet, and then calls again."""
+    awaited: OwnerKey | None = field(default=None, init=False)
+    """That owner, if the current pod depends on it: then no answer is stored."""
+    _answers: "OrderedDict[_AnswerKey, bool]" = field(default_factory=OrderedDict)
+    _promised_each: dict[tuple[str, str, str], dict[OwnerKey, int]] = field(default_factory=dict)
+    """(namespace, quota, amount) → owner → the amount that each of its pods may take."""
 
-    def begin(self, *, waits: bool) -> None:
-        """The next pod is asked about."""
-        self.waits, self.awaited = waits and self.most > 0, None
+    def begin_pod(self, *, waits: bool) -> None:
+        """Starts the check of the next pod."""
+        self.waits, self.awaited = waits and self.max_answers > 0, None
 
-    def find(self, key: _Key | None) -> bool | None:
-        """What siblings were told; None where none of them has come."""
-        return None if key is None else self._given.get(key)
+    def find_answer(self, key: _AnswerKey | None) -> bool | None:
+        """Returns the answer that siblings got; None if there is none."""
+        return None if key is None else self._answers.get(key)
 
-    def keep(self, key: _Key | None, answer: bool) -> None:
-        if key is None or self.most == 0:
+    def store_answer(self, key: _AnswerKey | None, answer: bool) -> None:
+        if key is None or self.max_answers == 0:
             return
-        self._given[key] = answer
-        while len(self._given) > self.most:
-            self._given.popitem(last=False)
+        self._answers[key] = answer
+        while len(self._answers) > self.max_answers:
+            self._answers.popitem(last=False)
 
-    def promise(self, namespace: str, one: Raise, owner: Target) -> None:
-        """All pods of this owner may take so much."""
-        promised = self._promised.setdefault((namespace, one.quota, one.name), {})
-        if len(promised) < self.most:
-            promised[owner] = one.each
+    def promise_amount(self, namespace: str, increase: QuotaIncrease, owner: OwnerKey) -> None:
+        """Records that all pods of this owner may take the amount."""
+        by_owner = self._promised_each.setdefault((namespace, increase.quota, increase.name), {})
+        if len(by_owner) < self.max_answers:
+            by_owner[owner] = increase.each
 
-    def outstanding(self, one: Raise, subject: PodContext, besides: Target) -> int:
-        """What other owners were told that their pods may take, of pods that do not exist yet by what they say."""
-        promised = self._promised.get((subject.namespace, one.quota, one.name), {})
+    def outstanding_amount(self, increase: QuotaIncrease, subject: PodContext, except_owner: OwnerKey) -> int:
+        """Returns the amount promised to other owners' pods that do not exist yet according to the owners' status."""
+        by_owner = self._promised_each.get((subject.namespace, increase.quota, increase.name), {})
         total = 0
-        for owner, each in list(promised.items()):
+        for owner, each in list(by_owner.items()):
             wanted = subject.facts.replicas.get(owner)
             missing = 0 if wanted is None else wanted.wanted - subject.facts.updated.get(owner, 0)
             if missing <= 0:
-                del promised[owner]
-            elif owner != besides:
+                del by_owner[owner]
+            elif owner != except_owner:
                 total += missing * each
         return total
 
 
-NO_ANSWERS = QuotaAnswers(most=0)
-"""Where pods are looked at one by one, as in a file: nothing is remembered."""
+NO_ANSWERS = QuotaAnswers(max_answers=0)
+"""For pods that are checked one by one, as from a file: no answers are stored."""
 
 
-def as_stored(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
-    """With what its RuntimeClass brings once the server has filled that in."""
+def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
+    """Returns the pod with the overhead of its RuntimeClass, if the API server fills that in."""
     if terms.overhead != "server" or not get(pod.spec.runtime_class_name, ""):
         return pod
-    found = runtimeclass.admit(pod, facts, namespace)
-    return pod if isinstance(found, PodRejected) else found
+    result = runtimeclass.apply_runtime_class(pod, facts, namespace)
+    return pod if isinstance(result, PodRejected) else result
 
 
-def raised(before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> tuple[Raise, ...]:
-    """All that quotas count and the changes made more; but of a quota that would refuse the pod as it came, because it
-    does not name all that is counted, and now does: there is nothing to lose then.
+def quota_increases(
+    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
+) -> tuple[QuotaIncrease, ...]:
+    """Returns all amounts counted by quotas that the changes increased.
+
+    A quota that would reject the pod as submitted, because the pod does not specify all counted amounts, is left out if
+    the changed pod specifies them: the pod cannot be worse off.
     """
-    found = facts.quotas.get(namespace, ())
-    if not found:
+    quotas_here = facts.quotas.get(namespace, ())
+    if not quotas_here:
         return ()
-    later = as_stored(after, facts, namespace, terms)
-    sooner = as_stored(before, facts, namespace, terms)
-    charged, charged_before = quotas.charge(later), quotas.charge(sooner)
+    changed = with_class_overhead(after, facts, namespace, terms)
+    submitted = with_class_overhead(before, facts, namespace, terms)
+    charged, charged_before = quotas.quota_usage(changed), quotas.quota_usage(submitted)
     return tuple(
-        Raise(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))
-        for quota in found
-        if quota_covers(quota, later)
-        if unmet_quota((quota,), sooner) is None or unmet_quota((quota,), later) is not None
-        for counted in (charged_before if quota_covers(quota, sooner) else {},)
+        QuotaIncrease(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))
+        for quota in quotas_here
+        if quota_covers(quota, changed)
+        if unmet_quota((quota,), submitted) is None or unmet_quota((quota,), changed) is not None
+        for counted in (charged_before if quota_covers(quota, submitted) else {},)
         for name in hard_of(quota)
         if name in charged and quantity.compare(charged[name], counted.get(name, 0)) > 0
     )
 
 
-def unfit(
-    raises: tuple[Raise, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
-) -> tuple[ResourceQuota, Raise] | None:
-    """The first of these for which not all pods of the owner have room; None where all have."""
+def find_exceeded_quota(
+    raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
+) -> tuple[ResourceQuota, QuotaIncrease] | None:
+    """Returns the first increase that does not fit for all pods of the owner, and its quota; None if all fit."""
     by_name = (
         {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())} if raises else {}
     )
-    for one in raises:
-        if not _fits(by_name[one.quota], one, subject, answers):
-            return by_name[one.quota], one
+    for increase in raises:
+        if not _has_room(by_name[increase.quota], increase, subject, answers):
+            return by_name[increase.quota], increase
     return None
 
 
-def keep(raises: tuple[Raise, ...], subject: PodContext, answers: QuotaAnswers) -> None:
-    """The pod goes out with all of this: its siblings will, too."""
+def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers) -> None:
+    """Stores that the pod is admitted with these increases, so that its siblings are, too."""
     if not raises:
         return
     by_name = {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())}
-    replicas, owner = _replicas(subject), _counted_owner(subject)
+    replicas, owner = _max_replicas(subject), _counted_owner(subject)
     if replicas is None or owner is None:
         return
-    for one in raises:
-        answers.keep(_key(one, subject, _amount(by_name[one.quota], one), replicas), True)
-        answers.promise(subject.namespace, one, owner)
+    for increase in raises:
+        answers.store_answer(
+            _answer_key(increase, subject, _hard_limit(by_name[increase.quota], increase), replicas), True
+        )
+        answers.promise_amount(subject.namespace, increase, owner)
 
 
-def _amount(quota: ResourceQuota, one: Raise) -> int:
-    return quantity.parse(hard_of(quota)[one.name])
+def _hard_limit(quota: ResourceQuota, increase: QuotaIncrease) -> int:
+    return quantity.parse(hard_of(quota)[increase.name])
 
 
-def _fits(quota: ResourceQuota, one: Raise, subject: PodContext, answers: QuotaAnswers) -> bool:
-    """Is there room for every pod that the owner has not made yet, with a tenth of the quota to spare?
+def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext, answers: QuotaAnswers) -> bool:
+    """Returns whether there is room for every pod that the owner has not created yet, with `MARGIN` percent of the
+    quota to spare.
 
-    - Those that exist are in `used` already, whatever they were given.
-    - Where nobody knows how many there will be, nothing is raised; nor of their siblings, until all of them exist.
-    - Siblings of one that was answered get that answer. Where that was yes and others have used the room since, this
-      one is not raised: it would be refused.
+    - Pods that exist are in `used` already, with whatever they requested.
+    - If the number of pods is unknown, nothing is increased; nor for their siblings, until all of them exist.
+    - Siblings get the answer of the first pod. If that was yes and other pods have used the room since, this one is not
+      increased, because it would be rejected.
     """
-    used, hard = quantity.parse(quota.status.used.get(one.name, 0)), _amount(quota, one)
-    replicas, owner = _replicas(subject), _counted_owner(subject)
-    unknown = _key(one, subject, hard, _NOT_KNOWN)
+    used, hard = quantity.parse(quota.status.used.get(increase.name, 0)), _hard_limit(quota, increase)
+    replicas, owner = _max_replicas(subject), _counted_owner(subject)
+    unknown_key = _answer_key(increase, subject, hard, _UNKNOWN_REPLICAS)
     if replicas is None or owner is None:
-        unseen = _unseen_controller(subject) if answers.waits else None
-        if unseen is None:
-            answers.keep(unknown, False)
+        unseen_owner = _unseen_controller(subject) if answers.waits else None
+        if unseen_owner is None:
+            answers.store_answer(unknown_key, False)
         else:
-            answers.awaited = unseen
+            answers.awaited = unseen_owner
         return False
-    there, wanted = _updated(subject), subject.replicas
-    if wanted is not None and there < wanted.wanted and answers.find(unknown) is False:
+    existing, wanted = _updated_pods(subject), subject.replicas
+    if wanted is not None and existing < wanted.wanted and answers.find_answer(unknown_key) is False:
         return False
-    key = _key(one, subject, hard, replicas)
-    known = answers.find(key)
-    if known is not None:
-        return known and used + one.each <= hard
-    taken = used + answers.outstanding(one, subject, owner) + max(1, replicas - there) * one.each
-    fits = taken * 100 <= hard * (100 - MARGIN)
+    key = _answer_key(increase, subject, hard, replicas)
+    stored = answers.find_answer(key)
+    if stored is not None:
+        return stored and used + increase.each <= hard
+    expected_use = (
+        used + answers.outstanding_amount(increase, subject, owner) + max(1, replicas - existing) * increase.each
+    )
+    fits = expected_use * 100 <= hard * (100 - MARGIN_PERCENT)
     if not fits:
-        answers.keep(key, False)
+        answers.store_answer(key, False)
     return fits
 
 
-_NOT_KNOWN = -1
+_UNKNOWN_REPLICAS = -1
 
 
-def _unseen_controller(subject: PodContext) -> Target | None:
-    """The pod's controller, where its kind is watched and no watch has told of it: it was made this moment."""
+def _unseen_controller(subject: PodContext) -> OwnerKey | None:
+    """Returns the pod's controller if its kind is watched and no watch has reported it: it was just created."""
     controller = subject.pod.metadata.controller
     if controller is None or controller.kind not in OWNERS or not controller.uid:
         return None
@@ -200,27 +210,28 @@ def _unseen_controller(subject: PodContext) -> Target | None:
     return None if target in subject.facts.owners else target
 
 
-def _key(one: Raise, subject: PodContext, hard: int, replicas: int) -> _Key | None:
-    """None for a pod without siblings, and of an owner without a UID."""
+def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
+    """Returns the key; None for a pod without a controller, or whose controller has no UID."""
     controller = subject.pod.metadata.controller
     if controller is None or not controller.uid:
         return None
     template = next((subject.labels[label] for label in _TEMPLATE_LABELS if label in subject.labels), "")
-    return subject.namespace, controller.uid, template, one, hard, replicas
+    return subject.namespace, controller.uid, template, increase, hard, replicas
 
 
-def _counted_owner(subject: PodContext) -> Target | None:
-    """The topmost owner that says how many pods it wants; for a bare pod a name that nobody has."""
+def _counted_owner(subject: PodContext) -> OwnerKey | None:
+    """Returns the topmost owner whose number of pods is known; for a bare pod a target that does not exist."""
     if not subject.owners:
         return subject.namespace, "Pod", ""
     targets = ((subject.namespace, owner.kind, owner.name) for owner in reversed(subject.owners))
     return next((target for target in targets if target in subject.facts.replicas), None)
 
 
-def _replicas(subject: PodContext) -> int | None:
-    """The most pods that the owner may have at once: by itself, by its HPA, and while it rolls out.
+def _max_replicas(subject: PodContext) -> int | None:
+    """Returns the most pods that the owner may have at once: by its replicas, by its HPA, and during a rollout.
 
-    None where nobody tells. An owner that wants none and makes a pod was scaled up this moment: so it is for that one.
+    None if that is unknown. An owner that wants none and creates a pod was scaled up a moment ago: that is unknown,
+    too.
     """
     wanted = subject.replicas
     if wanted is None or wanted.wanted == 0:
@@ -228,28 +239,32 @@ def _replicas(subject: PodContext) -> int | None:
     return max(wanted.wanted, autoscalers.max_replicas(subject)) + wanted.surge
 
 
-def _updated(subject: PodContext) -> int:
-    """Pods of the owner's present template that exist. Of a ReplicaSet that nobody has seen yet there is none, nor of
-    one of another revision than its Deployment: what that says is about the one before."""
+def _updated_pods(subject: PodContext) -> int:
+    """Returns the number of existing pods of the owner's current template.
+
+    It is 0 for a ReplicaSet that no watch has reported yet, and for one of another revision than its Deployment: the
+    Deployment's status is then about the revision before.
+    """
     targets = [(subject.namespace, owner.kind, owner.name) for owner in subject.owners]
     if targets and targets[0] not in subject.facts.owners:
         return 0
-    told = (subject.facts.replicas.get(target) for target in targets)
-    if len({replicas.revision for replicas in told if replicas is not None and replicas.revision}) > 1:
+    known_replicas = (subject.facts.replicas.get(target) for target in targets)
+    if len({replicas.revision for replicas in known_replicas if replicas is not None and replicas.revision}) > 1:
         return 0
-    found = (subject.facts.updated.get(target) for target in targets)
-    return next((count for count in found if count is not None), 0)
+    counts = (subject.facts.updated.get(target) for target in targets)
+    return next((count for count in counts if count is not None), 0)
 
 
-def words_of(quota: ResourceQuota, one: Raise, subject: PodContext) -> Reason:
-    replicas, name = _replicas(subject), quota.metadata.name
+def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext) -> Reason:
+    """Returns the reason why an increase does not fit its quota."""
+    replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
-        whose = subject.top or "the pod"
-        sentence = f"ResourceQuota {name} counts {one.name}, and how many pods {whose} makes is not known"
+        owner = subject.top or "the pod"
+        sentence = f"ResourceQuota {name} counts {increase.name}, and how many pods {owner} makes is not known"
     else:
-        used = quota.status.used.get(one.name, "0")
+        used = quota.status.used.get(increase.name, "0")
         sentence = (
-            f"with {one.name} {one.written} for each of {replicas} pods, {100 - MARGIN}% of ResourceQuota {name} would "
-            f"be passed: {used} of {hard_of(quota)[one.name]} is used"
+            f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN_PERCENT}% of "
+            f"ResourceQuota {name} would be passed: {used} of {hard_of(quota)[increase.name]} is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

@@ -1,7 +1,7 @@
-"""What would this owner's next pod ask for, were it created now?
+"""Computes the requests of an owner's next pod, as if the pod were created now.
 
-The pod as its controller would send it, through the API server's two passes with today's policies and facts, and with
-what a VerticalPodAutoscaler would make of it.
+The pod is built as its controller would send it, and goes through the API server's two passes with the current policies
+and facts, and with the recommendation of a VerticalPodAutoscaler.
 """
 
 from dataclasses import replace
@@ -35,43 +35,43 @@ def readmitted(
     terms: AdmissionSettings = DEFAULT_TERMS,
     now: Seconds | None = None,
 ) -> Amounts | Unreadable:
-    """What the scheduler would count; Unreadable where there would be no such pod, and who says so.
+    """Returns the amounts that the scheduler would count; Unreadable, with the reason, if there would be no such pod.
 
-    A template that holds more than the webhook decides about is Unreadable. Per container and resource the largest
-    of what the template asks for, what the policies give, and what a VPA that acts (any mode but Off) recommends: its
-    webhook sets that after ours, whenever it is called. One that resizes pods where they run counts with the room it
-    may need there (`VpaConstraints.growth`), for a resize that finds none is put off. A VPA that acts and
-    recommends nothing yet makes the answer Unreadable while it is younger than `MAX_SILENCE_SECONDS`; then the other
-    two count. `now` None: how old it is cannot be told, so it is taken for young. GrowingAmounts where a VPA resizes
-    pods on their nodes: pods that run may come to ask for as much.
+    A template that holds more than the webhook decides about is Unreadable. For each container and resource the largest
+    of three amounts counts: the template's request, the policies' request, and the recommendation of a VPA that acts
+    (any mode but Off), because the VPA's webhook sets it after Trimtab, whenever it is called. A VPA that resizes
+    running pods counts with the room it may need there (`VpaConstraints.growth`), because the kubelet defers a resize
+    without room. A VPA that acts and has no recommendation yet makes the result Unreadable while it is younger than
+    `MAX_SILENCE_SECONDS`; after that the other two amounts count. `now` None: the age is unknown, and the VPA counts as
+    young. The result is GrowingAmounts if a VPA resizes pods in place: running pods may then grow to these amounts.
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
-    sent = _sent(template, owner, namespace)
-    over = excess_of_template(sent)
-    if over is not None:
-        return Unreadable(where, f"{over} [{TOO_LARGE.name}]")
-    found = preview(sent, policies, facts, namespace, terms)
-    denied = next((call.decision.denied for call in found.calls if call.decision.denied is not None), None)
+    sent = _submitted_pod(template, owner, namespace)
+    size_excess = excess_of_template(sent)
+    if size_excess is not None:
+        return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
+    previewed = preview(sent, policies, facts, namespace, terms)
+    denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
     if denied is not None:
         return Unreadable(where, f"a policy denies it: {denied}")
-    # A quota counts the pod that would go, too: what the server itself would refuse was asked of it before.
-    last = found.result.pod if isinstance(found.result, PodAdmitted) else _decided(found)
-    sized = with_vpa_targets(last, namespace, facts, now)
+    # The quota still counts the pod that is to be replaced, so a rejection by the simulated server is no obstacle here.
+    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else _last_decided_pod(previewed)
+    sized = with_vpa_targets(admitted, namespace, facts, now)
     if isinstance(sized, str):
         return Unreadable(where, sized)
     try:
         amounts = pod_requests(sized.spec)
-        return GrowingAmounts(amounts) if _is_resized(last, namespace, facts) else amounts
+        return GrowingAmounts(amounts) if _is_resized_in_place(admitted, namespace, facts) else amounts
     except NotAQuantity as error:
         return Unreadable(where, str(error))
 
 
 MAX_SILENCE_SECONDS = 24 * 3600
-"""A VPA that recommended nothing for so long watches pods of which nobody measures any usage."""
+"""Age after which a VPA without a recommendation is assumed to watch pods without usage metrics."""
 
 
-def _is_resized(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
-    """Does a VPA that recommends something resize such pods where they run?"""
+def _is_resized_in_place(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
+    """Returns whether a VPA with a recommendation resizes such pods in place."""
     manager = autoscalers.of(PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE)))
     if manager is None or manager.spec.update_policy.update_mode not in autoscalers.RESIZING:
         return False
@@ -79,8 +79,8 @@ def _is_resized(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
 
 
 def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds | None) -> Pod | str:
-    """The pod with at least what a VPA that acts recommends for it; the reason where that cannot be told yet."""
-    # Whether its webhook can act at this moment does not matter: it may when the pod comes back.
+    """Returns the pod with at least the requests that an acting VPA recommends; the reason if they are unknown."""
+    # It does not matter whether the VPA's webhook can act now: it may when the pod is created again.
     subject = PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE))
     manager = autoscalers.of(subject)
     if manager is None:
@@ -92,43 +92,47 @@ def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds
         return pod
     main = [place for place in subject.places if place.part == "containers"]
     sizes = autoscalers.VpaConstraintsIndex(manager, subject)
-    sized = tuple([_at_least(place.container, _targets(sizes, place)) for place in main])
+    sized = tuple([_raise_requests(place.container, _vpa_targets(sizes, place)) for place in main])
     return change(pod, spec=change(pod.spec, containers=sized))
 
 
-def _targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) -> Amounts:
+def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) -> Amounts:
     sizings = {resource: sizes.of(place, resource) for resource in ("cpu", "memory")}
-    told = {name: found for name, found in sizings.items() if found is not None}
-    return {name: max(one.target, one.growth or 0) for name, one in told.items() if one.target is not None}
+    known_sizings = {name: sizing for name, sizing in sizings.items() if sizing is not None}
+    return {
+        name: max(sizing.target, sizing.growth or 0)
+        for name, sizing in known_sizings.items()
+        if sizing.target is not None
+    }
 
 
-def _at_least(container: Container, targets: Amounts) -> Container:
-    """The container with requests raised to these amounts (the scheduler's numbers) where they are less."""
-    written = requests_of(container.resources)
+def _raise_requests(container: Container, targets: Amounts) -> Container:
+    """Returns the container with requests raised to these amounts (in the scheduler's units) where they are less."""
+    requests = requests_of(container.resources)
     try:
-        raised = {
+        raised_requests = {
             name: f"{amount}m" if name == "cpu" else str(amount)
             for name, amount in targets.items()
-            if quantity.scheduler_value(name, written.get(name, 0)) < amount
+            if quantity.scheduler_value(name, requests.get(name, 0)) < amount
         }
     except NotAQuantity:
         return container
-    if not raised:
+    if not raised_requests:
         return container
     resources = get(container.resources, Resources())
-    return change(container, resources=change(resources, requests={**written, **raised}))
+    return change(container, resources=change(resources, requests={**requests, **raised_requests}))
 
 
-def _decided(found: Preview) -> Pod:
-    """What we made of it, where the server then refused it."""
-    return found.calls[-1].applied(found.seen[-1]) if found.calls else found.sent
+def _last_decided_pod(previewed: Preview) -> Pod:
+    """Returns the pod after the webhook's last call, for a pod that the API server then rejected."""
+    return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 
-def _sent(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
-    """As the controller sends it. A StatefulSet's pod has a name of its own, all others one of chance."""
-    meta, above = template.metadata, OwnerReference(kind=owner.kind, name=owner.name, controller=True)
-    named = change(
+def _submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
+    """Returns the pod as the controller sends it. A StatefulSet's pod has a fixed name, all others a generated one."""
+    meta, controller = template.metadata, OwnerReference(kind=owner.kind, name=owner.name, controller=True)
+    metadata = change(
         meta, name=f"{owner.name}-0" if owner.kind == "StatefulSet" else "", generate_name=f"{owner.name}-",
-        namespace=namespace, owner_references=(above,),
+        namespace=namespace, owner_references=(controller,),
     )  # fmt: skip
-    return Pod(metadata=named, spec=template.spec)
+    return Pod(metadata=metadata, spec=template.spec)

@@ -1,7 +1,7 @@
-"""Is this PodPolicy or pool one that may enter the cluster? Bytes of a review in, bytes of the answer out.
+"""Validates PodPolicies and pools: takes the bytes of a review, returns an HTTP status and the bytes of the response.
 
-What the CRD's schema can say the API server has refused before; everything deeper is refused here, with the loaders'
-own messages. Pools are ConfigMaps with the label `trimtab.dev/pool`; no other ConfigMap is any of our business.
+The API server has already rejected what the CRD's schema excludes; everything deeper is rejected here, with the
+loaders' own messages. Pools are ConfigMaps with the label `trimtab.dev/pool`; other ConfigMaps are always admitted.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,116 +20,118 @@ from trimtab.policy.schema import GROUP, PLURAL
 
 
 def validate(body: bytes) -> tuple[int, bytes]:
-    """HTTP status and body. 400 for what is no review; a review always gets its answer."""
+    """Returns the HTTP status and the response. The status is 400 for a body that is not a review, else 200."""
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
         return 400, msgspec.json.encode({"error": str(error)})
-    problem = _problem(review.request)
+    problem = _why_invalid(review.request)
     if problem is None:
-        return 200, wire.encode(review, wire.allow(b"", (), {}))
-    return 200, wire.encode(review, wire.deny(problem, {}, code=422, reason="Invalid"))
+        return 200, wire.encode(review, wire.encode_allowed(b"", (), {}))
+    return 200, wire.encode(review, wire.encode_denied(problem, {}, code=422, reason="Invalid"))
 
 
-def _problem(request: wire.AdmissionRequest) -> str | None:
-    """Why the object must not be stored; None: it may, or it is none of our business."""
-    asked = request.resource
-    wrong = _CHECKS.get((asked.group, asked.resource))
-    if wrong is None or request.operation not in ("CREATE", "UPDATE"):
+def _why_invalid(request: wire.AdmissionRequest) -> str | None:
+    """Returns why the object must not be stored; None if it may, or if it is neither a policy nor a pool."""
+    resource = request.resource
+    find_errors = _CHECKS.get((resource.group, resource.resource))
+    if find_errors is None or request.operation not in ("CREATE", "UPDATE"):
         return None
-    if request.sub_resource:  # a status changes no policy
+    if request.sub_resource:  # an update of the status does not change the policy
         return None
     raw = bytes(request.object)
     try:
-        found = _object(raw)
-        if found.metadata.deletion_timestamp:  # then only its finalizers change, and that must not be held up
+        head = _decode_head(raw)
+        if head.metadata.deletion_timestamp:  # only the finalizers can change then, and that must not be blocked
             return None
-        over = _excess(found, raw)
-        if over:
-            return over
+        size_problem = _size_problem(head, raw)
+        if size_problem:
+            return size_problem
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"the object cannot be read: {error}"
-    return "\n".join(map(_told, wrong(value))) or None
+    return "\n".join(map(_error_text, find_errors(value))) or None
 
 
 MAX_ENTRIES = 4_000
-"""Of lists and mappings in a policy's spec, at any depth. The largest we ship has a hundred."""
+"""Entries of lists and mappings in a policy's spec, at any depth. The largest policy in `policies/` has a hundred."""
 
 
-def _policy(value: Any) -> Iterable[ConfigError]:
+def _policy_errors(value: Any) -> Iterable[ConfigError]:
     document = Document(file=KIND, index=0, value=value)
-    entries = _entries(value.get("spec") if isinstance(value, dict) else None)
-    if entries > MAX_ENTRIES:
-        return [document.mistake(("spec",), f"at most {MAX_ENTRIES} entries of lists and mappings", str(entries))]
+    entry_count = _count_entries(value.get("spec") if isinstance(value, dict) else None)
+    if entry_count > MAX_ENTRIES:
+        return [document.mistake(("spec",), f"at most {MAX_ENTRIES} entries of lists and mappings", str(entry_count))]
     return load_document(document)[1]
 
 
-def _entries(value: Any) -> int:
-    """Of all lists and mappings in it. Each entry may be a mistake of its own, and each costs what telling it costs."""
-    count, inside = 0, [value]
-    while inside:
-        found = inside.pop()
-        if isinstance(found, dict | list):
-            count += len(found)
-            inside += found.values() if isinstance(found, dict) else found
+def _count_entries(value: Any) -> int:
+    """Returns the number of entries of all lists and mappings in it. Each entry may be an error, and each error costs
+    time to report."""
+    count, pending = 0, [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            count += len(item)
+            pending += item.values() if isinstance(item, dict) else item
     return count
 
 
-def _pool(value: Any) -> Iterable[ConfigError]:
+def _pool_errors(value: Any) -> Iterable[ConfigError]:
     return pools([Document(file="", index=0, value=value)]).mistakes
 
 
 _CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[ConfigError]]] = {
-    (GROUP, PLURAL): _policy,
-    ("", "configmaps"): _pool,
+    (GROUP, PLURAL): _policy_errors,
+    ("", "configmaps"): _pool_errors,
 }
-"""(group, resource) → what is wrong with an object of it."""
+"""(group, resource) → the function that finds the errors of such an object."""
 
 
-def _told(mistake: ConfigError) -> str:
-    """With its place where it has a line: that is one of the settings inside a ConfigMap."""
-    return str(mistake).strip() if mistake.line else mistake.sentence
+def _error_text(error: ConfigError) -> str:
+    """Returns the error with its position if it has a line, which is so for a setting inside a ConfigMap."""
+    return str(error).strip() if error.line else error.sentence
 
 
 MAX_BYTES = 64 * 1024
-"""Of the settings of a pool, or of a policy's spec. The largest we ship has four thousand."""
+"""Bytes of a pool's settings, or of a policy's spec. The largest in the repository has four thousand."""
 _MAX_WHOLE_BYTES = 4 * MAX_BYTES
-"""With metadata and managed fields, which repeat the names of all fields."""
+"""Bytes of the whole object, with metadata and managed fields, which repeat the names of all fields."""
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+class _HeadMetadata(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] | None = None
     deletion_timestamp: str | None = None
 
 
-class _Object(msgspec.Struct, frozen=True):
-    """What is read of an object before all of it is."""
+class _ObjectHead(msgspec.Struct, frozen=True):
+    """The fields of an object that are checked before all of it is decoded."""
 
-    metadata: _Metadata = _Metadata()
+    metadata: _HeadMetadata = _HeadMetadata()
     spec: msgspec.Raw = msgspec.Raw()
     data: msgspec.Raw = msgspec.Raw()
 
 
-_objects = msgspec.json.Decoder(_Object)
+_head_decoder = msgspec.json.Decoder(_ObjectHead)
 
 
-def _object(raw: bytes) -> _Object:
-    """What is not of these types is told with its place once all of it is read."""
+def _decode_head(raw: bytes) -> _ObjectHead:
+    """Returns the head of the object; an empty one if a field has another type, which is reported with its position
+    later."""
     try:
-        return _objects.decode(raw)
+        return _head_decoder.decode(raw)
     except msgspec.ValidationError:
-        return _Object()
+        return _ObjectHead()
 
 
-def _excess(found: _Object, raw: bytes) -> str:
-    """Why the object is too large to be checked; empty where it is not, or where it is neither pool nor policy."""
-    is_policy = bool(len(found.spec))
-    if len(raw) <= MAX_BYTES or not (is_policy or LABEL in (found.metadata.labels or {})):
+def _size_problem(head: _ObjectHead, raw: bytes) -> str:
+    """Returns why the object is too large to be validated; empty if it is not, or is neither pool nor policy."""
+    is_policy = bool(len(head.spec))
+    if len(raw) <= MAX_BYTES or not (is_policy or LABEL in (head.metadata.labels or {})):
         return ""
-    written = len(found.spec) if is_policy else len(found.data)
-    if written > MAX_BYTES:
-        return f"{'spec' if is_policy else 'data'}: expected at most {MAX_BYTES} bytes, got {written}"
+    size = len(head.spec) if is_policy else len(head.data)
+    if size > MAX_BYTES:
+        return f"{'spec' if is_policy else 'data'}: expected at most {MAX_BYTES} bytes, got {size}"
     if len(raw) > _MAX_WHOLE_BYTES:
         return f"metadata: expected at most {_MAX_WHOLE_BYTES} bytes of the whole object, got {len(raw)}"
     return ""

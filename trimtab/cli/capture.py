@@ -14,11 +14,13 @@ from trimtab.cluster.snapshot import KINDS
 
 
 @click.command("capture")
-@click.option("-o", "--output-file", metavar="FILE", help="Write here (gzip where it ends in .gz); default: stdout.")
-@click.option("--hash-names", is_flag=True, help="Replace names and label values; plans stay the same.")
+@click.option(
+    "-o", "--output-file", metavar="FILE", help="Write to this file (gzip if it ends in .gz). Default: standard output."
+)
+@click.option("--hash-names", is_flag=True, help="Replace names and label values by hashes; plans stay the same.")
 @live_cluster.add_login_options
 def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
-    """A snapshot of the cluster as a file: read-only, for --cluster and for bug reports.
+    """Write a snapshot of the cluster to a file: read-only, for --cluster and for bug reports.
 
     Secrets, environments, command lines, and ConfigMaps other than ours are not in it; kubeconfig's user needs no
     more than to list. An object that cannot be read is in it by name: who reads the file is refused for that, as who

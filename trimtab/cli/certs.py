@@ -55,7 +55,10 @@ def add_login_options(function: F) -> F:
         )
 
     own = click.option(
-        "--namespace", default=InstallValues().namespace, show_default=True, help="Where we are installed."
+        "--namespace",
+        default=InstallValues().namespace,
+        show_default=True,
+        help="The namespace in which Trimtab is installed.",
     )
     return own(live_cluster.add_login_options(verb))  # type: ignore[return-value]
 
@@ -119,6 +122,7 @@ def _rotate_files(
     now = clock.utc()
     if forget:
         files = certs.sole_authority(folder)
+        # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
             raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", got=got)])
@@ -183,15 +187,15 @@ class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @click.group("certs")
 def verb() -> None:
-    """Issue the webhook's certificates, look at them, rotate them; rotate the keys that processes sign with."""
+    """Issue, rotate and check the webhook's certificates; rotate the signing keys of the processes."""
 
 
 @verb.command("issue")
 @_FOLDER
 @click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
-@click.option("--force", is_flag=True, help="Issue anew although nothing is due.")
+@click.option("--force", is_flag=True, help="Issue a new certificate even if none is due.")
 def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
-    """Issue a CA and a serving pair into FOLDER; renew them where something is due."""
+    """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
     try:
         click.echo(f"{folder}: {_issue_or_renew(folder, names or DEFAULT_NAMES, force=force)}")
     except (certs.CertsError, ValueError) as error:
@@ -219,7 +223,12 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
 
 @verb.command("status")
 @_FOLDER
-@click.option("--live", "of_cluster", is_flag=True, help="The cluster's: the replicas' Secret, and who trusts it.")
+@click.option(
+    "--live",
+    "of_cluster",
+    is_flag=True,
+    help="Check the replicas' Secret in the cluster, and the webhook configurations that trust it.",
+)
 @add_login_options
 @output.add_output_options
 def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output: str, output_file: str | None) -> None:
@@ -240,28 +249,30 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output
 
 
 @verb.command("rotate")
-@click.option("--authority", is_flag=True, help="A new authority too; the old one stays trusted beside it.")
-@click.option("--forget-old", is_flag=True, help="Older authorities are trusted no more: after one was stolen.")
+@click.option("--authority", is_flag=True, help="Also create a new authority; the old one stays trusted.")
+@click.option("--forget-old", is_flag=True, help="Stop trusting older authorities. Use it after one was stolen.")
 @add_login_options
 def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
-    """A new pair for the webhook in the cluster, without a review lost.
+    """Rotate the webhook's certificate in the cluster without losing a review.
 
-    The replicas take it over within seconds. A new authority is first told to API servers and signs half a minute
-    later; the old one stays trusted until nothing it signed can be valid. Where cert-manager issues, ask it instead.
+    The replicas load it within seconds. A new authority is first published to API servers, and signs half a minute
+    later; the old one stays trusted as long as a certificate that it signed is valid. If cert-manager issues the
+    certificate, rotate it there.
     """
     click.echo(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
 
 
 @verb.command("rotate-signing-key")
 @click.argument("process", type=click.Choice(signing_key.PROCESSES))
-@click.option("--yes", is_flag=True, help="Rotate; without it nothing is changed, and what would be done is said.")
-@click.option("--force", is_flag=True, help="Also where what stands in the cluster is not authentic afterwards.")
+@click.option("--yes", is_flag=True, help="Rotate the key. Without it the command only lists what it would do.")
+@click.option("--force", is_flag=True, help="Rotate even if signatures in the cluster are not authentic afterwards.")
 @add_login_options
 def rotate_signing_keys(process: str, yes: bool, force: bool, where: InstallationLogin) -> None:
-    """A new key for what the webhook signs on pods, or the compactor on nodes and in its state.
+    """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and
+    its state.
 
-    The key of today still verifies, until the next rotation; the process takes the new one over within a minute, and
-    the compactor then signs anew what still counts. After a theft, rotate twice.
+    The present key still verifies until the next rotation. The process loads the new key within a minute, and the
+    compactor then signs again what is still valid. After a theft, rotate twice.
     """
     with connect_client(where) as client:
         for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):

@@ -67,9 +67,13 @@ class Capture:
 
 def add_login_options(function: F) -> F:
     """Decorate a click command with `--kubeconfig` and `--context`."""
-    function = click.option("--context", metavar="NAME", help="Of the kubeconfig; default: its current one.")(function)
+    function = click.option(
+        "--context", metavar="NAME", help="A context of the kubeconfig. Default: the current context."
+    )(function)
     return click.option(
-        "--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account."
+        "--kubeconfig",
+        metavar="FILE",
+        help="A kubeconfig file. Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account.",
     )(function)
 
 
@@ -82,7 +86,7 @@ def add_cluster_options(function: F) -> F:
 
     cluster = click.option(
         "--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT",
-        help="What trimtab capture or kubectl get -o yaml printed; `live` reads the cluster now.",
+        help="A file or folder from trimtab capture or kubectl get -o yaml; `live` reads the cluster.",
     )  # fmt: skip
     return cluster(add_login_options(verb))  # type: ignore[return-value]
 

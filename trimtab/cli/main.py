@@ -15,22 +15,22 @@ import click
 from trimtab.cluster.config_error import ConfigError
 
 VERBS = {
-    "admit": ("trimtab.cli.admit.command", "What would become of these pods, and why."),
-    "plan": ("trimtab.cli.plan.command", "Which nodes can go, in which order, and why the others stay."),
-    "simulate": ("trimtab.cli.simulate.command", "The plan carried out until nothing more can go: what is left."),
-    "recommend": ("trimtab.cli.recommend.command", "What every container should ask for, by what it used."),
-    "recommender": ("trimtab.cli.recommender", "Gather what containers use; publish what they should ask for."),
-    "compactor": ("trimtab.cli.compactor.command", "Empty the nodes that can go; status, history, pause, resume."),
-    "pools": ("trimtab.cli.pools.command", "Pools of the compactor, from what another one was told."),
-    "policies": ("trimtab.cli.policies.command", "Check, list, explain policies; print their schema."),
-    "runtimeclass": ("trimtab.cli.runtimeclass", "What a runtime costs per pod, as a RuntimeClass."),
-    "capture": ("trimtab.cli.capture", "A snapshot of the cluster as a file."),
-    "certs": ("trimtab.cli.certs", "Issue the webhook's certificates and look at them."),
-    "install": ("trimtab.cli.install.command", "What Trimtab needs in a cluster, printed or applied."),
-    "doctor": ("trimtab.cli.doctor.command", "Is everything wired? Each finding with what mends it."),
+    "admit": ("trimtab.cli.admit.command", "Show how policies would change pods, and why."),
+    "plan": ("trimtab.cli.plan.command", "Show which nodes can be drained, in which order, and why the others stay."),
+    "simulate": ("trimtab.cli.simulate.command", "Simulate the whole compaction and show what is left."),
+    "recommend": ("trimtab.cli.recommend.command", "Recommend requests from usage."),
+    "recommender": ("trimtab.cli.recommender", "Run the recommender: collect usage and publish recommendations."),
+    "compactor": ("trimtab.cli.compactor.command", "Run the compactor: drain nodes; status, history, pause, resume."),
+    "pools": ("trimtab.cli.pools.command", "Import pools from another compactor's configuration."),
+    "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),
+    "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs per pod."),
+    "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
+    "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
+    "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),
+    "doctor": ("trimtab.cli.doctor.command", "Check the installation; each finding has its fix."),
     "webhook": ("trimtab.cli.webhook", "Serve the admission webhook."),
-    "watchdog": ("trimtab.cli.watchdog", "Watch running pods: unpatched, stale overhead, harm after a policy."),
-    "demo": ("trimtab.cli.demo.command", "The main job end to end on this machine, without a cluster."),
+    "watchdog": ("trimtab.cli.watchdog", "Run the watchdog: compare running pods with policies."),
+    "demo": ("trimtab.cli.demo.command", "Run the webhook and a compaction on this machine, without a cluster."),
 }
 """Verb → its module, and one line of help."""
 

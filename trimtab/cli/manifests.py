@@ -47,6 +47,7 @@ def _edit_file(text: str, pods: list[Decided]) -> str:
         root = document_pods[0][0].document.root
         # A document without lines is the whole file: JSON.
         start, end = (0, len(text)) if root is None else (root.start_mark.index, root.end_mark.index)
+        # From the start of the line, because the document's indentation belongs to its text.
         start = text.rfind("\n", 0, start) + 1
         text = text[:start] + edited(text[start:end], partial(_rewrite_pods, document_pods)) + text[end:]
     return byte_order_mark + text

@@ -33,10 +33,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def add_output_options(function: F) -> F:
     """Decorate a click command with `-o` and `--output-file`."""
     function = click.option(
-        "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write here instead of to the terminal."
+        "--output-file",
+        type=click.Path(dir_okay=False, writable=True),
+        help="Write to this file instead of the terminal.",
     )(function)
     return click.option(
-        "-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="The form of the report."
+        "-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="The format of the report."
     )(function)
 
 

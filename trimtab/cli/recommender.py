@@ -14,18 +14,26 @@ from trimtab.runtime.files import RuntimeFault
 
 
 @click.command("recommender")
-@click.option("--once", is_flag=True, help="Read, publish, keep, end: for a CronJob.")
-@click.option("--listen", metavar="HOST:PORT", help="Metrics, health, what is missing; default 0.0.0.0:9090.")
-@click.option("--prometheus", metavar="URL", help="Default: the metrics API (metrics-server).")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your own.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
+@click.option("--once", is_flag=True, help="Run one round and exit, for a CronJob.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="The address for metrics, health and /missing. Default: 0.0.0.0:9090."
+)
+@click.option("--prometheus", metavar="URL", help="The URL of Prometheus. Default: the metrics API (metrics-server).")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
+)
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+)
 def verb(
     once: bool, listen: str | None, prometheus: str | None, kubeconfig: Path | None, ready_file: Path | None
 ) -> None:
-    """Gather usage until a signal, and publish P5 to P95 of every container for the webhook.
+    """Collect usage until a signal, and publish P5 to P95 of every container for the webhook.
 
-    It touches no pod and no workload. Of several replicas one works, by a Lease. Every option can be set in the
-    environment too, as TRIMTAB_RECOMMENDER_LISTEN and so on; docs/reference/settings.md has all of them.
+    It changes no pod and no workload. One replica works, the others wait for its Lease. You can also set every option
+    in the environment, such as TRIMTAB_RECOMMENDER_LISTEN: docs/reference/settings.md.
     """
     options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:

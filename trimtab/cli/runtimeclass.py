@@ -90,7 +90,7 @@ class _Sum:
 @live_cluster.add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
-    help="Sums by namespace, or by a label such as team: the pod's, else its namespace's.",
+    help="Sum by namespace, or by a label such as team of the pod or its namespace.",
 )  # fmt: skip
 @output.add_output_options
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
@@ -229,16 +229,16 @@ class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
 
 _SUMMARIES = click.option(
     "--summary", "summaries", multiple=True, required=True, metavar="FILE",
-    help="What kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary printed; several files, several moments.",
+    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary; use several files for several times.",
 )  # fmt: skip
 
 
 @click.group("runtimeclass")
 def verb() -> None:
-    """What a runtime really costs per pod, as a RuntimeClass.
+    """Measure what a sandbox runtime costs per pod, and print it as a RuntimeClass.
 
-    Measured is what pods use beside their containers: the monitor of a virtual machine, a kernel in user space. Nothing
-    is written; apply what `render` prints.
+    The measured overhead is what pods use in addition to their containers: the monitor of a virtual machine, a kernel
+    in user space. The command writes nothing; apply the output of `render`.
     """
 
 
@@ -249,7 +249,7 @@ def verb() -> None:
 def measure_overhead(
     cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], output: str, output_file: str | None
 ) -> None:
-    """What pods of each RuntimeClass use beside their containers, and what the class says."""
+    """Show what pods of each RuntimeClass use in addition to their containers, and the overhead of the class."""
     from trimtab.cli import output as printed
 
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
@@ -268,14 +268,13 @@ def measure_overhead(
 @click.argument("name", metavar="RUNTIMECLASS")
 @live_cluster.add_cluster_options
 @_SUMMARIES
-@click.option("--lower", is_flag=True, help="Print what was measured also where the class says more.")
+@click.option("--lower", is_flag=True, help="Print the measured overhead even if the class has more.")
 def render_runtime_class(
     name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool
 ) -> None:
-    """The RuntimeClass with the overhead that was measured.
+    """Print the RuntimeClass with the measured overhead.
 
-    Where the class says more, the larger of the two stays until pods are made again; --lower then prints what was
-    measured.
+    If the class has a larger overhead, that stays until pods are created again; --lower prints the measured one.
     """
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
     runtime_class = next((shape for shape in snapshot.all(RuntimeClass) if shape.metadata.name == name), None)

@@ -15,12 +15,22 @@ from trimtab.watchdog.settings import Settings
 
 
 @click.command("watchdog")
-@click.option("--listen", metavar="HOST:PORT", help="Metrics and health; default 0.0.0.0:9090.")
-@click.option("--policies", multiple=True, type=click.Path(path_type=Path), help="Default: the cluster's PodPolicies.")
-@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="Who writes pod overhead.")
-@click.option("--harm-brake", type=click.Choice(["apply", "report", "off"]), help="What becomes of a harmful policy.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your own.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
+@click.option("--listen", metavar="HOST:PORT", help="The address for metrics and health. Default: 0.0.0.0:9090.")
+@click.option(
+    "--policies", multiple=True, type=click.Path(path_type=Path), help="Policies. Default: the cluster's PodPolicies."
+)
+@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
+@click.option(
+    "--harm-brake", type=click.Choice(["apply", "report", "off"]), help="The action on a policy that harms pods."
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
+)
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+)
 def verb(
     listen: str | None,
     policies: tuple[Path, ...],
@@ -29,10 +39,10 @@ def verb(
     kubeconfig: Path | None,
     ready_file: Path | None,
 ) -> None:
-    """Watch running pods until a signal: what came through unpatched, whose overhead is stale, what a policy harms.
+    """Check running pods until a signal: pods that lack a change, stale overhead, harm after a policy.
 
-    It never touches a pod. Of several replicas one works, by a Lease. Every option can be set in the environment too,
-    as TRIMTAB_WATCHDOG_LISTEN and so on; docs/reference/settings.md has all of them.
+    It never changes a pod. One replica works, the others wait for its Lease. You can also set every option in the
+    environment, such as TRIMTAB_WATCHDOG_LISTEN: docs/reference/settings.md.
     """
     options = {
         "policies": policies or None, "overhead": overhead, "harm_brake": harm_brake, "kubeconfig": kubeconfig,

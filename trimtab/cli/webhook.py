@@ -18,22 +18,24 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
 
 
 @click.command("webhook")
-@click.option("--listen", metavar="HOST:PORT", help="Default 0.0.0.0:8443; port 0 takes a free one and tells it.")
-@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
+)
+@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
 @click.option(
     "--policies",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Default: our recommended set; live, the cluster's own.",
+    help="Policies. Default: the recommended set; with --cluster live, the cluster's PodPolicies.",
 )
 @click.option(
     "--cluster",
     type=click.Path(path_type=Path),
     metavar="SNAPSHOT",
-    help="A snapshot the facts come from; `live` watches the cluster.",
+    help="The source of the facts: a snapshot, or `live` to watch the cluster.",
 )
-@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="Who writes pod overhead.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once requests are served.")
+@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="A file to write when the webhook serves requests.")
 def verb(
     listen: str | None,
     certs_folder: Path | None,
@@ -44,9 +46,8 @@ def verb(
 ) -> None:
     """Serve the admission webhook over TLS until a signal.
 
-    Every option can be set in the environment too, as TRIMTAB_WEBHOOK_LISTEN,
-    TRIMTAB_WEBHOOK_CERTS_FOLDER and so on; more settings there
-    are described in docs/reference/settings.md. Policies and certificates are checked before anything listens.
+    You can also set every option in the environment, such as TRIMTAB_WEBHOOK_LISTEN: docs/reference/settings.md has
+    these and more settings. Policies and certificates are checked before the webhook listens.
     """
     options = {
         "certs_folder": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,

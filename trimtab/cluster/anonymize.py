@@ -48,7 +48,7 @@ _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*")
 class NameHasher:
     """Maps each name to its replacement."""
 
-    known: Mapping[str, str]
+    replacements: Mapping[str, str]
 
     @classmethod
     def from_words(cls, words: Iterable[str], salt: bytes) -> NameHasher:
@@ -62,7 +62,7 @@ class NameHasher:
         )
 
     def __call__(self, word: str) -> str:
-        return self.known.get(word, word)
+        return self.replacements.get(word, word)
 
     def replace_in_text(self, text: str) -> str:
         """Returns the text with every whole word replaced."""

@@ -109,17 +109,18 @@ def requests_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts
     global _last_requests
     if only is not None:
         return _pod_amounts(spec, _only_resource(requests_of, only))
-    # A review asks several times for the pod as it came and as it will be. Specs never change, so identity is enough.
-    for known, amounts_of_known in _last_requests:
-        if known is spec:
-            return amounts_of_known
-    found = _pod_amounts(spec, requests_of)
-    _last_requests = ((spec, found), *_last_requests[:1])
-    return found
+    # A review needs the requests of the original and of the changed pod several times. Specs are immutable, so identity
+    # is enough.
+    for last_spec, last_amounts in _last_requests:
+        if last_spec is spec:
+            return last_amounts
+    requests = _pod_amounts(spec, requests_of)
+    _last_requests = ((spec, requests), *_last_requests[:1])
+    return requests
 
 
+# The last two specs with their requests; a tuple, so that another thread sees either the old or the new pair.
 _last_requests: tuple[tuple[PodSpec, Amounts], ...] = ()
-"""The last two specs and what they ask for; a tuple, so that another thread sees all of it or none."""
 
 
 def pod_limits(spec: PodSpec) -> Amounts:

@@ -10,20 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.recommendation import VpaRecommendation
-from trimtab.histogram.daily_window import DAYS, DailyHistograms
-from trimtab.histogram.histogram import UsageHistogram, high, spread
-from trimtab.histogram.oom_kills import OomKill, OomRecord, joined, with_kill
+from trimtab.histogram.daily_window import DEFAULT_DAYS, DailyHistograms
+from trimtab.histogram.histogram import UsageHistogram, bucket_end, locate_buckets
+from trimtab.histogram.oom_kills import OomKill, OomRecord, add_kill, merge_oom_records
 from trimtab.histogram.pod_averages import PodAverageIndex
-from trimtab.histogram.time_buckets import DAY, INTERVAL, Hours, cut, during, join, of_series
-from trimtab.histogram.time_buckets import of as hours_of
+from trimtab.histogram.time_buckets import (
+    DAY,
+    PEAK_INTERVAL_SECONDS,
+    Hours,
+    add_hours,
+    hours_between,
+    peaks_of_series,
+    slice_by_length,
+)
+from trimtab.histogram.time_buckets import hours_of_times as hours_of
 
-SURE = 3600
+START_UNCERTAINTY_SECONDS = 3600
 """A series that begins less than this many seconds after the first queried moment may be older than the query."""
-MINUTE = 60
+ASSUMED_SAMPLE_SECONDS = 60
 """Assumed seconds between samples where only a count of samples is known; the VPA's confidence makes the same
 assumption."""
 RESOURCES = ("cpu", "memory")
-MOST = {"cpu": 4096.0, "memory": float(64 << 40)}
+MAX_AMOUNT = {"cpu": 4096.0, "memory": float(64 << 40)}
 """Cores and bytes that no machine has. A larger value is a measuring error and is dropped: a histogram resolves down to
 1/16384 of its largest value, so one such value would blur all the others."""
 
@@ -51,16 +59,16 @@ class _DenseWindow:
     first: int = 0
     last: int = 0
 
-    def day(self, number: int) -> UsageHistogram:
+    def get_or_create_day(self, number: int) -> UsageHistogram:
         histogram = self.days.get(number)
         if histogram is None:
             histogram = self.days[number] = UsageHistogram()
         return histogram
 
-    def span(self, first: int, last: int, hours: Hours) -> None:
+    def extend_span(self, first: int, last: int, hours: Hours) -> None:
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
-        join(self.hours, hours)
+        add_hours(self.hours, hours)
 
 
 @dataclass(slots=True)
@@ -68,7 +76,7 @@ class BatchHistory:
     """Histories of all containers. Values are cores and bytes; times are seconds since 1970 and ascend within a
     series."""
 
-    days: int = DAYS
+    days: int = DEFAULT_DAYS
     start_up: int = 0
     """Seconds at a pod's start whose cpu is recorded apart from its usage; memory that is allocated at the start stays
     allocated, so it counts."""
@@ -99,43 +107,45 @@ class BatchHistory:
         source was queried for; None where that is not known: then the start of a pod cannot be recognised.
         """
         if self.start_up and resource == "cpu" and queried_from is not None:
-            start_samples = started(times, queried_from, self.start_up)
+            start_samples = count_start_samples(times, queried_from, self.start_up)
             self.starts[container] = max([self.starts.get(container, 0.0), *values[:start_samples]])
             times, values = times[start_samples:], values[start_samples:]
         if times:
-            self.pods.extend((container, resource), pod, *possible(resource, times, values))
+            self.pods.add_series((container, resource), pod, *drop_impossible_values(resource, times, values))
             (self._add_peaks if resource == "memory" else self._add_cores)(container, times, values)
 
     def _add_peaks(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
-        interval_peaks = of_series(times, values)
+        interval_peaks = peaks_of_series(times, values)
         # One comparison for a whole series: the series is searched only where a value is impossible.
-        if max(interval_peaks.values()) > MOST["memory"]:
+        if max(interval_peaks.values()) > MAX_AMOUNT["memory"]:
             times, values = self._drop_impossible("memory", times, values)
-            interval_peaks = of_series(times, values)
+            interval_peaks = peaks_of_series(times, values)
         page, days = self._dense_window(container, "memory", times), dict[int, list[float]]()
         for number, peak in interval_peaks.items():
-            days.setdefault(number * INTERVAL // DAY, []).append(peak)
+            days.setdefault(number * PEAK_INTERVAL_SECONDS // DAY, []).append(peak)
         for day, peaks in days.items():
-            page.day(day).extend(peaks)
+            page.get_or_create_day(day).extend(peaks)
 
     def _add_cores(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
         """Add a series of cpu values: locate the buckets of all values at once, then count day by day."""
-        buckets = spread(values)
-        if buckets is None or high(buckets[0] + 255) > MOST["cpu"]:  # the bound of 256 buckets, not a search
+        buckets = locate_buckets(values)
+        if (
+            buckets is None or bucket_end(buckets[0] + 255) > MAX_AMOUNT["cpu"]
+        ):  # the bound of 256 buckets, not a search
             times, values = self._drop_impossible("cpu", times, values)
-            buckets = spread(values)
+            buckets = locate_buckets(values)
         page = self._dense_window(container, "cpu", times)
-        for day, start, end in cut(times, DAY):
-            day_values, histogram = values[start:end], page.day(day)
+        for day, start, end in slice_by_length(times, DAY):
+            day_values, histogram = values[start:end], page.get_or_create_day(day)
             if buckets is None:
                 histogram.extend(day_values)
             else:
-                histogram.tally(buckets[0], buckets[1][start:end], day_values)
+                histogram.add_located_values(buckets[0], buckets[1][start:end], day_values)
 
     def _drop_impossible(
         self, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> tuple[Sequence[int], Sequence[float]]:
-        possible_series = possible(resource, times, values)
+        possible_series = drop_impossible_values(resource, times, values)
         self.left_out += len(values) - len(possible_series[1])
         return possible_series
 
@@ -145,45 +155,45 @@ class BatchHistory:
         if not times:
             return _DenseWindow()
         page = self.pages.setdefault((container, resource), _DenseWindow())
-        page.span(int(times[0]), int(times[-1]), hours_of(times))
+        page.extend_span(int(times[0]), int(times[-1]), hours_of(times))
         return page
 
-    def peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
+    def add_peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
         """Add the memory peak of a pod in one interval, observed in these hours (a bit each) of its day."""
         page, day = self.pages.setdefault((container, "memory"), _DenseWindow()), first // DAY
-        page.day(day).add(value)
-        page.span(first, last, {day: hours})
+        page.get_or_create_day(day).add_value(value)
+        page.extend_span(first, last, {day: hours})
 
-    def pour(
+    def add_bucket_counts(
         self, container: ContainerKey, resource: str, counts_by_bucket: Mapping[int, int], first: int, last: int
     ) -> None:
         """Add values that are already counted by bucket (see `histogram`), of which only the first and last second are
         known. All of them count for the last day, and for the time that as many samples of one pod take, a minute each,
         up to `last`."""
         histogram = UsageHistogram()
-        histogram.take(counts_by_bucket, high(max(counts_by_bucket)) if counts_by_bucket else 0.0)
+        histogram.add_bucket_counts(counts_by_bucket, bucket_end(max(counts_by_bucket)) if counts_by_bucket else 0.0)
         page = self.pages.setdefault((container, resource), _DenseWindow())
         page.days.setdefault(last // DAY, UsageHistogram()).merge(histogram)
-        observed_seconds = min(last - first, MINUTE * histogram.total, self.days * DAY)
-        page.span(first, last, during(last - observed_seconds, last))
+        observed_seconds = min(last - first, ASSUMED_SAMPLE_SECONDS * histogram.total, self.days * DAY)
+        page.extend_span(first, last, hours_between(last - observed_seconds, last))
 
     def kill(self, container: ContainerKey, kill: OomKill) -> None:
         """Add an OOM kill. The caller makes sure that no kill is added twice."""
         record = self.oom_records.get(container)
-        self.oom_records[container] = with_kill(record, kill, self.days * DAY)
+        self.oom_records[container] = add_kill(record, kill, self.days * DAY)
 
-    def hold_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
+    def merge_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
         """Merge OOM kills counted elsewhere, which may include kills that are counted here."""
         current = self.oom_records.get(container)
-        self.oom_records[container] = record if current is None else joined(current, record, self.days * DAY)
+        self.oom_records[container] = record if current is None else merge_oom_records(current, record, self.days * DAY)
 
-    def hold(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
+    def merge_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
         """Merge a window into the container's own."""
         if window.last:
             page = self.pages.setdefault((container, resource), _DenseWindow())
             for day, counts in window.by_day().items():
                 page.days.setdefault(day, UsageHistogram()).merge(counts)
-            page.span(window.first, window.last, window.looked())
+            page.extend_span(window.first, window.last, window.hours_by_day())
 
     def containers(self) -> list[ContainerKey]:
         """All containers with usage or a VPA's recommendation, sorted."""
@@ -194,22 +204,24 @@ class BatchHistory:
         page = self.pages.get((container, resource))
         if page is None:
             return DailyHistograms(self.days)
-        return DailyHistograms.of(page.days, page.hours, page.first, page.last, self.days)
+        return DailyHistograms.from_days(page.days, page.hours, page.first, page.last, self.days)
 
 
-def possible(resource: str, times: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
+def drop_impossible_values(
+    resource: str, times: Sequence[int], values: Sequence[float]
+) -> tuple[Sequence[int], Sequence[float]]:
     """The series without values that are negative or more than any machine has. Nearly always that is the series
     itself."""
-    max_amount = MOST[resource]
+    max_amount = MAX_AMOUNT[resource]
     if max(values, default=0.0) <= max_amount and min(values, default=0.0) >= 0:
         return times, values
     places = [n for n, value in enumerate(values) if 0 <= value <= max_amount]
     return [times[n] for n in places], [values[n] for n in places]
 
 
-def started(times: Sequence[int], queried_from: int, seconds: int) -> int:
+def count_start_samples(times: Sequence[int], queried_from: int, seconds: int) -> int:
     """The number of leading samples that belong to the pod's start. It is 0 for a series that is present from the first
     queried moment on: its pod started earlier."""
-    if not times or times[0] <= queried_from + SURE:
+    if not times or times[0] <= queried_from + START_UNCERTAINTY_SECONDS:
         return 0
     return bisect_left(times, times[0] + seconds)

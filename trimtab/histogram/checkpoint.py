@@ -7,7 +7,7 @@ without `day` holds what no text of a day holds yet (today, open peaks, OOM kill
       "day": 20457, "workloads": "<base64 of zlib of MessagePack>"}
 
     workloads: {"NAMESPACE/KIND/NAME": {"CONTAINER": [cpu, memory, peaks, kills, oom, pods]}}
-    cpu, memory: [first second, last second, [hours of each day], days as `daily_window.pack` writes them]
+    cpu, memory: [first second, last second, [hours of each day], days as `daily_window.pack_day` writes them]
     peaks: {"POD": [interval, bytes]}, kills: {"POD": second}, oom: [second, bytes, count, last second]
     pods: {"cpu": {"POD": [last second, values, microcores on average]}, "memory": {"POD": [.., .., KiB on average]}}
 
@@ -35,7 +35,7 @@ import msgspec
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ShardLayout
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
-from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, pack, unpack
+from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, pack_day, unpack_days
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 
@@ -64,23 +64,23 @@ class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
 def decode_v1(text: str) -> ShardV1:
     """Decode a text of schema 1. Raises DamagedHistogram where the checksum does not match, and what msgspec raises."""
     shard = msgspec.json.decode(text, type=ShardV1)
-    if shard.checksum != checksum(shard):
+    if shard.checksum != compute_checksum(shard):
         raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
     return shard
 
 
-def checksum(shard: "ShardV1 | _Text") -> str:
+def compute_checksum(shard: "ShardV1 | _Text") -> str:
     """The SHA-256 of a shard without its checksum, with sorted keys, in hexadecimal."""
     return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(shard, checksum=""), order="sorted")).hexdigest()
 
 
-def window(text: str) -> DailyHistograms | None:
+def decode_window_v1(text: str) -> DailyHistograms | None:
     """Decode a window of schema 1; None for an empty text. Raises DamagedHistogram or binascii.Error."""
     return DailyHistograms.load(base64.b64decode(text, validate=True)) if text else None
 
 
-SCHEMA = 2
-READABLE = (1, SCHEMA)
+CURRENT_SCHEMA = 2
+READABLE_SCHEMAS = (1, CURRENT_SCHEMA)
 
 
 class WindowPart(msgspec.Struct, frozen=True, array_like=True):
@@ -91,7 +91,7 @@ class WindowPart(msgspec.Struct, frozen=True, array_like=True):
     hours: tuple[int, ...]
     """For each day in turn, a bit for each hour in which usage was observed (see `time_buckets.Hours`)."""
     days: bytes
-    """The histograms of the days in turn (see `daily_window.pack`)."""
+    """The histograms of the days in turn (see `daily_window.pack_day`)."""
 
 
 _NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
@@ -115,7 +115,7 @@ class StoredContainer(msgspec.Struct, frozen=True, array_like=True, omit_default
     """The average use of each pod, where there are several: see `PodAverageIndex`. Earlier versions neither wrote nor
     read it."""
 
-    def part(self, resource: str) -> WindowPart | None:
+    def window_part(self, resource: str) -> WindowPart | None:
         """The days of one resource, `cpu` or `memory`."""
         return self.cpu if resource == "cpu" else self.memory
 
@@ -161,10 +161,10 @@ def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: Sha
     namespaces = {container.namespace for container in containers}
     return _with_checksum(
         _Text(
-            schema=SCHEMA,
+            schema=CURRENT_SCHEMA,
             count=layout.count,
             widths={name: width for name, width in layout.widths.items() if name in namespaces},
-            until={name: second for name, second in history.until.items() if name in namespaces},
+            until={name: second for name, second in history.imported_until.items() if name in namespaces},
             workloads=_compress_workloads(
                 _by_workload((container, _changing_part(history, container)) for container in containers)
             ),
@@ -183,7 +183,7 @@ def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: in
         )
         for container in containers
     )
-    return _with_checksum(_Text(schema=SCHEMA, day=day, workloads=_compress_workloads(_by_workload(parts))))
+    return _with_checksum(_Text(schema=CURRENT_SCHEMA, day=day, workloads=_compress_workloads(_by_workload(parts))))
 
 
 def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
@@ -200,13 +200,13 @@ def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> d
     return dict(sorted(containers_by_day.items()))
 
 
-def set_stored(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
+def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
     """Note that a text of its own holds this day of these containers."""
     for container in containers:
         for resource in RESOURCES:
             window = history.windows.get((container, resource))
             if window is not None:
-                window.set_stored(day)
+                window.mark_stored(day)
 
 
 def decode(where: str, text: str) -> Shard | Unreadable:
@@ -214,13 +214,13 @@ def decode(where: str, text: str) -> Shard | Unreadable:
     of it is used."""
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
-        if schema not in READABLE:
-            return Unreadable(where, f"schema {schema}; this version reads the schemas 1 and {SCHEMA}")
+        if schema not in READABLE_SCHEMAS:
+            return Unreadable(where, f"schema {schema}; this version reads the schemas 1 and {CURRENT_SCHEMA}")
         shard = _decode_v1_shard(text) if schema == 1 else _decode_v2(text)
         for containers in shard.workloads.values():
             for container in containers.values():
                 for resource in RESOURCES:
-                    _check_day_count(container.part(resource))
+                    _check_day_count(container.window_part(resource))
     # A text comes from a ConfigMap that anyone with the right to write it can change: every error that a decoder can
     # raise on arbitrary input is caught.
     except (msgspec.DecodeError, UnicodeError, RecursionError, DamagedHistogram, zlib.error, binascii.Error) as error:
@@ -235,7 +235,7 @@ class _Schema(msgspec.Struct, frozen=True):
 def _decode_v2(text: str) -> Shard:
     """Decode a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
     stored = msgspec.json.decode(text, type=_Text)
-    if stored.checksum != checksum(stored):
+    if stored.checksum != compute_checksum(stored):
         raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
     workloads = msgspec.msgpack.decode(zlib.decompress(stored.workloads), type=Workloads)
     return Shard(count=stored.count, widths=stored.widths, until=stored.until, day=stored.day, workloads=workloads)
@@ -252,13 +252,13 @@ def _decode_v1_shard(text: str) -> Shard:
 
 
 def _upgrade_container(one: StoredContainerV1) -> StoredContainer:
-    windows = (window(one.cpu), window(one.memory))
+    windows = (decode_window_v1(one.cpu), decode_window_v1(one.memory))
     cpu, memory = (_window_part(w, w.by_day().keys()) if w is not None else None for w in windows)
     return StoredContainer(cpu, memory, one.peaks, one.kills, one.oom)
 
 
 def _check_day_count(part: WindowPart | None) -> None:
-    if part is not None and len(unpack(part.days)) != len(part.hours):
+    if part is not None and len(unpack_days(part.days)) != len(part.hours):
         raise DamagedHistogram("the number of days differs from the number of their hours")
 
 
@@ -267,9 +267,9 @@ def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredConta
     cpu, memory = (
         _stored_window(history, container, r, windows[r].unstored_days()) if r in windows else None for r in RESOURCES
     )
-    peaks = history.peaks.get(container)
+    peaks = history.open_peaks.get(container)
     running = dict(peaks.running) if peaks is not None else {}
-    kills = {pod: history.kills[container, pod] for pod in running if (container, pod) in history.kills}
+    kills = {pod: history.last_kills[container, pod] for pod in running if (container, pod) in history.last_kills}
     record = history.oom_records.get(container)
     oom = (record.at, record.used, record.count, record.last) if record is not None else None
     return StoredContainer(cpu, memory, running, kills, oom, _pod_averages(history, container))
@@ -278,7 +278,7 @@ def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredConta
 def _pod_averages(history: LiveHistory, container: ContainerKey) -> dict[Resource, dict[str, PodPart]]:
     averages_by_resource: dict[Resource, dict[str, PodPart]] = {}
     for resource, unit in POD_UNIT.items():
-        averages = history.pods.kept((container, resource))
+        averages = history.pods.to_checkpoint((container, resource))
         if averages:
             averages_by_resource[resource] = {
                 name: (last, count, round(mean / unit)) for name, (last, count, mean) in averages.items()
@@ -295,7 +295,7 @@ def _stored_window(
 
 def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
     """These days of a window. The first and last second are limited to these days: other texts hold the rest."""
-    histograms = sorted(window.counts_of(days).items())
+    histograms = sorted(window.histograms_of_days(days).items())
     if not histograms or not window.last:
         return None
     first, last = histograms[0][0] * DAY, histograms[-1][0] * DAY + DAY - 1
@@ -303,7 +303,7 @@ def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart |
         max(window.first, first),
         min(window.last, last),
         tuple(window.hours_of(day) for day, _ in histograms),
-        b"".join(pack(day, counts, over=day != window.newest) for day, counts in histograms),
+        b"".join(pack_day(day, counts, over=day != window.newest) for day, counts in histograms),
     )
 
 
@@ -321,4 +321,4 @@ def _compress_workloads(workloads: Workloads) -> bytes:
 
 
 def _with_checksum(text: _Text) -> str:
-    return msgspec.json.encode(msgspec.structs.replace(text, checksum=checksum(text)), order="sorted").decode()
+    return msgspec.json.encode(msgspec.structs.replace(text, checksum=compute_checksum(text)), order="sorted").decode()

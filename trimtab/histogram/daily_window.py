@@ -14,8 +14,26 @@ import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimtab.histogram.histogram import WIDEST, UsageHistogram, halves, merged, narrow, pairs
-from trimtab.histogram.time_buckets import A_DAY, DAY, HOUR, WHOLE, Hours, during, join, ring, unring, within
+from trimtab.histogram.histogram import (
+    MAX_BUCKETS,
+    UsageHistogram,
+    merge_histograms,
+    narrowest_array,
+    pair_buckets,
+    upper_halves_of,
+)
+from trimtab.histogram.time_buckets import (
+    ALL_HOURS,
+    DAY,
+    HOUR,
+    HOURS_PER_DAY,
+    Hours,
+    add_hours,
+    decode_hours,
+    encode_hours,
+    hours_between,
+    hours_within_day,
+)
 
 _HEAD = struct.Struct("<IHHBId")
 """Day (its upper bits: paired buckets, unit), base, length, width of a count, zeros, largest value."""
@@ -30,26 +48,26 @@ class DamagedHistogram(ValueError):
     """Bytes that hold no histogram of this format."""
 
 
-WIDE = 64
+PAIRING_THRESHOLD = 64
 """The number of used buckets above which a day is packed in pairs."""
 
 
-def pack(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
+def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
     """A day and its histogram as bytes, counts as narrow as they fit. `over`: no more values are expected, so the day
     may be packed in pairs. `max_units`: the maximum of units for its values; None counts each value."""
-    paired, base, cells = counts.paired, counts.base, counts.counts
-    if not paired and over and sum(map(bool, cells)) > WIDE:
-        paired, (base, cells) = True, pairs(base, cells)
+    paired, base, cells = counts.is_paired, counts.base, counts.counts
+    if not paired and over and sum(map(bool, cells)) > PAIRING_THRESHOLD:
+        paired, (base, cells) = True, pair_buckets(base, cells)
     total = sum(cells)
     # Units are powers of two: the exponent takes five of the upper bits beside the day number, so the head stays one C
     # struct.
     unit_bits = 0 if max_units is None else max(0, (total - 1) // max_units).bit_length()
     # The day's parity decides the rounding of exact halves, so that the errors of many days cancel out.
-    body = narrow(_in_units(cells, 1 << unit_bits, day & 1) if unit_bits else cells)
+    body = narrowest_array(_in_units(cells, 1 << unit_bits, day & 1) if unit_bits else cells)
     if sys.byteorder == "big":
         body.byteswap()
     day_bits = day | unit_bits << _UNIT_SHIFT | (_PAIRED_BIT if paired else 0)
-    head = _HEAD.pack(day_bits, base << paired, len(body), body.itemsize, counts.nothing, counts.top)
+    head = _HEAD.pack(day_bits, base << paired, len(body), body.itemsize, counts.zeros, counts.top)
     return head + (_TOTAL.pack(total) if unit_bits else b"") + body.tobytes()
 
 
@@ -65,7 +83,7 @@ def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
     return units
 
 
-def unpack(packed: bytes) -> list[tuple[int, UsageHistogram]]:
+def unpack_days(packed: bytes) -> list[tuple[int, UsageHistogram]]:
     """All days in a sequence of packed days. Raises DamagedHistogram."""
     days, position = [], 0
     while position < len(packed):
@@ -86,12 +104,12 @@ def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]
     except (struct.error, KeyError, ValueError) as error:
         raise DamagedHistogram(f"the day at byte {position} cannot be decoded: {error}") from None
     # A NaN fails `top >= 0` as well.
-    if end > len(packed) or length > WIDEST or not top >= 0:
+    if end > len(packed) or length > MAX_BUCKETS or not top >= 0:
         raise DamagedHistogram(f"the day at byte {position} is cut short")
     if sys.byteorder == "big":
         body.byteswap()
-    cells = narrow(_from_units(body, 1 << unit_bits, total)) if unit_bits else body
-    return day_bits & _DAY_MASK, UsageHistogram(base >> paired, cells, nothing, top, paired=paired), end
+    cells = narrowest_array(_from_units(body, 1 << unit_bits, total)) if unit_bits else body
+    return day_bits & _DAY_MASK, UsageHistogram(base >> paired, cells, nothing, top, is_paired=paired), end
 
 
 def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
@@ -103,16 +121,16 @@ def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
     return counts
 
 
-DAYS = 14
+DEFAULT_DAYS = 14
 _VERSION, _EARLIER_VERSIONS = 3, (1, 2)
 """Earlier versions, which are still read: they had no hours, and version 1 had no units."""
 _HISTOGRAMS_HEAD = struct.Struct("<BBIqq")
 """Version, days in the window, newest day, first and last second."""
-_DAY_BYTES = A_DAY // 8
+_DAY_BYTES = HOURS_PER_DAY // 8
 """Bytes of one day's hours; the hours of all days of the window come first."""
 
 
-BUDGET = 1750
+MAX_PAST_BYTES = 1750
 """Bytes that past days may take before their values are counted in units. Today and the rest take less than 1 300 while
 no bucket holds more than 65 535 values, so a window stays below 3 KB."""
 _UNITS_BY_STEP = (None, 4096, 2048, 1024, 512, 256)
@@ -123,8 +141,8 @@ def _pack_past(days: Mapping[int, UsageHistogram]) -> bytes:
     """Days that are over, in one compressed piece."""
     body = b""
     for max_units in _UNITS_BY_STEP:
-        body = _compress(b"".join(pack(day, days[day], over=True, max_units=max_units) for day in sorted(days)))
-        if len(body) <= BUDGET:
+        body = _compress(b"".join(pack_day(day, days[day], over=True, max_units=max_units) for day in sorted(days)))
+        if len(body) <= MAX_PAST_BYTES:
             break
     return body
 
@@ -139,22 +157,22 @@ def _compress(body: bytes) -> bytes:
 class DailyHistograms:
     """The last `days` days of one resource of one container. Times are seconds since 1970, days are those of UTC."""
 
-    __slots__ = ("days", "first", "hours", "last", "newest", "past", "today", "unstored")
+    __slots__ = ("days", "first", "hours", "last", "newest", "packed_past", "today", "unstored_bits")
 
-    def __init__(self, days: int = DAYS) -> None:
+    def __init__(self, days: int = DEFAULT_DAYS) -> None:
         self.days = days
         self.newest = 0
         self.today = UsageHistogram()
-        self.past = b""
+        self.packed_past = b""
         self.first = 0
         """The second of the oldest value that may still count; 0 for an empty window."""
         self.last = 0
         self.hours = 0
-        """The hours in which usage was observed, encoded from the newest day on (see `time_buckets.ring`)."""
-        self.unstored = 0
-        """A bit for each day that changed since `set_stored`, the lowest for the newest day."""
+        """The hours in which usage was observed, encoded from the newest day on (see `time_buckets.encode_hours`)."""
+        self.unstored_bits = 0
+        """A bit for each day that changed since `mark_stored`, the lowest for the newest day."""
 
-    def add(self, at: int, value: float) -> bool:
+    def add_value(self, at: int, value: float) -> bool:
         """Add one value; False where it is too old for the window and was dropped."""
         return self.extend(at, at, (value,))
 
@@ -171,8 +189,8 @@ class DailyHistograms:
             return False
         else:
             self._add_late(day, values)
-        self.hours |= (within(first, last) if hours is None else hours) << A_DAY * (self.newest - day)
-        self.unstored |= 1 << self.newest - day
+        self.hours |= (hours_within_day(first, last) if hours is None else hours) << HOURS_PER_DAY * (self.newest - day)
+        self.unstored_bits |= 1 << self.newest - day
         self._extend_span(first, last)
         return True
 
@@ -183,7 +201,7 @@ class DailyHistograms:
 
     def _begin_day(self, day: int) -> None:
         """Begin a new day, and drop the days that are too old."""
-        histograms, hours = self.by_day(), self.looked()
+        histograms, hours = self.by_day(), self.hours_by_day()
         self.today = UsageHistogram()
         self._move_to(day)
         self._retain(histograms, hours)
@@ -191,30 +209,32 @@ class DailyHistograms:
     def _move_to(self, day: int) -> None:
         """Make a day the newest, and shift the bits of unstored days with it."""
         # Days that fall out of the window lose their bit.
-        self.unstored = self.unstored << (day - self.newest) & (1 << self.days) - 1 if self.unstored else 0
+        self.unstored_bits = (
+            self.unstored_bits << (day - self.newest) & (1 << self.days) - 1 if self.unstored_bits else 0
+        )
         self.newest = day
 
     def _add_late(self, day: int, values: Sequence[float]) -> None:
         histograms = self.by_day()
         histograms.setdefault(day, UsageHistogram()).extend(values)
-        self._retain(histograms, self.looked())
+        self._retain(histograms, self.hours_by_day())
 
     def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
         """Hold these days and hours as far as they are young enough; the newest becomes `today`."""
         recent = {day: counts for day, counts in histograms.items() if day > self.newest - self.days}
         self.today = recent.pop(self.newest, self.today)
-        self.past = _pack_past(recent) if recent else b""
-        self.hours = ring(hours, self.newest, self.days)
+        self.packed_past = _pack_past(recent) if recent else b""
+        self.hours = encode_hours(hours, self.newest, self.days)
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def by_day(self) -> dict[int, UsageHistogram]:
         """Day (since 1970) → its histogram; the newest is not a copy."""
-        histograms = dict(unpack(zlib.decompress(self.past))) if self.past else {}
+        histograms = dict(unpack_days(zlib.decompress(self.packed_past))) if self.packed_past else {}
         if self.last or self.today.total:
             histograms[self.newest] = self.today
         return histograms
 
-    def counts_of(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
+    def histograms_of_days(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
         """The histograms of those of these days that have values; the newest is not a copy."""
         wanted = set(days)
         if wanted == {self.newest} and (self.last or self.today.total):
@@ -223,28 +243,28 @@ class DailyHistograms:
 
     def whole(self) -> UsageHistogram:
         """All days as one histogram."""
-        return merged(self.by_day().values())
+        return merge_histograms(self.by_day().values())
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """Percentiles of all values; zeros for an empty window."""
         return self.whole().percentiles(shares)
 
-    def looked(self) -> Hours:
+    def hours_by_day(self) -> Hours:
         """Day → the hours in which usage was observed."""
-        return unring(self.hours, self.newest)
+        return decode_hours(self.hours, self.newest)
 
     def hours_of(self, day: int) -> int:
         """The hours of one day in which usage was observed."""
         ago = self.newest - day
-        return self.hours >> A_DAY * ago & WHOLE if ago >= 0 else 0
+        return self.hours >> HOURS_PER_DAY * ago & ALL_HOURS if ago >= 0 else 0
 
     @property
-    def days_seen(self) -> int:
+    def observed_days(self) -> int:
         """The number of days on which usage was observed, however short."""
-        return len(self.looked())
+        return len(self.hours_by_day())
 
     @property
-    def seconds(self) -> int:
+    def observed_seconds(self) -> int:
         """The observed time: each hour with a value counts in full, but no more than from the first value to the last.
         A gap is no history."""
         return min(HOUR * self.hours.bit_count(), max(0, self.last - self.first))
@@ -257,40 +277,40 @@ class DailyHistograms:
         if theirs.keys() == {self.newest} and self.last:  # the common case: values of the last minutes
             self.today.merge(other.today)
             self.hours |= other.hours
-            self.unstored |= 1
+            self.unstored_bits |= 1
             self._extend_span(other.first, other.last)
             return
-        mine, hours = self.by_day(), dict(self.looked())
-        join(hours, other.looked())
+        mine, hours = self.by_day(), dict(self.hours_by_day())
+        add_hours(hours, other.hours_by_day())
         self.today = UsageHistogram()
         self._move_to(max(self.newest, other.newest))
         for day, counts in theirs.items():
-            self.unstored |= 1 << self.newest - day
+            self.unstored_bits |= 1 << self.newest - day
             if day in mine:
                 mine[day].merge(counts)
             else:
                 mine[day] = counts.copy()
-        self.unstored &= (1 << self.days) - 1
+        self.unstored_bits &= (1 << self.days) - 1
         self._retain(mine, hours)
         self._extend_span(other.first, other.last)
 
     def unstored_days(self) -> list[int]:
-        """The days whose histograms changed since `set_stored`, the newest last."""
-        bits = self.unstored
+        """The days whose histograms changed since `mark_stored`, the newest last."""
+        bits = self.unstored_bits
         return [self.newest - ago for ago in range(bits.bit_length() - 1, -1, -1) if bits >> ago & 1]
 
-    def set_stored(self, day: int) -> None:
+    def mark_stored(self, day: int) -> None:
         """Note that what this day holds now is stored."""
         if 0 <= self.newest - day < self.days:
-            self.unstored &= ~(1 << self.newest - day)
+            self.unstored_bits &= ~(1 << self.newest - day)
 
     def dump(self) -> bytes:
         """The whole window as bytes, for `load`."""
         body = self.hours.to_bytes(_DAY_BYTES * self.days, "little") + (
-            zlib.decompress(self.past) if self.past else b""
+            zlib.decompress(self.packed_past) if self.packed_past else b""
         )
         if self.last or self.today.total:
-            body += pack(self.newest, self.today, over=False)
+            body += pack_day(self.newest, self.today, over=False)
         return _HISTOGRAMS_HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _compress(body)
 
     @classmethod
@@ -306,9 +326,9 @@ class DailyHistograms:
         window = cls(days)
         window.newest, window.first, window.last = newest, first, last
         hours_length = 0 if version in _EARLIER_VERSIONS else _DAY_BYTES * days
-        histograms = dict(unpack(body[hours_length:]))
+        histograms = dict(unpack_days(body[hours_length:]))
         hours = (
-            unring(int.from_bytes(body[:hours_length], "little"), newest)
+            decode_hours(int.from_bytes(body[:hours_length], "little"), newest)
             if hours_length
             else _hours_without_record(histograms, first, last)
         )
@@ -317,8 +337,8 @@ class DailyHistograms:
         return window
 
     @classmethod
-    def of(
-        cls, histograms: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DAYS
+    def from_days(
+        cls, histograms: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DEFAULT_DAYS
     ) -> "DailyHistograms":
         """A window of the last of these days, observed from `first` to `last` in these hours."""
         window = cls(days)
@@ -332,11 +352,11 @@ class DailyHistograms:
         """Note that these days are stored nowhere, as far as they are young enough."""
         for day in days:
             if self.newest - day < self.days:
-                self.unstored |= 1 << self.newest - day
+                self.unstored_bits |= 1 << self.newest - day
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DailyHistograms) and (self.first, self.last, self.looked(), self.by_day()) == (
-            other.first, other.last, other.looked(), other.by_day())  # fmt: skip
+        return isinstance(other, DailyHistograms) and (self.first, self.last, self.hours_by_day(), self.by_day()) == (
+            other.first, other.last, other.hours_by_day(), other.by_day())  # fmt: skip
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -345,24 +365,24 @@ def _hours_without_record(days_with_values: Iterable[int], first: int, last: int
     """The hours of a window that recorded none: all between the first and the last value, on the days that have
     values."""
     days = set(days_with_values)
-    return {day: hours for day, hours in during(first, last).items() if day in days}
+    return {day: hours for day, hours in hours_between(first, last).items() if day in days}
 
 
 def observe(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
     """Add one value to each of many windows at one moment that is no earlier than their last: the result of one poll of
     all containers."""
     hour_start = at // HOUR * HOUR
-    for window, value, upper_half in zip(windows, values, halves(values), strict=True):
+    for window, value, upper_half in zip(windows, values, upper_halves_of(values), strict=True):
         histogram = window.today
         cell = (upper_half >> histogram.shift) - histogram.base
         if window.last < hour_start or not 0 <= cell < len(histogram.counts):
-            window.add(at, value)  # also the first value of each hour, which sets its bit
+            window.add_value(at, value)  # also the first value of each hour, which sets its bit
             continue
         try:
             histogram.counts[cell] += 1
         except OverflowError:
-            histogram.add(value)
+            histogram.add_value(value)
         if value > histogram.top:
             histogram.top = value
         window.last = at
-        window.unstored |= 1
+        window.unstored_bits |= 1

@@ -14,28 +14,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 
-PER_OCTAVE = 64
-ERROR = 1 / PER_OCTAVE
+BUCKETS_PER_OCTAVE = 64
+ERROR = 1 / BUCKETS_PER_OCTAVE
 """The width of a bucket as a share of its lower end: an answer from within the bucket is at most so far off."""
 
 _UPPER_HALVES = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
 _FLOAT32, _UPPER_HALF = struct.Struct("<f"), struct.Struct("<2xH")
-GREATEST = 2.0**127
+MAX_VALUE = 2.0**127
 """Larger values are invalid: no amount of cpu or memory comes near."""
-BEYOND = (127 + 127) * PER_OCTAVE
+INVALID_BUCKET = (127 + 127) * BUCKETS_PER_OCTAVE
 """The first bucket number of invalid values."""
 # A bucket's number is the upper 15 bits of a float32: with 17 zero bits below them it is the bucket's lower end.
-_BUCKET_STARTS = memoryview(array("I", (number << 17 for number in range(BEYOND + 1)))).cast("B").cast("f")
+_BUCKET_STARTS = memoryview(array("I", (number << 17 for number in range(INVALID_BUCKET + 1)))).cast("B").cast("f")
 
-LEAST = 2.0**-14
+MIN_VALUE = 2.0**-14
 """Sixty millionths of a core; smaller values count as zero. Bytes never come near."""
-FIRST = (127 - 14) * PER_OCTAVE
-"""The number of the bucket that begins at `LEAST`."""
-NOTHING = 0
-"""The bucket number of every value below `LEAST`."""
+FIRST_BUCKET = (127 - 14) * BUCKETS_PER_OCTAVE
+"""The number of the bucket that begins at `MIN_VALUE`."""
+ZERO_BUCKET = 0
+"""The bucket number of every value below `MIN_VALUE`."""
 
 
-def halves(values: Sequence[float]) -> "array[int]":
+def upper_halves_of(values: Sequence[float]) -> "array[int]":
     """The upper half of each value's float32: twice the number of its bucket, or one more. An invalid value has a half
     of `2 * BEYOND` or more."""
     return array("H", _float_packer(len(values))(*values))[_UPPER_HALVES]
@@ -47,7 +47,7 @@ def _float_packer(count: int) -> Callable[..., bytes]:
     return struct.Struct(f"{count}f").pack
 
 
-def offsets(halves_: "array[int]", first: int) -> bytes | None:
+def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
     """The distance of each half's bucket from the first bucket, a byte each; None where one is below it, or 256 or more
     above.
 
@@ -64,16 +64,16 @@ def offsets(halves_: "array[int]", first: int) -> bytes | None:
     return distances[::2] if sys.byteorder == "little" else distances[1::2]
 
 
-def spread(values: Sequence[float]) -> tuple[int, bytes] | None:
+def locate_buckets(values: Sequence[float]) -> tuple[int, bytes] | None:
     """A bucket, and the distance of each value's bucket above it, a byte each. None where there are no values, where
     some are zero or invalid, or where they are more than about four octaves apart."""
-    upper_halves = halves(values)
+    upper_halves = upper_halves_of(values)
     # The first values nearly always show the range of all of them, for a fraction of the cost of the maximum.
-    for sample, headroom in ((values[:_SAMPLE_SIZE], PER_OCTAVE), (values, 0)):
-        highest = number(max(sample, default=0.0))
-        if highest is not None and highest >= FIRST:
-            first = max(FIRST, highest + headroom - 255)
-            distances = offsets(upper_halves, first)
+    for sample, headroom in ((values[:_SAMPLE_SIZE], BUCKETS_PER_OCTAVE), (values, 0)):
+        highest = bucket_of(max(sample, default=0.0))
+        if highest is not None and highest >= FIRST_BUCKET:
+            first = max(FIRST_BUCKET, highest + headroom - 255)
+            distances = bucket_distances(upper_halves, first)
             if distances is not None:
                 return first, distances
     return None
@@ -90,39 +90,39 @@ def _lane_masks(count: int) -> tuple[int, int, int, int]:
     return ones, 0x8000 * ones, 0xFE00 * ones, 0xFF * ones
 
 
-def numbers(upper_halves: Iterable[int]) -> Counter[int]:
+def count_buckets(upper_halves: Iterable[int]) -> Counter[int]:
     """Bucket number → the number of halves in it, without invalid values."""
     counts: Counter[int] = Counter()
     for half, count in Counter(upper_halves).items():
         bucket = half >> 1
-        if bucket < BEYOND:
-            counts[bucket if bucket >= FIRST else NOTHING] += count
+        if bucket < INVALID_BUCKET:
+            counts[bucket if bucket >= FIRST_BUCKET else ZERO_BUCKET] += count
     return counts
 
 
-def number(value: float) -> int | None:
+def bucket_of(value: float) -> int | None:
     """The bucket number of one value; None for an invalid value."""
     try:
         half = _UPPER_HALF.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
         return None
     bucket: int = half >> 1
-    return None if bucket >= BEYOND else bucket if bucket >= FIRST else NOTHING
+    return None if bucket >= INVALID_BUCKET else bucket if bucket >= FIRST_BUCKET else ZERO_BUCKET
 
 
-def low(number: int) -> float:
+def bucket_start(number: int) -> float:
     """The lower end of a bucket."""
-    return _BUCKET_STARTS[number] if number >= FIRST else 0.0
+    return _BUCKET_STARTS[number] if number >= FIRST_BUCKET else 0.0
 
 
-def high(number: int) -> float:
+def bucket_end(number: int) -> float:
     """The upper end of a bucket, where the next one begins."""
-    return _BUCKET_STARTS[number + 1] if number >= FIRST else LEAST
+    return _BUCKET_STARTS[number + 1] if number >= FIRST_BUCKET else MIN_VALUE
 
 
-FINE = 448
+MAX_SINGLE_BUCKETS = 448
 """The maximum of single buckets: seven octaves. Values that are further apart are counted in pairs of buckets."""
-WIDEST = 896
+MAX_BUCKETS = 896
 """The maximum of buckets: fourteen octaves. A value below 1/16384 of the largest value counts as that much."""
 
 
@@ -130,7 +130,7 @@ class UsageHistogram:
     """A mutable distribution of values: values are added and other histograms are merged in; everything else only
     reads."""
 
-    __slots__ = ("base", "counts", "nothing", "shift", "top")
+    __slots__ = ("base", "counts", "shift", "top", "zeros")
 
     def __init__(
         self,
@@ -139,32 +139,33 @@ class UsageHistogram:
         nothing: int = 0,
         top: float = 0.0,
         *,
-        paired: bool = False,
+        is_paired: bool = False,
     ) -> None:
         self.base = base
         """The number of the bucket (or of the pair of buckets) of counts[0]."""
         self.counts = array("B") if counts is None else counts
         """A byte per bucket, or wider where a count needs it: widely spread values have low counts."""
-        self.nothing = nothing
-        """The number of values below `LEAST`."""
+        self.zeros = nothing
+        """The number of values below `MIN_VALUE`."""
         self.top = top
         """The largest value, exact."""
-        self.shift = 1 + paired
-        """Lower bits of a half (see `halves`) that are not told apart: 1, or 2 where buckets are counted in pairs."""
+        self.shift = 1 + is_paired
+        """Lower bits of a half (see `upper_halves_of`) that are not told apart: 1, or 2 where buckets are counted in
+        pairs."""
 
     @property
-    def paired(self) -> bool:
+    def is_paired(self) -> bool:
         """Whether pairs of buckets are counted instead of single buckets."""
         return self.shift == 2
 
     @property
     def total(self) -> int:
         """The number of values."""
-        return self.nothing + sum(self.counts)
+        return self.zeros + sum(self.counts)
 
-    def add(self, value: float) -> None:
+    def add_value(self, value: float) -> None:
         """Add one value; an invalid value is dropped."""
-        bucket = number(value)
+        bucket = bucket_of(value)
         if bucket is None:
             return
         if value > self.top:
@@ -173,42 +174,42 @@ class UsageHistogram:
 
     def extend(self, values: Sequence[float]) -> None:
         """Add many values at once; invalid values are dropped."""
-        located = spread(values)
+        located = locate_buckets(values)
         if located is None:
-            self.take(numbers(halves(values)), greatest(values))
+            self.add_bucket_counts(count_buckets(upper_halves_of(values)), max_valid_value(values))
         else:
-            self.tally(*located, values)
+            self.add_located_values(*located, values)
 
-    def tally(self, first: int, distances: bytes, values: Sequence[float]) -> None:
-        """Add values, at least one, with their buckets as `spread` gives them: little work per value."""
+    def add_located_values(self, first: int, distances: bytes, values: Sequence[float]) -> None:
+        """Add values, at least one, with their buckets as `locate_buckets` gives them: little work per value."""
         cells = [0] * 256
         for offset in distances:
             cells[offset] += 1
         try:
             counts = bytes(cells).rstrip(b"\0")
         except ValueError:
-            self.take({first + offset: count for offset, count in enumerate(cells) if count}, max(values))
+            self.add_bucket_counts({first + offset: count for offset, count in enumerate(cells) if count}, max(values))
             return
         used, highest = counts.lstrip(b"\0"), len(counts) - 1
         top = _max_in_bucket(distances, highest, values) if cells[highest] < _MAX_LOOKUPS else max(values)
         base = first + len(counts) - len(used)
-        if len(self.counts) or self.paired:
+        if len(self.counts) or self.is_paired:
             self.merge(UsageHistogram(base, array("B", used), 0, top))
             return
         self.base, self.counts = base, array("B", used)
         if top > self.top:
             self.top = top
 
-    def take(self, counts_by_bucket: Mapping[int, int], top: float) -> None:
+    def add_bucket_counts(self, counts_by_bucket: Mapping[int, int], top: float) -> None:
         """Add values that are counted by bucket number; `top` is the largest of them."""
         if not counts_by_bucket:
             return
         self.top = max(self.top, top)
-        self.nothing += counts_by_bucket.get(NOTHING, 0)
+        self.zeros += counts_by_bucket.get(ZERO_BUCKET, 0)
         nonzero = (
             counts_by_bucket
-            if NOTHING not in counts_by_bucket
-            else {b: n for b, n in counts_by_bucket.items() if b != NOTHING}
+            if ZERO_BUCKET not in counts_by_bucket
+            else {b: n for b, n in counts_by_bucket.items() if b != ZERO_BUCKET}
         )
         if not nonzero:
             return
@@ -225,15 +226,17 @@ class UsageHistogram:
     def merge(self, other: "UsageHistogram") -> None:
         """Add every value of another histogram."""
         self.top = max(self.top, other.top)
-        self.nothing += other.nothing
-        if other.paired:
+        self.zeros += other.zeros
+        if other.is_paired:
             self._pair()
         if not len(other.counts):
             return
         pair_shift = other.shift - 1
         self._place_of((other.base + len(other.counts) - 1 << pair_shift) | pair_shift)
         start = max(0, self._place_of(other.base << pair_shift))
-        base, cells = (other.base, other.counts) if self.shift == other.shift else pairs(other.base, other.counts)
+        base, cells = (
+            (other.base, other.counts) if self.shift == other.shift else pair_buckets(other.base, other.counts)
+        )
         below = max(0, self.base - base)
         added = cells[below:]
         self._set_counts(start, list(map(operator.add, self.counts[start : start + len(added)], added)))
@@ -241,8 +244,8 @@ class UsageHistogram:
             self._set_counts(0, (self.counts[0] + sum(cells[:below]),))
 
     def _add_to_bucket(self, bucket: int, count: int) -> None:
-        if bucket == NOTHING:
-            self.nothing += count
+        if bucket == ZERO_BUCKET:
+            self.zeros += count
             return
         place = max(0, self._place_of(bucket))
         try:
@@ -269,7 +272,7 @@ class UsageHistogram:
         if not len(self.counts):
             self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
         lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
-        if not self.paired and highest - lowest >= FINE:
+        if not self.is_paired and highest - lowest >= MAX_SINGLE_BUCKETS:
             self._pair()
         place = (bucket >> (self.shift - 1)) - self.base
         if place >= len(self.counts):
@@ -283,12 +286,12 @@ class UsageHistogram:
 
     def _pair(self) -> None:
         """Count pairs of buckets from now on."""
-        if not self.paired:
-            self.base, self.counts, self.shift = *pairs(self.base, self.counts), 2
+        if not self.is_paired:
+            self.base, self.counts, self.shift = *pair_buckets(self.base, self.counts), 2
 
     def _lowest_place(self) -> int:
         """The lowest number that is told apart from the highest. Only pairs reach it."""
-        return self.base + len(self.counts) - (WIDEST >> (self.shift - 1))
+        return self.base + len(self.counts) - (MAX_BUCKETS >> (self.shift - 1))
 
     def _fold(self) -> None:
         """Count everything below the lowest place in it."""
@@ -307,7 +310,7 @@ class UsageHistogram:
 
     def _comparable(self) -> tuple[float, int, bool, dict[int, int]]:
         counts = {place: count for place, count in enumerate(self.counts, start=self.base) if count}
-        return self.top, self.nothing, self.paired, counts
+        return self.top, self.zeros, self.is_paired, counts
 
     def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """For each share, the value that so much of the values does not exceed, by nearest rank; all 0 for an empty
@@ -323,14 +326,14 @@ class UsageHistogram:
         )
 
     def _value_at_rank(self, rank: int) -> float:
-        before = self.nothing
+        before = self.zeros
         if rank >= self.total:
             return self.top
         if rank <= before:
             return 0.0
         for place, count in enumerate(self.counts):
             if rank <= before + count:
-                return self._value_in(place, 0.5 if self.paired else (rank - before - 0.5) / count)
+                return self._value_in(place, 0.5 if self.is_paired else (rank - before - 0.5) / count)
             before += count
         return self.top
 
@@ -338,32 +341,32 @@ class UsageHistogram:
         """The value at a part (0 to 1) of the way from the lower to the upper end of a place."""
         pair_shift = self.shift - 1
         first = self.base + place << pair_shift
-        start, end = low(first), high(first | pair_shift)
-        if end > self.top and not self.paired:
+        start, end = bucket_start(first), bucket_end(first | pair_shift)
+        if end > self.top and not self.is_paired:
             end = self.top
         return min(self.top, start + part * (end - start))
 
-    def values(self) -> Iterator[tuple[float, int]]:
+    def iter_buckets(self) -> Iterator[tuple[float, int]]:
         """Each used bucket as its middle and the number of its values."""
-        if self.nothing:
-            yield 0.0, self.nothing
+        if self.zeros:
+            yield 0.0, self.zeros
         for place, count in enumerate(self.counts):
             if count:
                 yield self._value_in(place, 0.5), count
 
     def copy(self) -> "UsageHistogram":
-        return UsageHistogram(self.base, self.counts[:], self.nothing, self.top, paired=self.paired)
+        return UsageHistogram(self.base, self.counts[:], self.zeros, self.top, is_paired=self.is_paired)
 
 
-def pairs(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
+def pair_buckets(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
     """The counts of pairs of buckets: the number of the first pair, and the counts."""
     # Pairs begin at even bucket numbers.
     even = [0] * (base & 1) + list(counts)
     even += [0] * (len(even) & 1)
-    return base >> 1, narrow(list(map(operator.add, even[::2], even[1::2])))
+    return base >> 1, narrowest_array(list(map(operator.add, even[::2], even[1::2])))
 
 
-def narrow(counts: Sequence[int]) -> "array[int]":
+def narrowest_array(counts: Sequence[int]) -> "array[int]":
     """The counts as an array with the narrowest type that holds them."""
     largest = max(counts, default=0)
     return array("B" if largest < 256 else "H" if largest < 65536 else "I", counts)
@@ -383,15 +386,15 @@ def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> f
     return top
 
 
-def greatest(values: Sequence[float]) -> float:
+def max_valid_value(values: Sequence[float]) -> float:
     """The largest valid value; 0 where there is none."""
     largest = max(values, default=0.0)
-    if 0 <= largest < GREATEST:
+    if 0 <= largest < MAX_VALUE:
         return largest
-    return max((value for value in values if 0 <= value < GREATEST), default=0.0)
+    return max((value for value in values if 0 <= value < MAX_VALUE), default=0.0)
 
 
-def merged(parts: Iterable[UsageHistogram]) -> UsageHistogram:
+def merge_histograms(parts: Iterable[UsageHistogram]) -> UsageHistogram:
     """All parts as one new histogram."""
     whole = UsageHistogram()
     for part in parts:

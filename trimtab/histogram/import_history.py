@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
 from trimtab.histogram.checkpoint import POD_UNIT, Shard, StoredContainer, WindowPart
-from trimtab.histogram.daily_window import DailyHistograms, pack, unpack
+from trimtab.histogram.daily_window import DailyHistograms, pack_day, unpack_days
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.oom_kills import OomRecord
-from trimtab.histogram.time_buckets import DAY, INTERVAL, MemoryPeaks
+from trimtab.histogram.time_buckets import DAY, PEAK_INTERVAL_SECONDS, MemoryPeaks
 
 
 @dataclass(slots=True)
@@ -32,26 +32,26 @@ class _ResourceParts:
     last: int
     days: dict[int, _DayCopy] = field(default_factory=dict)
 
-    def add(self, part: WindowPart, *, stored: bool) -> None:
+    def add_part(self, part: WindowPart, *, stored: bool) -> None:
         self.first, self.last = min(self.first, part.first), max(self.last, part.last)
-        for (day, counts), hours in zip(unpack(part.days), part.hours, strict=True):
+        for (day, counts), hours in zip(unpack_days(part.days), part.hours, strict=True):
             copy, total = self.days.get(day), counts.total
             # The copy with more values is the newer one; of equal copies the stored one, so that it is not stored
             # again.
             if copy is None or (total, stored) > (copy.total, copy.stored):
-                packed = pack(day, counts, over=False)
+                packed = pack_day(day, counts, over=False)
                 self.days[day] = _DayCopy(total, packed, hours | (copy.hours if copy else 0), stored)
             else:
                 copy.hours |= hours
 
-    def window(self, days: int) -> DailyHistograms:
-        counts = {day: unpack(copy.packed)[0][1] for day, copy in self.days.items()}
-        window = DailyHistograms.of(
+    def build_window(self, days: int) -> DailyHistograms:
+        counts = {day: unpack_days(copy.packed)[0][1] for day, copy in self.days.items()}
+        window = DailyHistograms.from_days(
             counts, {day: copy.hours for day, copy in self.days.items()}, self.first, self.last, days
         )
         for day, copy in self.days.items():
             if copy.stored:
-                window.set_stored(day)
+                window.mark_stored(day)
         return window
 
 
@@ -64,16 +64,16 @@ class _RestoredParts:
     """For each container, the stored open peaks of the text with the newest usage, and the second of that usage."""
 
 
-def load(history: LiveHistory, shards: Iterable[Shard]) -> None:
+def restore_history(history: LiveHistory, shards: Iterable[Shard]) -> None:
     """Restore the content of these shards into an empty history."""
     restored = _RestoredParts()
     for shard in shards:
         for container, stored in _stored_containers(shard):
             _collect_container(restored, history, container, stored, of_day=shard.day is not None)
         for namespace, second in shard.until.items():
-            history.until[namespace] = min(second, history.until.get(namespace, second))
+            history.imported_until[namespace] = min(second, history.imported_until.get(namespace, second))
     for (container, resource), parts in restored.windows.items():
-        history.put(container, resource, parts.window(history.days))
+        history.restore_window(container, resource, parts.build_window(history.days))
     for container, (_, stored) in restored.running.items():
         _restore_open_peaks(history, container, stored, restored.windows.get((container, "memory")))
 
@@ -91,19 +91,19 @@ def _collect_container(
 ) -> None:
     newest = 0
     for resource in RESOURCES:
-        part = stored.part(resource)
+        part = stored.window_part(resource)
         if part is not None:
             parts = restored.windows.setdefault((container, resource), _ResourceParts(part.first, part.last))
-            parts.add(part, stored=of_day)
+            parts.add_part(part, stored=of_day)
             newest = max(newest, part.last)
     for pod, second in stored.kills.items():
-        history.kills[container, pod] = max(second, history.kills.get((container, pod), second))
+        history.last_kills[container, pod] = max(second, history.last_kills.get((container, pod), second))
     if stored.oom is not None:
         second, used, count, last = stored.oom
-        history.put_oom_record(container, OomRecord(at=second, used=used, count=count, last=last))
+        history.restore_oom_record(container, OomRecord(at=second, used=used, count=count, last=last))
     for resource, pods in stored.pods.items():
         averages = {name: (last, count, mean * POD_UNIT[resource]) for name, (last, count, mean) in pods.items()}
-        history.pods.take((container, resource), averages)
+        history.pods.merge_averages((container, resource), averages)
     if stored.peaks and newest >= restored.running.get(container, (0, stored))[0]:
         restored.running[container] = newest, stored
 
@@ -113,6 +113,6 @@ def _restore_open_peaks(
 ) -> None:
     """Restore open peaks, except those of a day that was over when it was stored: its text counts them."""
     over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
-    running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * INTERVAL // DAY not in over}
+    running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * PEAK_INTERVAL_SECONDS // DAY not in over}
     if running:
-        history.peaks.setdefault(container, MemoryPeaks()).running.update(running)
+        history.open_peaks.setdefault(container, MemoryPeaks()).running.update(running)

@@ -9,12 +9,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from trimtab.histogram.batch_history import MOST, BatchHistory, ContainerKey, possible
-from trimtab.histogram.daily_window import DAYS, DailyHistograms
-from trimtab.histogram.oom_kills import OomKill, OomRecord, joined, with_kill
+from trimtab.histogram.batch_history import MAX_AMOUNT, BatchHistory, ContainerKey, drop_impossible_values
+from trimtab.histogram.daily_window import DEFAULT_DAYS, DailyHistograms
+from trimtab.histogram.oom_kills import OomKill, OomRecord, add_kill, merge_oom_records
 from trimtab.histogram.pod_averages import PodAverageIndex, PodUse
-from trimtab.histogram.time_buckets import DAY, INTERVAL, Hours, MemoryPeaks, cut, within
-from trimtab.histogram.time_buckets import of as hours_of
+from trimtab.histogram.time_buckets import (
+    DAY,
+    PEAK_INTERVAL_SECONDS,
+    Hours,
+    MemoryPeaks,
+    hours_within_day,
+    slice_by_length,
+)
+from trimtab.histogram.time_buckets import hours_of_times as hours_of
 
 Key = tuple[ContainerKey, str]
 
@@ -23,21 +30,21 @@ Key = tuple[ContainerKey, str]
 class LiveHistory:
     """The histories of all containers. Values are cores and bytes; times are seconds since 1970. Not thread-safe."""
 
-    days: int = DAYS
+    days: int = DEFAULT_DAYS
     windows: dict[Key, DailyHistograms] = field(default_factory=dict)
-    peaks: dict[ContainerKey, MemoryPeaks] = field(default_factory=dict)
+    open_peaks: dict[ContainerKey, MemoryPeaks] = field(default_factory=dict)
     """Open peaks, which are not in the windows yet."""
-    kills: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
+    last_kills: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
     """(container, pod) → the second of the last OOM kill that was counted."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
     """Containers with OOM kills within the window."""
     pods: PodAverageIndex[Key] = field(default_factory=PodAverageIndex)
     """The average use of each pod, of workloads with several pods."""
-    until: dict[str, int] = field(default_factory=dict)
+    imported_until: dict[str, int] = field(default_factory=dict)
     """Namespace → the second up to which its history was imported completely."""
-    whole: bool = True
-    """Whether `until` has every namespace that was ever imported. After a loss of stored texts it is unknown which are
-    missing."""
+    is_complete: bool = True
+    """Whether `imported_until` has every namespace that was ever imported. After a loss of stored texts it is unknown
+    which are missing."""
     left_out: int = 0
     """Values dropped so far: not a number, negative, or more than any machine has."""
     _last_sample: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
@@ -49,7 +56,7 @@ class LiveHistory:
 
     def see(self, container: ContainerKey, pod: str, resource: str, second: int, value: float) -> bool:
         """Add one value of one pod; False where it was added before, is too old, or is dropped."""
-        if not 0 <= value <= MOST[resource]:
+        if not 0 <= value <= MAX_AMOUNT[resource]:
             self.left_out += 1
             return False
         self.pods.see((container, resource), pod, second, value)
@@ -59,12 +66,12 @@ class LiveHistory:
         if second <= last:
             return False
         self._last_sample[container, pod] = second
-        return self._get_or_create_window(container, "cpu").add(second, value)
+        return self._get_or_create_window(container, "cpu").add_value(second, value)
 
     def _add_memory(self, container: ContainerKey, pod: str, second: int, value: float) -> bool:
-        if second // INTERVAL < self._closed_interval:
+        if second // PEAK_INTERVAL_SECONDS < self._closed_interval:
             return False
-        peak = self.peaks.setdefault(container, MemoryPeaks()).see(pod, second, value)
+        peak = self.open_peaks.setdefault(container, MemoryPeaks()).add_value(pod, second, value)
         if peak is not None:
             self._close_peak(container, *peak, second)
         return True
@@ -74,81 +81,81 @@ class LiveHistory:
         window = self.windows.get((container, "memory"))
         # The kubelet reports the last kill for as long as the pod exists, so the same kill arrives with every update of
         # the pod.
-        newest = max(window.last if window is not None else 0, self._closed_interval * INTERVAL)
-        if kill.at <= self.kills.get((container, pod), 0) or kill.at <= newest - self.days * DAY:
+        newest = max(window.last if window is not None else 0, self._closed_interval * PEAK_INTERVAL_SECONDS)
+        if kill.at <= self.last_kills.get((container, pod), 0) or kill.at <= newest - self.days * DAY:
             return False
-        self.kills[container, pod] = kill.at
-        running = self.peaks.get(container)
+        self.last_kills[container, pod] = kill.at
+        running = self.open_peaks.get(container)
         number, peak = running.running.get(pod, (-1, 0.0)) if running is not None else (-1, 0.0)
-        used = max(kill.used, peak if number == kill.at // INTERVAL else 0.0)
+        used = max(kill.used, peak if number == kill.at // PEAK_INTERVAL_SECONDS else 0.0)
         before = self.oom_records.get(container)
-        self.oom_records[container] = with_kill(before, replace(kill, used=used), self.days * DAY)
+        self.oom_records[container] = add_kill(before, replace(kill, used=used), self.days * DAY)
         return True
 
     def turn(self, now: int) -> None:
         """Close the open peaks of intervals that are over at `now`. For sources whose values arrive as time passes."""
-        if now // INTERVAL > self._closed_interval:
-            self._closed_interval = now // INTERVAL
-            self._close_over(self.peaks, now)
-            self.forget(now)
+        if now // PEAK_INTERVAL_SECONDS > self._closed_interval:
+            self._closed_interval = now // PEAK_INTERVAL_SECONDS
+            self._close_over(self.open_peaks, now)
+            self.drop_stale(now)
 
-    def end(self, namespace: str, now: int) -> None:
+    def close_namespace_intervals(self, namespace: str, now: int) -> None:
         """Close the open peaks of one namespace, whose history up to `now` was imported completely."""
-        self._close_over([container for container in self.peaks if container.namespace == namespace], now)
+        self._close_over([container for container in self.open_peaks if container.namespace == namespace], now)
 
     def _close_over(self, containers: Iterable[ContainerKey], now: int) -> None:
         """Move the peaks of intervals that are over into the windows."""
         for container in containers:
-            running = self.peaks[container].running
+            running = self.open_peaks[container].running
             for pod, (number, value) in list(running.items()):
-                if number < now // INTERVAL:
+                if number < now // PEAK_INTERVAL_SECONDS:
                     del running[pod]
-                    self._close_peak(container, number * INTERVAL, value, now)
+                    self._close_peak(container, number * PEAK_INTERVAL_SECONDS, value, now)
 
     def _close_peak(self, container: ContainerKey, start: int, value: float, now: int) -> None:
-        first = self.began(container, start)
-        last = max(first, min(now, start + INTERVAL - 1))
+        first = self.peak_observed_from(container, start)
+        last = max(first, min(now, start + PEAK_INTERVAL_SECONDS - 1))
         self._get_or_create_window(container, "memory").extend(
-            first, last, (value,), self.looked(container, first, last)
+            first, last, (value,), self.observed_hours(container, first, last)
         )
 
-    def began(self, container: ContainerKey, start: int) -> int:
+    def peak_observed_from(self, container: ContainerKey, start: int) -> int:
         """The second from which a peak of the interval that begins at `start` was observed: not before the container's
         first cpu value. A kill from days before, which the status of a running pod still reports, counts from the first
         observation on: it is no history."""
         cpu = self.windows.get((container, "cpu"))
         return max(start, cpu.first) if cpu is not None else start
 
-    def looked(self, container: ContainerKey, first: int, last: int) -> int:
+    def observed_hours(self, container: ContainerKey, first: int, last: int) -> int:
         """The hours (a bit each) between two seconds of a day in which memory was observed: those with cpu values; all
         of them where cpu has none."""
-        cpu, hours = self.windows.get((container, "cpu")), within(first, last)
+        cpu, hours = self.windows.get((container, "cpu")), hours_within_day(first, last)
         return (cpu.hours_of(first // DAY) & hours if cpu is not None else 0) or hours
 
-    def forget(self, now: int) -> None:
+    def drop_stale(self, now: int) -> None:
         """Drop containers without a value in the whole window, and pods without a value for a day."""
         oldest, idle = now - self.days * DAY, now - DAY
-        running = {container for container, peaks in self.peaks.items() if peaks.running}
+        running = {container for container, peaks in self.open_peaks.items() if peaks.running}
         self.windows = {
             key: window for key, window in self.windows.items() if window.last >= oldest or key[0] in running
         }
-        self.peaks = {container: self.peaks[container] for container in running}
-        self.pods.forget(idle, self.windows.keys() | {(container, "memory") for container in running})
+        self.open_peaks = {container: self.open_peaks[container] for container in running}
+        self.pods.drop_stale(idle, self.windows.keys() | {(container, "memory") for container in running})
         self._last_sample = {key: second for key, second in self._last_sample.items() if second >= idle}
-        self.kills = {key: second for key, second in self.kills.items() if second >= idle}
+        self.last_kills = {key: second for key, second in self.last_kills.items() if second >= idle}
         self.oom_records = {key: record for key, record in self.oom_records.items() if record.last >= oldest}
 
-    def lose(self, namespaces: Iterable[str]) -> None:
+    def mark_incomplete(self, namespaces: Iterable[str]) -> None:
         """Note that stored texts were lost: parts of these namespaces, and possibly of others that are unknown."""
-        self.whole = False
+        self.is_complete = False
         for namespace in namespaces:
-            self.until.pop(namespace, None)
+            self.imported_until.pop(namespace, None)
 
     # ── what is held ─────────────────────────────────────────────────────────────────────────────────
 
     def containers(self) -> list[ContainerKey]:
         """All containers with usage, sorted."""
-        return sorted({container for container, _ in self.windows} | self.peaks.keys())
+        return sorted({container for container, _ in self.windows} | self.open_peaks.keys())
 
     def window(self, container: ContainerKey, resource: str) -> DailyHistograms:
         """The window of a container; an empty one where it has no usage."""
@@ -156,7 +163,7 @@ class LiveHistory:
 
     def running(self, container: ContainerKey, resource: str) -> tuple[float, ...]:
         """The open peaks of a container's pods; empty for cpu."""
-        peaks = self.peaks.get(container) if resource == "memory" else None
+        peaks = self.open_peaks.get(container) if resource == "memory" else None
         return tuple(value for _, value in peaks.running.values()) if peaks else ()
 
     def pod_uses(self, container: ContainerKey, resource: str) -> list[PodUse]:
@@ -169,20 +176,20 @@ class LiveHistory:
             window = self.windows[container, resource] = DailyHistograms(self.days)
         return window
 
-    def put(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
+    def restore_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
         """Restore a stored window. It replaces the current one, so restoring twice changes nothing."""
         self.windows[container, resource] = window
         if resource == "cpu":
             # Which pod the last value was of is not stored: no value up to it counts again, of any pod.
             self._restored_until[container] = window.last
 
-    def put_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
+    def restore_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
         """Restore a stored record of OOM kills."""
         before = self.oom_records.get(container)
-        merged = record if before is None else joined(before, record, self.days * DAY)
+        merged = record if before is None else merge_oom_records(before, record, self.days * DAY)
         self.oom_records[container] = merged
 
-    def adopt(self, batch: BatchHistory) -> None:
+    def add_batch(self, batch: BatchHistory) -> None:
         """Add all usage of a batch history."""
         for container, resource in batch.pages:
             self._get_or_create_window(container, resource).merge(batch.window(container, resource))
@@ -190,16 +197,16 @@ class LiveHistory:
     def pour(self, batch: BatchHistory) -> None:
         """Copy everything into a batch history, open peaks included."""
         for key, window in self.windows.items():
-            batch.hold(*key, window)
-        for container, peaks in self.peaks.items():
+            batch.merge_window(*key, window)
+        for container, peaks in self.open_peaks.items():
             for number, value in peaks.running.values():
-                first = self.began(container, number * INTERVAL)
-                last = max(first, min(self.window(container, "cpu").last, (number + 1) * INTERVAL - 1))
-                batch.peak(container, first, last, value, self.looked(container, first, last))
+                first = self.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS)
+                last = max(first, min(self.window(container, "cpu").last, (number + 1) * PEAK_INTERVAL_SECONDS - 1))
+                batch.add_peak(container, first, last, value, self.observed_hours(container, first, last))
         for container, record in self.oom_records.items():
-            batch.hold_oom_record(container, record)
-        for key in self.pods.held:
-            batch.pods.take(key, self.pods.kept(key))
+            batch.merge_oom_record(container, record)
+        for key in self.pods.entries:
+            batch.pods.merge_averages(key, self.pods.to_checkpoint(key))
 
 
 @dataclass(slots=True)
@@ -228,7 +235,7 @@ class HistoryImport:
         self, container: ContainerKey, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> None:
         """Add a pod's series, or a part of it; times ascend."""
-        self.diary.pods.extend((container, resource), pod, *possible(resource, times, values))
+        self.diary.pods.add_series((container, resource), pod, *drop_impossible_values(resource, times, values))
         window = self.diary.windows.get((container, resource))
         for start, stop in _outside(window, times) if window is not None and window.last else ((0, len(times)),):
             if resource == "cpu":
@@ -237,12 +244,12 @@ class HistoryImport:
                 self._add_memory(container, pod, times[start:stop], values[start:stop])
 
     def _add_memory(self, container: ContainerKey, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        hours, pieces = hours_of(times), cut(times, INTERVAL)
+        hours, pieces = hours_of(times), slice_by_length(times, PEAK_INTERVAL_SECONDS)
         peaks = [
             (number, _peak_of_interval(times[start:stop], values[start:stop], hours)) for number, start, stop in pieces
         ]
-        if any(peak.value > MOST["memory"] for _, peak in peaks):
-            possible_series = possible("memory", times, values)
+        if any(peak.value > MAX_AMOUNT["memory"] for _, peak in peaks):
+            possible_series = drop_impossible_values("memory", times, values)
             self._batch.left_out += len(times) - len(possible_series[0])
             self._add_memory(container, pod, *possible_series)
             return
@@ -256,33 +263,33 @@ class HistoryImport:
         observed, also of those that end now."""
         self._flush_batch()
         for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
-            if number < end // INTERVAL:
+            if number < end // PEAK_INTERVAL_SECONDS:
                 self._add_over(container, pod, number, peak)
             else:
                 self.diary.see(container, pod, "memory", peak.last, peak.value)
         self._flush_batch()
-        self.diary.end(namespace, end)
-        self.diary.until[namespace] = end
+        self.diary.close_namespace_intervals(namespace, end)
+        self.diary.imported_until[namespace] = end
 
     def _flush_batch(self) -> None:
-        self.diary.adopt(self._batch)
+        self.diary.add_batch(self._batch)
         self.diary.left_out += self._batch.left_out
         self._batch = BatchHistory(self.diary.days)
 
     def _add_over(self, container: ContainerKey, pod: str, number: int, peak: _PeakSoFar) -> None:
         """Add a peak of an interval that is over, merged with the open peak of the same interval."""
-        peaks = self.diary.peaks.get(container)
+        peaks = self.diary.open_peaks.get(container)
         if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
             peak.value = max(peak.value, peaks.running.pop(pod)[1])
-            peak.first = min(peak.first, self.diary.began(container, number * INTERVAL))
-            peak.looked |= self.diary.looked(container, peak.first, peak.last)
-        self._batch.peak(container, peak.first, peak.last, peak.value, peak.looked)
+            peak.first = min(peak.first, self.diary.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS))
+            peak.looked |= self.diary.observed_hours(container, peak.first, peak.last)
+        self._batch.add_peak(container, peak.first, peak.last, peak.value, peak.looked)
 
 
 def _peak_of_interval(times: Sequence[int], values: Sequence[float], hours: Hours) -> _PeakSoFar:
     """The peak of a series within one interval, of a series that was observed in these hours."""
     first, last = int(times[0]), int(times[-1])
-    return _PeakSoFar(first, last, max(values), hours[first // DAY] & within(first, last))
+    return _PeakSoFar(first, last, max(values), hours[first // DAY] & hours_within_day(first, last))
 
 
 def _outside(window: DailyHistograms, times: Sequence[int]) -> Iterable[tuple[int, int]]:

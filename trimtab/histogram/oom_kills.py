@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-SHARE = 1.2
-LEAST_BYTES = 100 << 20
+BUMP_UP_RATIO = 1.2
+MIN_BUMP_UP_BYTES = 100 << 20
 """A killed container gets a fifth more than it had, and at least 100 MiB more (VPA: recommender/model, OOM bump-up)."""
 MAX_BYTES = float(64 << 40)
 """More than any machine has: a limit above it says nothing about the container."""
@@ -18,9 +18,9 @@ _ROUNDING = 1.01
 """A request within a hundredth of the floor is the floor, rounded up to a mebibyte or more."""
 
 
-def needed(used: float) -> float:
+def bytes_after_kill(used: float) -> float:
     """The bytes that a container needs that was killed when it had `used` bytes."""
-    return max(used * SHARE, used + LEAST_BYTES)
+    return max(used * BUMP_UP_RATIO, used + MIN_BUMP_UP_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,35 +47,35 @@ class OomRecord:
     last: int = 0
     """The second of the last kill."""
 
-    def floor(self, now: int, window_seconds: int) -> float:
+    def floor_at(self, now: int, window_seconds: int) -> float:
         """The bytes that a request should not be below: the full amount for half the window, then falling to 0 at its
         end."""
         age = max(0, now - self.at)
         share = min(1.0, 2.0 * (1.0 - age / window_seconds))
-        return needed(self.used) * share if share > 0 else 0.0
+        return bytes_after_kill(self.used) * share if share > 0 else 0.0
 
 
-def with_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> OomRecord:
+def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> OomRecord:
     """The record with one more kill. Kills may arrive in any order."""
     after = OomRecord(at=kill.at, used=_amount_at_kill(before, kill), last=kill.at)
-    if before is None or before.floor(kill.at, window_seconds) <= 0:
+    if before is None or before.floor_at(kill.at, window_seconds) <= 0:
         return after
     count, last = before.count + 1, max(before.last, kill.at)
     now = max(before.at, kill.at)
-    higher = max((after, before), key=lambda record: (record.floor(now, window_seconds), record.at))
+    higher = max((after, before), key=lambda record: (record.floor_at(now, window_seconds), record.at))
     return replace(higher, count=count, last=last)
 
 
-def joined(first: OomRecord, second: OomRecord, window_seconds: int) -> OomRecord:
+def merge_oom_records(first: OomRecord, second: OomRecord, window_seconds: int) -> OomRecord:
     """One record of two that may count the same kills: the one with the higher floor."""
     now = max(first.last, second.last)
-    return max((first, second), key=lambda record: (record.floor(now, window_seconds), record.last, record.count))
+    return max((first, second), key=lambda record: (record.floor_at(now, window_seconds), record.last, record.count))
 
 
 def _amount_at_kill(before: OomRecord | None, kill: OomKill) -> float:
     """The bytes that the container used or was allowed. A request that only repeats the floor of an earlier kill is
     Trimtab's own, so it counts as the amount of that kill."""
     limit, request = (amount if amount <= MAX_BYTES else 0.0 for amount in (kill.limit, kill.request))
-    if before is not None and not limit and request <= needed(before.used) * _ROUNDING:
+    if before is not None and not limit and request <= bytes_after_kill(before.used) * _ROUNDING:
         request = min(request, before.used)
-    return min(max(kill.used, limit or request), MAX_BYTES / SHARE)
+    return min(max(kill.used, limit or request), MAX_BYTES / BUMP_UP_RATIO)

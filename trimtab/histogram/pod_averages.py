@@ -18,7 +18,7 @@ MIN_VALUES = 12
 """Fewer values say nothing about what a pod uses steadily."""
 PRESENT_SECONDS = 2 * 3600
 """A pod whose last value is older than the newest of all pods by more than this no longer exists."""
-MAX_KEPT = 64
+MAX_STORED_PODS = 64
 """The maximum of pods of a workload in a checkpoint: of more pods, as many are stored evenly by their averages, the
 largest among them."""
 
@@ -46,7 +46,7 @@ class PodAverages:
         count = min(count + 1, MAX_VALUES)
         self.pods[pod] = (second, count, mean + (value - mean) / count)
 
-    def extend(self, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
+    def add_series(self, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
         """Add a part of a pod's series, of which the last day counts; times ascend."""
         last = times[-1] if times else 0
         recent = [value for second, value in zip(times, values, strict=True) if second > last - DAY]
@@ -68,20 +68,20 @@ class PodAverages:
         newest = max((last for last, _, _ in self.pods.values()), default=0)
         return {name: average for name, average in self.pods.items() if average[0] >= newest - PRESENT_SECONDS}
 
-    def kept(self) -> dict[str, Average]:
-        """The averages for a checkpoint: the pods with recent values, `MAX_KEPT` at most."""
+    def to_checkpoint(self) -> dict[str, Average]:
+        """The averages for a checkpoint: the pods with recent values, `MAX_STORED_PODS` at most."""
         lately = self._recent()
-        if len(lately) <= MAX_KEPT:
+        if len(lately) <= MAX_STORED_PODS:
             return lately
         ordered = sorted(lately.items(), key=lambda pod: (pod[1][2], pod[0]))
-        return dict(ordered[round(n * (len(ordered) - 1) / (MAX_KEPT - 1))] for n in range(MAX_KEPT))
+        return dict(ordered[round(n * (len(ordered) - 1) / (MAX_STORED_PODS - 1))] for n in range(MAX_STORED_PODS))
 
-    def take(self, pods: Mapping[str, Average]) -> None:
+    def merge_averages(self, pods: Mapping[str, Average]) -> None:
         """Merge averages of a checkpoint; of two of one pod the later one counts."""
         for name, average in pods.items():
             self.pods[name] = max(average, self.pods.get(name, average))
 
-    def forget(self, oldest: int) -> None:
+    def drop_stale(self, oldest: int) -> None:
         """Drop pods without a value since then."""
         self.pods = {name: average for name, average in self.pods.items() if average[0] >= oldest}
 
@@ -96,61 +96,63 @@ class PodAverageIndex(Generic[Key]):
     """The averages of the pods of everything that has more than one pod. The average of a single pod is that of its
     window."""
 
-    held: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
+    entries: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
     """Key → the only pod so far, or the averages of all pods once there are several."""
 
     def see(self, key: Key, pod: str, second: int, value: float) -> None:
         """Add one value. A single pod costs no arithmetic: its values are averaged once there is another pod."""
-        entry = self.held.get(key)
+        entry = self.entries.get(key)
         if entry is None:
-            self.held[key] = (pod, 0, 0, 0.0)
+            self.entries[key] = (pod, 0, 0, 0.0)
         elif isinstance(entry, PodAverages):
             entry.see(pod, second, value)
         elif entry[0] != pod:
             self._split_single(key, entry).see(pod, second, value)
 
-    def extend(self, key: Key, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
+    def add_series(self, key: Key, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
         """Add a part of a pod's series; times ascend. A series without the name of a pod is ignored."""
-        entry = self.held.get(key)
+        entry = self.entries.get(key)
         if not pod or not times:
             return
         if isinstance(entry, PodAverages):
-            entry.extend(pod, times, values)
+            entry.add_series(pod, times, values)
         elif entry is not None and entry[0] != pod:
-            self._split_single(key, entry).extend(pod, times, values)
+            self._split_single(key, entry).add_series(pod, times, values)
         else:
             averages = PodAverages({} if entry is None else {pod: entry[1:]})
-            averages.extend(pod, times, values)
-            self.held[key] = (pod, *averages.pods[pod])
+            averages.add_series(pod, times, values)
+            self.entries[key] = (pod, *averages.pods[pod])
 
     def _split_single(self, key: Key, single: _SinglePod) -> PodAverages:
-        averages = self.held[key] = PodAverages({single[0]: single[1:]} if single[2] else {})
+        averages = self.entries[key] = PodAverages({single[0]: single[1:]} if single[2] else {})
         return averages
 
-    def kept(self, key: Key) -> dict[str, Average]:
+    def to_checkpoint(self, key: Key) -> dict[str, Average]:
         """The averages for a checkpoint; empty for a single pod."""
-        entry = self.held.get(key)
-        averages = entry.kept() if isinstance(entry, PodAverages) else {}
+        entry = self.entries.get(key)
+        averages = entry.to_checkpoint() if isinstance(entry, PodAverages) else {}
         return averages if len(averages) > 1 else {}
 
-    def take(self, key: Key, pods: Mapping[str, Average]) -> None:
+    def merge_averages(self, key: Key, pods: Mapping[str, Average]) -> None:
         """Merge averages of a checkpoint."""
-        entry = self.held.get(key)
+        entry = self.entries.get(key)
         if not isinstance(entry, PodAverages):
             entry = PodAverages() if entry is None else self._split_single(key, entry)
-            self.held[key] = entry
-        entry.take(pods)
+            self.entries[key] = entry
+        entry.merge_averages(pods)
 
     def present(self, key: Key) -> list[PodUse]:
         """The pods with recent values; empty where there is only one."""
-        entry = self.held.get(key)
+        entry = self.entries.get(key)
         return entry.present() if isinstance(entry, PodAverages) else []
 
-    def forget(self, oldest: int, keys: Container[Key]) -> None:
+    def drop_stale(self, oldest: int, keys: Container[Key]) -> None:
         """Drop pods without a value since then, and entries that are not among the keys."""
-        for entry in self.held.values():
+        for entry in self.entries.values():
             if isinstance(entry, PodAverages):
-                entry.forget(oldest)
-        self.held = {
-            key: entry for key, entry in self.held.items() if key in keys and (isinstance(entry, tuple) or entry.pods)
+                entry.drop_stale(oldest)
+        self.entries = {
+            key: entry
+            for key, entry in self.entries.items()
+            if key in keys and (isinstance(entry, tuple) or entry.pods)
         }

@@ -14,23 +14,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-Piece = tuple[int, int, int]
+TimeSlice = tuple[int, int, int]
 """The number of the day (hour, interval), the index in the series where it begins, and the index where the next one
 begins."""
 
 
-def cut(times: Sequence[int], length: int) -> Sequence[Piece]:
+def slice_by_length(times: Sequence[int], length: int) -> Sequence[TimeSlice]:
     """A slice for each `length` seconds with a value in them; times ascend. Most series of a response share the same
     times, as a range, so the slices of ranges are cached."""
     return _slices_of_range(times, length) if isinstance(times, range) else tuple(_iter_slices(times, length))
 
 
 @lru_cache(maxsize=256)
-def _slices_of_range(times: range, length: int) -> Sequence[Piece]:
+def _slices_of_range(times: range, length: int) -> Sequence[TimeSlice]:
     return tuple(_iter_slices(times, length))
 
 
-def _iter_slices(times: Sequence[int], length: int) -> Iterator[Piece]:
+def _iter_slices(times: Sequence[int], length: int) -> Iterator[TimeSlice]:
     start = 0
     while start < len(times):
         number = int(times[start]) // length
@@ -40,27 +40,27 @@ def _iter_slices(times: Sequence[int], length: int) -> Iterator[Piece]:
 
 
 HOUR = 3600
-A_DAY = 24
-DAY = A_DAY * HOUR
-WHOLE = (1 << A_DAY) - 1
+HOURS_PER_DAY = 24
+DAY = HOURS_PER_DAY * HOUR
+ALL_HOURS = (1 << HOURS_PER_DAY) - 1
 """A bit for every hour of a day."""
 
 Hours = Mapping[int, int]
 """Day since 1970 → a bit for each of its hours with a value, the lowest bit for the first hour."""
 
 
-def within(first: int, last: int) -> int:
+def hours_within_day(first: int, last: int) -> int:
     """The hours of one day from one second to another, a bit each."""
     return (2 << last % DAY // HOUR) - (1 << first % DAY // HOUR)
 
 
-def during(first: int, last: int) -> Hours:
+def hours_between(first: int, last: int) -> Hours:
     """All hours from one second to another."""
     days = range(first // DAY, last // DAY + 1)
-    return {day: within(max(first, day * DAY), min(last, day * DAY + DAY - 1)) for day in days}
+    return {day: hours_within_day(max(first, day * DAY), min(last, day * DAY + DAY - 1)) for day in days}
 
 
-def of(times: Sequence[int]) -> Hours:
+def hours_of_times(times: Sequence[int]) -> Hours:
     """The hours of ascending times. Most series of a response share the same times, as a range, so the hours of ranges
     are cached."""
     return _hours_of_range(times) if isinstance(times, range) else _hours_of_times(times)
@@ -73,55 +73,57 @@ def _hours_of_range(times: range) -> Hours:
 
 def _hours_of_times(times: Sequence[int]) -> Hours:
     hours_by_day: dict[int, int] = {}
-    for number, _, _ in cut(times, HOUR):
-        day, hour = divmod(number, A_DAY)
+    for number, _, _ in slice_by_length(times, HOUR):
+        day, hour = divmod(number, HOURS_PER_DAY)
         hours_by_day[day] = hours_by_day.get(day, 0) | 1 << hour
     return hours_by_day
 
 
-def join(target: dict[int, int], more: Hours) -> None:
+def add_hours(target: dict[int, int], more: Hours) -> None:
     """Add hours to `target`."""
     for day, hours in more.items():
         target[day] = target.get(day, 0) | hours
 
 
-def ring(hours: Hours, newest: int, days: int) -> int:
+def encode_hours(hours: Hours, newest: int, days: int) -> int:
     """The hours of the last days as one number: the newest day's hours are the lowest bits."""
-    return sum(hours[day] << A_DAY * (newest - day) for day in hours if 0 <= newest - day < days)
+    return sum(hours[day] << HOURS_PER_DAY * (newest - day) for day in hours if 0 <= newest - day < days)
 
 
-def unring(number: int, newest: int) -> Hours:
-    """The hours that `ring` encoded."""
+def decode_hours(number: int, newest: int) -> Hours:
+    """The hours that `encode_hours` encoded."""
     parts = _split_days(number)
     return {newest - ago: part for ago, part in enumerate(parts) if part}
 
 
 def _split_days(number: int) -> Iterable[int]:
     while number:
-        yield number & WHOLE
-        number >>= A_DAY
+        yield number & ALL_HOURS
+        number >>= HOURS_PER_DAY
 
 
-INTERVAL = 6 * 3600
+PEAK_INTERVAL_SECONDS = 6 * 3600
 
 Peak = tuple[int, float]
 """(second at which its interval begins, bytes)."""
 
 
-def of_series(times: Sequence[int], values: Sequence[float], interval: int = INTERVAL) -> dict[int, float]:
+def peaks_of_series(
+    times: Sequence[int], values: Sequence[float], interval: int = PEAK_INTERVAL_SECONDS
+) -> dict[int, float]:
     """Interval number → its peak, of one pod's series; times ascend."""
-    return {number: max(values[start:end]) for number, start, end in cut(times, interval)}
+    return {number: max(values[start:end]) for number, start, end in slice_by_length(times, interval)}
 
 
 @dataclass(slots=True)
 class MemoryPeaks:
     """The open intervals of many pods."""
 
-    interval: int = INTERVAL
+    interval: int = PEAK_INTERVAL_SECONDS
     running: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Pod → (interval number, its peak so far)."""
 
-    def see(self, pod: str, second: int, value: float) -> Peak | None:
+    def add_value(self, pod: str, second: int, value: float) -> Peak | None:
         """Add a value; the peak of the pod's previous interval where this value begins a new one. A late value counts
         for the open interval."""
         number = second // self.interval
@@ -132,7 +134,7 @@ class MemoryPeaks:
         self.running[pod] = (number, value)
         return self._peak_at_start(current) if current is not None else None
 
-    def gone(self, living: Iterable[str]) -> Iterator[Peak]:
+    def close_missing_pods(self, living: Iterable[str]) -> Iterator[Peak]:
         """The last peaks of pods that no longer exist; they are removed."""
         for pod in self.running.keys() - set(living):
             yield self._peak_at_start(self.running.pop(pod))

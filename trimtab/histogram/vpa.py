@@ -17,65 +17,65 @@ import msgspec
 
 from trimtab.cluster.timestamps import seconds, written
 from trimtab.histogram.daily_window import DailyHistograms
-from trimtab.histogram.oom_kills import needed
+from trimtab.histogram.oom_kills import bytes_after_kill
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialBuckets:
     """Each bucket is `ratio` times as wide as the one before (exponentialHistogramOptions)."""
 
-    greatest: float
+    max_value: float
     first: float
     ratio: float
     epsilon: float
     """A bucket with a smaller weight is empty."""
 
     @property
-    def count(self) -> int:
-        return ceil(log(self.greatest * (self.ratio - 1) / self.first + 1) / log(self.ratio)) + 1
+    def bucket_count(self) -> int:
+        return ceil(log(self.max_value * (self.ratio - 1) / self.first + 1) / log(self.ratio)) + 1
 
-    def start(self, bucket: int) -> float:
+    def bucket_start(self, bucket: int) -> float:
         return self.first * (self.ratio**bucket - 1) / (self.ratio - 1) if bucket else 0.0
 
-    def find(self, value: float) -> int:
+    def find_bucket(self, value: float) -> int:
         if value < self.first:
             return 0
-        return min(self.count - 1, floor(log(value * (self.ratio - 1) / self.first + 1) / log(self.ratio)))
+        return min(self.bucket_count - 1, floor(log(value * (self.ratio - 1) / self.first + 1) / log(self.ratio)))
 
 
 @dataclass(frozen=True, slots=True)
 class LinearBuckets:
     """All buckets have the same width (linearHistogramOptions)."""
 
-    greatest: float
+    max_value: float
     width: float
     epsilon: float
     """A bucket with a smaller weight is empty."""
 
     @property
-    def count(self) -> int:
-        return ceil(self.greatest / self.width) + 1
+    def bucket_count(self) -> int:
+        return ceil(self.max_value / self.width) + 1
 
-    def start(self, bucket: int) -> float:
+    def bucket_start(self, bucket: int) -> float:
         return bucket * self.width
 
-    def find(self, value: float) -> int:
-        return max(0, min(self.count - 1, floor(value / self.width)))
+    def find_bucket(self, value: float) -> int:
+        return max(0, min(self.bucket_count - 1, floor(value / self.width)))
 
 
 Scale = ExponentialBuckets | LinearBuckets
 
-CPU = ExponentialBuckets(greatest=1000.0, first=0.01, ratio=1.05, epsilon=0.001 * 0.1)
-MEMORY = ExponentialBuckets(greatest=1e12, first=1e7, ratio=1.05, epsilon=0.001 * 0.1)
+CPU = ExponentialBuckets(max_value=1000.0, first=0.01, ratio=1.05, epsilon=0.001 * 0.1)
+MEMORY_SCALE = ExponentialBuckets(max_value=1e12, first=1e7, ratio=1.05, epsilon=0.001 * 0.1)
 
 
 DAY = 86400.0
-MOST_HALF_LIVES = 100
+MAX_DECAY_EXPONENT = 100
 """A sample further than this many half-lives after the reference moves the reference, and all weights shrink
 accordingly (maxDecayExponent)."""
 _YEAR_ONE = 62_135_596_800
 """Seconds from the year 1, where Go's times begin, to 1970."""
-FULL = 10_000
+MAX_CHECKPOINT_WEIGHT = 10_000
 """The weight of the heaviest bucket in a checkpoint (MaxCheckpointWeight)."""
 
 
@@ -97,12 +97,12 @@ class Histogram:
     def add(self, value: float, weight: float, timestamp: float = 0.0) -> None:
         self._add_weight(value, weight * self._decay_factor(timestamp))
 
-    def subtract(self, value: float, weight: float, timestamp: float = 0.0) -> None:
+    def subtract_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
         """Subtract a sample. A remainder below epsilon is zero."""
         self._add_weight(value, -weight * self._decay_factor(timestamp))
 
     def _add_weight(self, value: float, weight: float) -> None:
-        bucket = self.scale.find(value)
+        bucket = self.scale.find_bucket(value)
         self._set_weight(bucket, self.weights.get(bucket, 0.0) + weight)
         self.total = self._zero_below_epsilon(self.total + weight)
 
@@ -113,7 +113,7 @@ class Histogram:
         return 0.0 if weight < self.scale.epsilon else weight
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self._used_buckets()
 
     def _used_buckets(self) -> list[int]:
@@ -130,7 +130,7 @@ class Histogram:
             weight_so_far += self.weights[bucket]
             if weight_so_far >= threshold:
                 break
-        return self.scale.start(bucket + 1 if bucket < self.scale.count - 1 else bucket)
+        return self.scale.bucket_start(bucket + 1 if bucket < self.scale.bucket_count - 1 else bucket)
 
     def merge(self, other: Histogram) -> None:
         """Add the weights of another histogram. The older reference is moved to the newer one first."""
@@ -151,7 +151,7 @@ class Histogram:
     def _decay_factor(self, timestamp: float) -> float:
         if self.half_life is None:
             return 1.0
-        if self.reference is None or timestamp > self.reference + self.half_life * MOST_HALF_LIVES:
+        if self.reference is None or timestamp > self.reference + self.half_life * MAX_DECAY_EXPONENT:
             self._move_reference(_round_time(timestamp, self.half_life))
         assert self.reference is not None
         return float(2.0 ** ((timestamp - self.reference) / self.half_life))
@@ -163,21 +163,21 @@ class Histogram:
             self.total *= factor
         self.reference = reference
 
-    def checkpoint(self) -> tuple[float, dict[int, int]]:
+    def to_checkpoint(self) -> tuple[float, dict[int, int]]:
         """The total weight, and the buckets scaled so that the heaviest is 10000; buckets that round to 0 are left
         out."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0, {}
-        ratio = FULL / max(self.weights[bucket] for bucket in buckets)
+        ratio = MAX_CHECKPOINT_WEIGHT / max(self.weights[bucket] for bucket in buckets)
         scaled = {bucket: int(self.weights[bucket] * ratio + 0.5) for bucket in buckets}
         return self.total, {bucket: weight for bucket, weight in scaled.items() if weight}
 
-    def load(self, total: float, buckets: Mapping[int, int], reference: float | None = None) -> None:
+    def load_checkpoint(self, total: float, buckets: Mapping[int, int], reference: float | None = None) -> None:
         """Replace the content by that of a checkpoint. Raises CheckpointRejected and changes nothing then."""
-        unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.count]
+        unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.bucket_count]
         if unknown_buckets:
-            raise CheckpointRejected(f"bucket {unknown_buckets[0]}, which is not one of {self.scale.count}")
+            raise CheckpointRejected(f"bucket {unknown_buckets[0]}, which is not one of {self.scale.bucket_count}")
         if total < 0:
             raise CheckpointRejected(f"a negative total weight: {total}")
         stored_weight = sum(buckets.values())
@@ -195,7 +195,7 @@ def _round_time(timestamp: float, unit: float) -> float:
 
 CPU_WEIGHT = 0.1
 MEMORY_WEIGHT = 1.0
-INTERVALS = 8
+MEMORY_INTERVAL_COUNT = 8
 """Memory intervals in a history; a container without a sample for as long expires (MemoryAggregationIntervalCount)."""
 
 
@@ -208,7 +208,7 @@ class Samples(Protocol):
 
     def add(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
-    def subtract(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
+    def subtract_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ class AggregateContainerState:
     """The state of one container. Times are seconds, cpu is cores, memory is bytes."""
 
     cpu: Samples = field(default_factory=lambda: Histogram(CPU, DAY))
-    memory: Samples = field(default_factory=lambda: Histogram(MEMORY, DAY))
+    memory: Samples = field(default_factory=lambda: Histogram(MEMORY_SCALE, DAY))
     interval: float = DAY
     last_cpu: float | None = None
     last_memory: float | None = None
@@ -243,7 +243,7 @@ class AggregateContainerState:
         """Add an OOM kill. The bump of an earlier kill does not count for this one. Raises TooOld."""
         if self.last_memory is not None and timestamp < self.last_memory - self.interval:
             raise TooOld(f"an OOM kill {self.last_memory - timestamp:.0f} s before the last sample")
-        self._add_memory(timestamp, needed(max(self.peak, request)), oom=True)
+        self._add_memory(timestamp, bytes_after_kill(max(self.peak, request)), oom=True)
 
     def _add_memory(self, timestamp: float, used_bytes: float, *, oom: bool) -> None:
         self.last_memory = timestamp if self.last_memory is None else max(self.last_memory, timestamp)
@@ -254,7 +254,7 @@ class AggregateContainerState:
             if used_bytes <= before:
                 return
             # The interval's sample is replaced by a larger one (VPA: recommender/model/container.go, addMemorySample).
-            self.memory.subtract(before, MEMORY_WEIGHT, self.window_end)
+            self.memory.subtract_sample(before, MEMORY_WEIGHT, self.window_end)
         else:
             self.window_end += (timestamp - self.window_end) // self.interval * self.interval + self.interval
             self.peak = self.oom_peak = 0.0
@@ -264,12 +264,12 @@ class AggregateContainerState:
         else:
             self.peak = used_bytes
 
-    def forgotten(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         """Whether there was no sample for eight intervals."""
-        return self.last_cpu is not None and now - self.last_cpu >= INTERVALS * self.interval
+        return self.last_cpu is not None and now - self.last_cpu >= MEMORY_INTERVAL_COUNT * self.interval
 
 
-VERSION = "v3"
+CHECKPOINT_VERSION = "v3"
 
 
 class HistogramStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -288,7 +288,7 @@ class CheckpointStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownContainers:
+class CheckpointHistory:
     """The history of one container in a checkpoint. Memory has one peak a day, so it gives no P5 or P95 of memory."""
 
     cpu: Histogram
@@ -298,13 +298,13 @@ class KnownContainers:
     samples: int
 
 
-def read(status: CheckpointStatus, half_life: float = DAY) -> KnownContainers:
+def decode_checkpoint(status: CheckpointStatus, half_life: float = DAY) -> CheckpointHistory:
     """Decode a checkpoint's status. Raises CheckpointRejected where the VPA would reject it."""
-    if status.version != VERSION:
-        raise CheckpointRejected(f"version {status.version or 'none'}; only {VERSION} is supported")
-    return KnownContainers(
+    if status.version != CHECKPOINT_VERSION:
+        raise CheckpointRejected(f"version {status.version or 'none'}; only {CHECKPOINT_VERSION} is supported")
+    return CheckpointHistory(
         cpu=_decode_histogram(status.cpu_histogram, CPU, half_life),
-        memory=_decode_histogram(status.memory_histogram, MEMORY, half_life),
+        memory=_decode_histogram(status.memory_histogram, MEMORY_SCALE, half_life),
         first=seconds(status.first_sample_start) or 0,
         last=seconds(status.last_sample_start) or 0,
         samples=status.total_samples_count,
@@ -317,14 +317,14 @@ def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -
         buckets = {int(bucket): weight for bucket, weight in status.bucket_weights.items()}
     except ValueError as error:
         raise CheckpointRejected(f"a bucket that is not a number: {error}") from None
-    histogram.load(status.total_weight, buckets, seconds(status.reference_timestamp))
+    histogram.load_checkpoint(status.total_weight, buckets, seconds(status.reference_timestamp))
     return histogram
 
 
-def write(history: KnownContainers) -> CheckpointStatus:
+def write(history: CheckpointHistory) -> CheckpointStatus:
     """Encode a history as a checkpoint's status that a VPA loads."""
     return CheckpointStatus(
-        version=VERSION,
+        version=CHECKPOINT_VERSION,
         cpu_histogram=_encode_histogram(history.cpu),
         memory_histogram=_encode_histogram(history.memory),
         first_sample_start=written(history.first), last_sample_start=written(history.last),
@@ -333,16 +333,16 @@ def write(history: KnownContainers) -> CheckpointStatus:
 
 
 def _encode_histogram(histogram: Histogram) -> HistogramStatus:
-    total, buckets = histogram.checkpoint()
+    total, buckets = histogram.to_checkpoint()
     reference = None if histogram.reference is None else written(int(histogram.reference))
     weights = {str(bucket): weight for bucket, weight in buckets.items()}
     return HistogramStatus(reference_timestamp=reference, bucket_weights=weights, total_weight=total)
 
 
-def known(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> KnownContainers:
+def known(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
     """The history that a VPA would have of two windows: all cpu values, faded by the age of their day; the largest
     memory peak of each of the last eight days."""
-    return KnownContainers(
+    return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),
         last=max(cpu.last, memory.last), samples=cpu.whole().total,
@@ -353,13 +353,13 @@ def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
     histogram = Histogram(CPU, half_life)
     for day, counts in sorted(window.by_day().items()):
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
-        for value, count in counts.values():
+        for value, count in counts.iter_buckets():
             histogram.add(value, CPU_WEIGHT * count, middle)
     return histogram
 
 
 def _memory_histogram(window: DailyHistograms, half_life: float) -> Histogram:
-    histogram = Histogram(MEMORY, half_life)
-    for day, counts in sorted(window.by_day().items())[-INTERVALS:]:
+    histogram = Histogram(MEMORY_SCALE, half_life)
+    for day, counts in sorted(window.by_day().items())[-MEMORY_INTERVAL_COUNT:]:
         histogram.add(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
     return histogram

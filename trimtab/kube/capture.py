@@ -18,7 +18,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.client import Client
-from trimtab.kube.decode import ODD, Key
+from trimtab.kube.decode import PLAIN_SELECTOR_KINDS, Key
 from trimtab.kube.listing import ClusterListing, observe
 from trimtab.kube.resources import OWNER_TEMPLATES, PLACES, sources
 
@@ -97,7 +97,8 @@ def _forbidden_item(kind: str) -> dict[str, Any]:
 
 
 def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
-    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see `decode.item`)."""
+    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see
+    `decode.decode_item`)."""
     kind, _, where = unreadable.where.partition(" ")
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind
     namespace, _, name = where.rpartition("/")
@@ -107,6 +108,6 @@ def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
 
 def _to_plain(shape: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(shape)
-    if getattr(shape, "kind", "") in ODD and "selector" in plain.get("spec", {}):
+    if getattr(shape, "kind", "") in PLAIN_SELECTOR_KINDS and "selector" in plain.get("spec", {}):
         plain["spec"]["selector"] = plain["spec"]["selector"].get("matchLabels", {})
     return {name: value for name, value in plain.items() if name not in ("kind", "apiVersion")}

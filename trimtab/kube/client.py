@@ -51,7 +51,7 @@ class WaitingRequests:
         self._sockets: dict[int, socket.socket] = {}
 
     @contextlib.contextmanager
-    def on(self, waiting: socket.socket | None) -> Iterator[None]:
+    def track_socket(self, waiting: socket.socket | None) -> Iterator[None]:
         """While the block runs, this thread waits for this socket; None: for nothing that could be ended."""
         thread = threading.get_ident()
         with self._lock:
@@ -63,7 +63,7 @@ class WaitingRequests:
             with self._lock:
                 self._sockets.pop(thread, None)
 
-    def end(self, thread: int) -> None:
+    def end_request(self, thread: int) -> None:
         """End the socket that a thread waits for, within milliseconds, as if the server had closed it; no effect on a
         thread that does not wait."""
         with self._lock, contextlib.suppress(OSError):
@@ -71,13 +71,13 @@ class WaitingRequests:
                 # ssl's own shutdown would detach the reader's TLS object
                 socket.socket.shutdown(waiting, socket.SHUT_RDWR)
 
-    def watch(self, manager: PoolManager) -> None:
+    def watch_pool(self, manager: PoolManager) -> None:
         """Track every request of this pool while it waits for the start of its response."""
         classes = manager.pool_classes_by_scheme
         manager.pool_classes_by_scheme = {scheme: self._tracking_pool(classes[scheme]) for scheme in classes}
 
     def _tracking_pool(self, pool_class: Any) -> Any:
-        on = self.on
+        on = self.track_socket
 
         class Connection(pool_class.ConnectionCls):  # type: ignore[misc]
             def getresponse(self) -> Any:
@@ -114,7 +114,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 """RFC 9110 removed this header, but Kubernetes still sends it: code, agent, quoted text; one to a line."""
 
 
-def lenient(api: ApiClient) -> None:
+def relax_tls_checks(api: ApiClient) -> None:
     """Make the client's TLS checks as strict as those of Go. Raises OSError where a certificate cannot be read."""
     configuration = api.configuration
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
@@ -158,9 +158,9 @@ class Client:
         self._api = api
         self.deadlines = deadlines or Deadlines()
         api.user_agent = "trimtab"
-        lenient(api)
+        relax_tls_checks(api)
         self._waiting = WaitingRequests()
-        self._waiting.watch(api.rest_client.pool_manager)
+        self._waiting.watch_pool(api.rest_client.pool_manager)
 
     @property
     def server(self) -> str:
@@ -228,7 +228,7 @@ class Client:
             timeout = (min(self.deadlines.connect, patience), patience)
             response = self._send(method, path, query, body, content_type, timeout, accept)
             try:
-                with self._waiting.on(getattr(response.connection, "sock", None)):
+                with self._waiting.track_socket(getattr(response.connection, "sock", None)):
                     content = _read_body(response, started + deadline, patience, doing)
             except BaseException:
                 response.close()
@@ -247,10 +247,10 @@ class Client:
                 raise refused(doing, response.status, content, response.headers.get("Retry-After"))
         return Stream(response, doing)
 
-    def interrupt(self, thread: int) -> None:
+    def interrupt_request(self, thread: int) -> None:
         """End the request that a thread waits for within milliseconds: it raises `Unreachable`. The thread is that of
         `threading.get_ident`."""
-        self._waiting.end(thread)
+        self._waiting.end_request(thread)
 
     def close(self) -> None:
         """Close idle connections."""
@@ -283,7 +283,7 @@ class Stream:
         self._doing = doing
         self._closed = False
 
-    def chunks(self) -> Iterator[bytes]:
+    def iter_lines(self) -> Iterator[bytes]:
         """Whole lines, one or more at a time, each with its newline. A line that is cut short at the end is dropped.
 
         Raises Unreachable when the stream breaks or stays silent; ends without an error after `close`.

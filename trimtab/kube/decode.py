@@ -68,7 +68,7 @@ _typed_event_decoders = {
 _shape_decoders = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
 
 
-ODD = frozenset({"ReplicationController"})
+PLAIN_SELECTOR_KINDS = frozenset({"ReplicationController"})
 """Kinds whose selector is a plain map of labels; all others have a LabelSelector."""
 
 
@@ -77,10 +77,10 @@ class UndecodableObject:
     """An object that exists and cannot be decoded."""
 
     metadata: Metadata
-    why: Unreadable
+    unreadable: Unreadable
 
 
-def page(body: bytes, doing: str) -> ListPage:
+def decode_page(body: bytes, doing: str) -> ListPage:
     """Decode a page of a list. Raises InvalidResponse."""
     try:
         return _page_decoder.decode(body)
@@ -88,7 +88,7 @@ def page(body: bytes, doing: str) -> ListPage:
         raise InvalidResponse(f"{doing}: the response is not a list: {error}") from error
 
 
-def event(line: bytes, doing: str) -> Event:
+def decode_event(line: bytes, doing: str) -> Event:
     """Decode a line of a watch. Raises InvalidResponse, also for a line that was cut short."""
     try:
         return _event_decoder.decode(line)
@@ -96,15 +96,15 @@ def event(line: bytes, doing: str) -> Event:
         raise InvalidResponse(f"{doing}: the line is not a watch event: {error}") from error
 
 
-def changed(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
+def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
     """Decode a line that is a plain change, which nearly every line is: (whether the object was deleted, the object).
 
-    None: any other line, which `event` decodes.
+    None: any other line, which `decode_event` decodes.
     """
-    if kind in ODD:
+    if kind in PLAIN_SELECTOR_KINDS:
         return None
     try:
-        watch_event: Any = _typed_event_decoders[kind].decode(bare(line))
+        watch_event: Any = _typed_event_decoders[kind].decode(without_managed_fields(line))
     except (msgspec.DecodeError, UnicodeError):
         return None
     return (
@@ -114,7 +114,7 @@ def changed(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
     )
 
 
-def bare(line: bytes) -> bytes:
+def without_managed_fields(line: bytes) -> bytes:
     """The line without `managedFields`: half of an object, which nothing here reads, and the slowest part to parse.
 
     There is no array in them, so the first "]" is their end, provided that it ends the metadata and the spec follows:
@@ -129,7 +129,7 @@ def bare(line: bytes) -> bytes:
 _CHANGE_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
-def status(raw: Raw) -> ApiStatus:
+def decode_status(raw: Raw) -> ApiStatus:
     """The Status of an ERROR event; an empty one where it is none."""
     try:
         return _status_decoder.decode(raw)
@@ -146,17 +146,17 @@ def metadata(raw: Raw) -> Metadata:
         return Metadata()
 
 
-def item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
+def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
     """One object of a kind in `SHAPES`. A null counts as an absent field, as the API server treats it."""
     try:
-        if kind not in ODD:
+        if kind not in PLAIN_SELECTOR_KINDS:
             return _with_kind(kind, _shape_decoders[kind].decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
         # The fast decoder refuses nulls and plain selectors: only then is the object decoded as plain values.
         plain: Any = without_nulls(msgspec.json.decode(raw))
-        if kind in ODD:
+        if kind in PLAIN_SELECTOR_KINDS:
             _wrap_selector(plain)
         return _with_kind(kind, msgspec.convert(plain, SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:

@@ -103,10 +103,10 @@ _BY_CODE: dict[int, type[RequestRefused]] = {
 
 def refused(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
     """The error for a response with status 300 or more. A body that is not a Status is quoted."""
-    return of_status(doing, code, _decode_status(body), retry_after)
+    return refusal_of_status(doing, code, _decode_status(body), retry_after)
 
 
-def of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
+def refusal_of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
     """The error for a Status. The Retry-After header counts before the body: a proxy may have set it."""
     seconds = _retry_after_seconds(retry_after)
     if seconds is None and status.details and status.details.retry_after_seconds > 0:

@@ -87,7 +87,7 @@ class ClusterInformers:
         values stay until then."""
         for reflector in self.reflectors:
             if reflector.source.kind == kind:
-                reflector.store.doubt()
+                reflector.store.retransform_next_list()
                 reflector.again()
 
     @property
@@ -109,7 +109,7 @@ class ClusterInformers:
         In a quiet cluster it is up to about a minute: that is how often the API server sends bookmarks.
         """
         now = elapsed()
-        ages = [r.state.age(now) for r in self.reflectors if not r.state.absent]
+        ages = [r.state.age_seconds(now) for r in self.reflectors if not r.state.absent]
         known_ages = [age for age in ages if age is not None]
         return None if len(known_ages) < len(ages) else max(known_ages, default=0.0)
 
@@ -129,7 +129,7 @@ class ClusterInformers:
     def held(self, kind: str) -> tuple[Any, ...]:
         """What is stored of a kind."""
         with self._lock:
-            return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.values())
+            return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.list_values())
 
     def snapshot(self) -> Snapshot:
         """All kinds at one moment, apart from those in `holds`."""
@@ -139,7 +139,7 @@ class ClusterInformers:
         return Snapshot({kind: values for kind, values in values_by_kind.items() if values})
 
 
-TERMS = WatchSettings(absent=10.0)
+QUEUE_WATCH_SETTINGS = WatchSettings(absent=10.0)
 """A CustomResourceDefinition that is installed later is noticed within ten seconds."""
 
 
@@ -161,7 +161,7 @@ class ChangeQueue:
             if wanted(change):
                 self._changes.put(change)
 
-        self.watch = ClusterInformers(client, sources, terms=TERMS, holds=holds, on_change=on_change)
+        self.watch = ClusterInformers(client, sources, terms=QUEUE_WATCH_SETTINGS, holds=holds, on_change=on_change)
         """The informers of the lists that are watched from the start."""
         self._added: ClusterInformers | None = None
         self._added_sources: tuple[ListSource, ...] = ()
@@ -206,7 +206,7 @@ class ChangeQueue:
             self._added.stop()
         self._added_sources = wanted
         self._added = ClusterInformers(
-            self._client, wanted, terms=TERMS, holds=self._holds, on_change=self._changes.put
+            self._client, wanted, terms=QUEUE_WATCH_SETTINGS, holds=self._holds, on_change=self._changes.put
         )
         self._added.start()
         return True

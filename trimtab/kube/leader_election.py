@@ -43,7 +43,7 @@ class LeaseTimings:
     """The time until the next attempt after a failed one."""
 
     @property
-    def rhythm(self) -> float:
+    def renew_interval_seconds(self) -> float:
         """The time between renewals, and between reads of a replica that waits: half of the deadline leaves time for
         another attempt."""
         return self.renew_deadline / 2
@@ -63,7 +63,7 @@ class _Lease(msgspec.Struct):
     """The Lease as read, including its `resourceVersion` and fields of others."""
 
 
-GIVEN_BACK = 1
+RELEASED_LEASE_SECONDS = 1
 """The duration in seconds of a Lease that its holder released (as client-go writes it)."""
 _UNPROCESSABLE = 422
 _MAX_ATTEMPTS = 3
@@ -87,7 +87,7 @@ class LeaderElector:
     ) -> None:
         """`on_trouble` is called with each new error. Raises ValueError where the timings would let two replicas write
         at once."""
-        self.terms = timings or LeaseTimings()
+        self.timings = timings or LeaseTimings()
         self.identity = identity
         self._client = client
         self._namespace, self._name = namespace, name
@@ -98,19 +98,21 @@ class LeaderElector:
         self._observed_record: tuple[str | None, str | None] | None = None
         self._observed_since = 0.0
         self._last_written: _Lease | None = None
-        self.trouble = ""
+        self.last_error = ""
         """The last error; empty while there is none."""
-        if self.terms.renew_deadline + self._write_deadline >= self.terms.lease:
+        if self.timings.renew_deadline + self._write_deadline >= self.timings.lease:
             raise ValueError(
-                f"a renew deadline of {self.terms.renew_deadline:g} s and a write deadline of "
-                f"{self._write_deadline:g} s must together be shorter than the lease of {self.terms.lease} s"
+                f"a renew deadline of {self.timings.renew_deadline:g} s and a write deadline of "
+                f"{self._write_deadline:g} s must together be shorter than the lease of {self.timings.lease} s"
             )
 
     @property
     def leading(self) -> bool:
         """Whether a write may begin now."""
         now = self._elapsed()
-        return self._renewed is not None and now - self._renewed < self.terms.renew_deadline and now >= self._may_write
+        return (
+            self._renewed is not None and now - self._renewed < self.timings.renew_deadline and now >= self._may_write
+        )
 
     def fence(self, doing: str) -> None:
         """Raise NotLeading where a write may not begin: the check of a `Writer`."""
@@ -121,12 +123,16 @@ class LeaderElector:
         """Renew the Lease, or try to acquire it, until `stop`; then release it."""
         while not stop.is_set():
             self.step()
-            stop.wait(min(self.terms.retry, self.terms.rhythm) if self.trouble else self.terms.rhythm)
+            stop.wait(
+                min(self.timings.retry, self.timings.renew_interval_seconds)
+                if self.last_error
+                else self.timings.renew_interval_seconds
+            )
         self.release()
 
     def step(self) -> bool:
         """One attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an error
-        is in `trouble`."""
+        is in `last_error`."""
         started = self._elapsed()
         try:
             holds_lease = self._try_acquire_or_renew(started)
@@ -150,12 +156,12 @@ class LeaderElector:
         try:
             lease = self._read()
             if lease is not None and lease.spec.holder_identity == self.identity:
-                self._replace(lease, self._spec(lease, holder="", seconds=GIVEN_BACK))
+                self._replace(lease, self._spec(lease, holder="", seconds=RELEASED_LEASE_SECONDS))
         except Exception as error:  # noqa: BLE001  the lease ends by itself
             self._set_trouble(f"{type(error).__name__}: {error}")
 
     def _set_trouble(self, trouble: str) -> None:
-        before, self.trouble = self.trouble, trouble
+        before, self.last_error = self.last_error, trouble
         if trouble not in ("", before):
             self._on_trouble(trouble)
 
@@ -186,7 +192,7 @@ class LeaderElector:
         if not self._is_expired(spec, started):
             return False
         # A released Lease has the duration that `release` writes; an emptied one still has its holder's.
-        without_notice = not spec.holder_identity and (spec.lease_duration_seconds or 0) > GIVEN_BACK
+        without_notice = not spec.holder_identity and (spec.lease_duration_seconds or 0) > RELEASED_LEASE_SECONDS
         self._replace(lease, self._spec(lease, acquired=True))
         return self._start_leading(started, without_notice=without_notice)
 
@@ -197,7 +203,7 @@ class LeaderElector:
         `without_notice`: the Lease was emptied by hand, or may have been deleted, and its holder may not know that yet.
         """
         self._renewed = started
-        self._may_write = self._elapsed() + (self.terms.lease if without_notice else self._write_deadline)
+        self._may_write = self._elapsed() + (self.timings.lease if without_notice else self._write_deadline)
         return True
 
     def _is_expired(self, spec: _Spec, now: float) -> bool:
@@ -207,7 +213,7 @@ class LeaderElector:
             return True
         if (spec.holder_identity, spec.renew_time) != self._observed_record:
             self._observed_record, self._observed_since = (spec.holder_identity, spec.renew_time), now
-        return now - self._observed_since > (spec.lease_duration_seconds or self.terms.lease)
+        return now - self._observed_since > (spec.lease_duration_seconds or self.timings.lease)
 
     def _spec(
         self, lease: _Lease | None, *, holder: str | None = None, seconds: int | None = None, acquired: bool = False
@@ -217,7 +223,7 @@ class LeaderElector:
         now = _micro_time(self._now())
         return {
             "holderIdentity": self.identity if holder is None else holder,
-            "leaseDurationSeconds": seconds or self.terms.lease,
+            "leaseDurationSeconds": seconds or self.timings.lease,
             "renewTime": now,
             "acquireTime": now if acquired or lease is None else before.acquire_time,
             "leaseTransitions": (before.lease_transitions or 0) + acquired,

@@ -87,7 +87,7 @@ T = TypeVar("T")
 class LeaderStatus(Protocol):
     """This replica's part in an election."""
 
-    trouble: str
+    last_error: str
 
     @property
     def leading(self) -> bool: ...
@@ -105,7 +105,7 @@ class LeaderProcess:
     client: Client
     election: LeaderStatus
     identity: str
-    hung: float
+    max_silence_seconds: float
     """Seconds without a check of `may` after which `/healthz` fails."""
     stop: GracefulShutdown = field(default_factory=GracefulShutdown)
     elapsed: Callable[[], float] = clock.elapsed
@@ -115,14 +115,14 @@ class LeaderProcess:
         self._last_check = self.elapsed()
 
     @property
-    def lease(self) -> str:
+    def lease_name(self) -> str:
         """The name of the Lease."""
         return lease_of(self.name)
 
     @property
     def writer(self) -> Writer:
         """A writer that is fenced by the election, with the process's name as field manager."""
-        return Writer(client=self.client, manager=self.lease, fence=self.election.fence)
+        return Writer(client=self.client, manager=self.lease_name, fence=self.election.fence)
 
     def leading(self) -> bool:
         """Whether this replica leads."""
@@ -155,10 +155,10 @@ class LeaderProcess:
         """Call `lead` each time this replica leads, until asked to stop; `lead` returns once it may not go on."""
         while not self.stop.begun:
             if self.may():
-                self.term(lead)
+                self.lead_once(lead)
             self.stop.wait(LOOK)
 
-    def term(self, lead: Callable[[], T]) -> T:
+    def lead_once(self, lead: Callable[[], T]) -> T:
         """Call `lead`, and log the start and the end of leading."""
         self.log.info(f"{self.name}.leads", identity=self.identity)
         try:
@@ -166,14 +166,16 @@ class LeaderProcess:
         finally:
             self.log.info(f"{self.name}.leads-no-more", identity=self.identity)
 
-    def turn(self) -> bool:
+    def wait_for_leadership(self) -> bool:
         """Wait until this replica leads, at most as long as a previous leader may hold the Lease; returns whether it
         leads."""
         timings = self.settings.lease_terms
         deadline = self.elapsed() + timings.lease + 2 * timings.retry + 2 * self.settings.write_timeout_seconds
         while not self.may():
             if self.stop.wait(LOOK) or self.elapsed() > deadline:
-                self.log.warning(f"{self.name}.not-our-turn", lease=self.lease, trouble=self.election.trouble or None)
+                self.log.warning(
+                    f"{self.name}.not-our-turn", lease=self.lease_name, trouble=self.election.last_error or None
+                )
                 return False
         return True
 
@@ -204,7 +206,7 @@ class LeaderProcess:
     def _is_alive(self) -> bool:
         """Whether the process made progress lately. A restart helps a process that hangs, but not one that cannot read
         the cluster."""
-        return self.elapsed() - self._last_check < self.hung
+        return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
 def lease_of(name: str) -> str:
@@ -221,7 +223,13 @@ def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Cli
         on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),
     )  # fmt: skip
     return LeaderProcess(
-        name=name, settings=settings, log=log, client=client, election=election, identity=identity, hung=hung
+        name=name,
+        settings=settings,
+        log=log,
+        client=client,
+        election=election,
+        identity=identity,
+        max_silence_seconds=hung,
     )
 
 

@@ -18,9 +18,9 @@ from trimtab.kube.resources import ListSource, sources
 from trimtab.kube.transform import FieldPruner
 from trimtab.kube.watch_state import WatchSettings
 
-PAGE = WatchSettings().page
+PAGE_SIZE = WatchSettings().page
 
-FORBIDDEN = 403
+FORBIDDEN_STATUS = 403
 _MAX_ATTEMPTS = 3
 
 
@@ -33,7 +33,7 @@ class ListResult:
     """The version of the whole list; the same on every page."""
 
 
-def pages(client: Client, source: ListSource, size: int = PAGE) -> Iterator[ListResult]:
+def pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
     """Every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer available:
     then list again."""
     token: str | None = None
@@ -41,7 +41,7 @@ def pages(client: Client, source: ListSource, size: int = PAGE) -> Iterator[List
         doing = f"list {source}"
         query = {**source.query, "limit": size, "continue": token}
         accept = source.accept("PartialObjectMetadataList")
-        page = decode.page(client.get(source.path, query, doing=doing, accept=accept), doing)
+        page = decode.decode_page(client.get(source.path, query, doing=doing, accept=accept), doing)
         yield ListResult(page.items or [], page.metadata.resource_version)
         token = page.metadata.continue_ or None
         if token is None:
@@ -52,7 +52,7 @@ def listed(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any
     """Every decodable object of a list, with its (namespace, name)."""
     for page in pages(client, source):
         for raw in page.items:
-            item: Any = decode.item(source.kind, raw)
+            item: Any = decode.decode_item(source.kind, raw)
             if not isinstance(item, decode.UndecodableObject):
                 yield decode.key(item.metadata), item
 
@@ -87,7 +87,7 @@ def observe(
             absent.append(source.kind)
             continue
         except NotAllowed as error:
-            if error.status != FORBIDDEN or source.kind not in DISPENSABLE_KINDS:
+            if error.status != FORBIDDEN_STATUS or source.kind not in DISPENSABLE_KINDS:
                 raise
             forbidden.add(source.kind)
             continue
@@ -121,9 +121,9 @@ def _list_once(
     unreadable: list[Unreadable] = []
     for page in pages(client, source):
         for raw in page.items:
-            item = decode.item(source.kind, raw)
+            item = decode.decode_item(source.kind, raw)
             if isinstance(item, decode.UndecodableObject):
-                unreadable.append(item.why)
+                unreadable.append(item.unreadable)
             else:
                 pruned = pruner(item)
                 objects[decode.key(pruned.metadata)] = pruned  # type: ignore[attr-defined]

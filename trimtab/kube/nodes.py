@@ -25,15 +25,15 @@ from trimtab.kube.resources import PLACES, one
 
 def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
     """Cordon a node and set annotations on it. Returns the node's metadata as stored (its new version)."""
-    return patch(writer, name, version, unschedulable=True, annotations=annotations)
+    return patch_node(writer, name, version, unschedulable=True, annotations=annotations)
 
 
 def uncordon(writer: Writer, name: str, version: str, annotations: tuple[str, ...]) -> Metadata:
     """Uncordon a node and remove these annotations. Returns the metadata as stored."""
-    return patch(writer, name, version, unschedulable=None, annotations=dict.fromkeys(annotations))
+    return patch_node(writer, name, version, unschedulable=None, annotations=dict.fromkeys(annotations))
 
 
-def patch(
+def patch_node(
     writer: Writer, name: str, version: str, *, unschedulable: bool | None, annotations: Mapping[str, str | None]
 ) -> Metadata:
     """Change `unschedulable` and annotations in one merge patch; None removes a field. Returns the metadata as

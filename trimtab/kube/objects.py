@@ -23,7 +23,7 @@ Fence = Callable[[str], None]
 """Raises NotLeading where the write (described in words) must not begin."""
 
 
-def unfenced(doing: str) -> None:
+def allow_any_replica(doing: str) -> None:
     """The fence of writes that any replica may do."""
 
 
@@ -34,7 +34,7 @@ class Writer:
     client: Client
     manager: str = "trimtab"
     """The field manager: the owner of the written fields."""
-    fence: Fence = unfenced
+    fence: Fence = allow_any_replica
     """Called before each write: a Lease alone does not stop a leader that was suspended."""
     dry_run: bool = False
     """The API server does everything, admission included, and stores nothing."""
@@ -60,9 +60,9 @@ class Writer:
 def read(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
     """An object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be decoded."""
     doing = f"read {object_ref(kind, name, namespace)}"
-    item = decode.item(kind, Raw(client.get(one(PLACES[kind], namespace, name), doing=doing)))
+    item = decode.decode_item(kind, Raw(client.get(one(PLACES[kind], namespace, name), doing=doing)))
     if isinstance(item, decode.UndecodableObject):
-        raise InvalidResponse(f"{doing}: {item.why.problem}")
+        raise InvalidResponse(f"{doing}: {item.unreadable.problem}")
     return item
 
 

@@ -34,44 +34,44 @@ from trimtab.kube.errors import (
     ResourceVersionGone,
     TooManyRequests,
     Unreachable,
-    of_status,
+    refusal_of_status,
 )
 from trimtab.kube.resources import ListSource
-from trimtab.kube.store import Hold, ObjectStore, StoreSnapshot, Told
+from trimtab.kube.store import ObjectStore, OnChange, StoreSnapshot, Transform
 from trimtab.kube.watch_state import WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed
 
-RECONNECT_PATIENCE = 20.0
+RECONNECT_PATIENCE_SECONDS = 20.0
 """Seconds that the other lists wait: the error of the one that retries may be its own."""
 
 
 class ReconnectGate:
     """The connection to one API server, shared by the lists of a `ClusterInformers`."""
 
-    def __init__(self, patience: float = RECONNECT_PATIENCE) -> None:
+    def __init__(self, patience: float = RECONNECT_PATIENCE_SECONDS) -> None:
         self._patience = patience
         self._changed = threading.Condition()
         self._retrying: object = None
 
-    def lost(self, waiter: object) -> None:
+    def report_failure(self, waiter: object) -> None:
         """Report that the server gave no response. The first reporter is the one that retries."""
         with self._changed:
             self._retrying = self._retrying or waiter
 
-    def found(self) -> None:
+    def report_success(self) -> None:
         """Report a response: releases all waiting lists."""
         if self._retrying is not None:
-            self.left(self._retrying)
+            self.leave_gate(self._retrying)
 
-    def left(self, waiter: object) -> None:
+    def leave_gate(self, waiter: object) -> None:
         """Report that a list retries no more."""
         with self._changed:
             if self._retrying is waiter:
                 self._retrying = None
             self._changed.notify_all()
 
-    def wait(self, waiter: object, stop: threading.Event) -> None:
-        """Wait until it makes sense for this list to retry; `left` ends the wait where `stop` is set."""
+    def wait_for_turn(self, waiter: object, stop: threading.Event) -> None:
+        """Wait until it makes sense for this list to retry; `leave_gate` ends the wait where `stop` is set."""
         deadline = elapsed() + self._patience
         with self._changed:
             while (
@@ -82,10 +82,10 @@ class ReconnectGate:
                 self._changed.wait(seconds_left)
 
 
-LEAST = 0.5
-"""The first wait in seconds; the next ones double up to `MOST`."""
-MOST = 30.0
-PATIENCE = 120.0
+MIN_WAIT_SECONDS = 0.5
+"""The first wait in seconds; the next ones double up to `MAX_WAIT_SECONDS`."""
+MAX_WAIT_SECONDS = 30.0
+MAX_RETRY_AFTER_SECONDS = 120.0
 """The longest Retry-After that is honoured: a longer one is most likely a mistake of a proxy."""
 
 
@@ -96,13 +96,13 @@ class RetryBackoff:
     chance: random.Random = field(default_factory=random.Random)
     tries: int = 0
 
-    def next(self, at_least: float | None = None) -> float:
+    def next_wait_seconds(self, at_least: float | None = None) -> float:
         """Seconds to wait now: no less than the server requested, and up to half as much more, since it requests it of
         every client."""
-        full_wait = min(MOST, LEAST * 2.0 ** min(self.tries, 16))
+        full_wait = min(MAX_WAIT_SECONDS, MIN_WAIT_SECONDS * 2.0 ** min(self.tries, 16))
         self.tries += 1
         chance = self.chance.random() / 2
-        return max(full_wait * (0.5 + chance), min(at_least or 0.0, PATIENCE) * (1 + chance))
+        return max(full_wait * (0.5 + chance), min(at_least or 0.0, MAX_RETRY_AFTER_SECONDS) * (1 + chance))
 
     def reset(self) -> None:
         """Start again after a success."""
@@ -125,16 +125,16 @@ class Reflector(Generic[V]):
         self,
         client: Client,
         source: ListSource,
-        hold: Hold[V],
+        hold: Transform[V],
         *,
         settings: WatchSettings | None = None,
         lock: threading.RLock | None = None,
-        on_change: Told[V] | None = None,
+        on_change: OnChange[V] | None = None,
         backoff: RetryBackoff | None = None,
         reconnect_gate: ReconnectGate | None = None,
     ) -> None:
         self.source = source
-        self.terms = settings or WatchSettings()
+        self.settings = settings or WatchSettings()
         self.state = WatchHealth()
         """Replaced as a whole, so that a reader never sees a partial update."""
         self.store: ObjectStore[V] = ObjectStore(source.kind, hold, lock or threading.RLock(), on_change)
@@ -146,7 +146,7 @@ class Reflector(Generic[V]):
         self._stop = threading.Event()
         self._thread_id: int | None = None
         self._stream: Stream | None = None
-        self._streaming = self.terms.streaming
+        self._streaming = self.settings.streaming
 
     def run(self) -> None:
         """List and watch until `stop`."""
@@ -168,16 +168,16 @@ class Reflector(Generic[V]):
 
     def _wait_or_stop(self) -> bool:
         """Wait until a request makes sense; returns whether the reflector was stopped."""
-        self._reconnect_gate.wait(self, self._stop)
+        self._reconnect_gate.wait_for_turn(self, self._stop)
         return self._stop.is_set()
 
     def stop(self) -> None:
         """End `run` within milliseconds, or within the deadline of a connection that is being made."""
         self._stop.set()
-        self._reconnect_gate.left(self)
+        self._reconnect_gate.leave_gate(self)
         self._end_stream()
         if self._thread_id is not None:
-            self._client.interrupt(self._thread_id)
+            self._client.interrupt_request(self._thread_id)
 
     def again(self, version: str = "") -> None:
         """Watch from this version, or list again without one; the stored objects stay until then."""
@@ -195,20 +195,20 @@ class Reflector(Generic[V]):
     def _handle_error(self, error: KubeFault) -> None:
         """Choose the next step after an error, and wait before it."""
         if isinstance(error, Unreachable):
-            self._reconnect_gate.lost(self)
+            self._reconnect_gate.report_failure(self)
         else:
-            self._reconnect_gate.found()
+            self._reconnect_gate.report_success()
         if isinstance(error, NotFound) and self.source.optional:
-            self._replace_store(self.store.fresh(), absent=True)
+            self._replace_store(self.store.begin_list(), absent=True)
             self._version = None  # a list that returns one day is a new one
-            self._stop.wait(self.terms.absent)
+            self._stop.wait(self.settings.absent)
             return
         self._set_state(connected=False, error=str(error))
         if _is_version_useless(error, self._backoff.tries):
             self._version = None
-            self._streaming = self.terms.streaming and not _is_streaming_unsupported(error)
+            self._streaming = self.settings.streaming and not _is_streaming_unsupported(error)
         retry_after = error.retry_after if isinstance(error, RequestRefused) else None
-        wait = self._backoff.next(retry_after)
+        wait = self._backoff.next_wait_seconds(retry_after)
         # The first 410 is normal after a long pause: list again at once.
         if not (isinstance(error, ResourceVersionGone) and self._backoff.tries == 1):
             self._stop.wait(wait)
@@ -216,12 +216,12 @@ class Reflector(Generic[V]):
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────
 
     def _list(self) -> None:
-        fresh = self.store.fresh()
+        fresh = self.store.begin_list()
         version = ""
-        for page in listing.pages(self._client, self.source, self.terms.page):
-            self._reconnect_gate.found()
+        for page in listing.pages(self._client, self.source, self.settings.page):
+            self._reconnect_gate.report_success()
             for raw in page.items:
-                self.store.read(raw, fresh)
+                self.store.read_item(raw, fresh)
             version = page.version
             if self._stop.is_set():
                 return
@@ -229,7 +229,7 @@ class Reflector(Generic[V]):
         self._version = version
 
     def _replace_store(self, fresh: StoreSnapshot[V], *, absent: bool = False) -> None:
-        self.store.replace(fresh)
+        self.store.replace_list(fresh)
         self._set_state(
             synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False
         )
@@ -238,19 +238,19 @@ class Reflector(Generic[V]):
 
     def _watch(self) -> None:
         """Read one stream to its end."""
-        initial = self.store.fresh() if self._version is None else None
+        initial = self.store.begin_list() if self._version is None else None
         stream = self._client.stream(
-            self.source.path, self._query(initial is not None), idle=self.terms.idle, doing=f"watch {self.source}",
+            self.source.path, self._query(initial is not None), idle=self.settings.idle, doing=f"watch {self.source}",
             accept=self.source.accept("PartialObjectMetadata"),
         )  # fmt: skip
-        self._reconnect_gate.found()
+        self._reconnect_gate.report_success()
         self._stream = stream
         started, events_before = elapsed(), self.state.events
         self._set_state(connected=True, error="", streams=self.state.streams + 1)
         try:
             if self._stop.is_set() or self._forced_version is not None:
                 stream.close()
-            for lines in stream.chunks():
+            for lines in stream.iter_lines():
                 initial = self._apply_lines(lines, initial)
         finally:
             self._stream = None
@@ -263,7 +263,7 @@ class Reflector(Generic[V]):
             raise Unreachable(f"watch {self.source}: the stream ended after {elapsed() - started:.1f} s")
 
     def _query(self, initial: bool) -> dict[str, str | int | None]:
-        timeout = self.terms.turn + random.randrange(max(1, self.terms.turn // 2))  # noqa: S311
+        timeout = self.settings.stream_seconds + random.randrange(max(1, self.settings.stream_seconds // 2))  # noqa: S311
         query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if initial:
             return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -290,10 +290,10 @@ class Reflector(Generic[V]):
             self._set_state(events=event_count)
 
     def _apply_line(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        quick = decode.changed(self.source.kind, line) if initial is None else None
+        quick = decode.decode_change(self.source.kind, line) if initial is None else None
         if quick is not None:
             gone, item = quick
-            self._version = self.store.apply(item, gone=gone) or self._version
+            self._version = self.store.apply_event(item, gone=gone) or self._version
             return None
         return self._apply_other(line, initial)
 
@@ -301,17 +301,17 @@ class Reflector(Generic[V]):
         """Apply anything but a plain change: a bookmark, an error, an object that is hard to decode, an item of an
         initial list."""
         doing = f"watch {self.source}"
-        watch_event = decode.event(line, doing)
+        watch_event = decode.decode_event(line, doing)
         if watch_event.type == "ERROR":
-            status = decode.status(watch_event.object)
-            raise of_status(doing, status.code or 500, status)
+            status = decode.decode_status(watch_event.object)
+            raise refusal_of_status(doing, status.code or 500, status)
         if watch_event.type == "BOOKMARK":
             return self._apply_bookmark(watch_event.object, initial)
         if initial is not None:
-            self.store.read(watch_event.object, initial)
+            self.store.read_item(watch_event.object, initial)
         else:
-            item = decode.item(self.source.kind, watch_event.object)
-            self._version = self.store.apply(item, gone=watch_event.type == "DELETED") or self._version
+            item = decode.decode_item(self.source.kind, watch_event.object)
+            self._version = self.store.apply_event(item, gone=watch_event.type == "DELETED") or self._version
         return initial
 
     def _apply_bookmark(self, raw: Raw, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:

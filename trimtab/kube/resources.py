@@ -17,7 +17,7 @@ from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import KINDS, ConfigMap
 from trimtab.kube.client import segment
 
-OUR_CONFIG_MAPS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
+CONFIG_MAP_LABELS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """The labels of Trimtab's own ConfigMaps."""
 OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 """Lists of owners, read for their pod templates. A PodTemplate is an object of its own, and none of them."""
@@ -167,5 +167,5 @@ def sources(kinds: Iterable[str] = tuple(KINDS)) -> tuple[ListSource, ...]:
 
 def _config_maps() -> list[ListSource]:
     common = {"kind": "ConfigMap", "group_version": "v1", "plural": "configmaps"}
-    ours = [ListSource(**common, labels=label) for label in OUR_CONFIG_MAPS]  # type: ignore[arg-type]
+    ours = [ListSource(**common, labels=label) for label in CONFIG_MAP_LABELS]  # type: ignore[arg-type]
     return [*ours, ListSource(**common, fields=AUTOSCALER_STATUS)]  # type: ignore[arg-type]

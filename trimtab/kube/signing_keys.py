@@ -16,9 +16,9 @@ from trimtab.kube.client import Client
 from trimtab.kube.errors import Conflict, KubeFault
 from trimtab.kube.objects import Writer
 
-CURRENT = "current"
+CURRENT_KEY = "current"
 """Key of the Secret's data: the key that signs."""
-PREVIOUS = "previous"
+PREVIOUS_KEY = "previous"
 """Key of the Secret's data: the key before it; absent until the first rotation."""
 _MAX_ATTEMPTS = 5
 
@@ -30,7 +30,7 @@ class NoSigningKeys(KubeFault):
 def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
     """The keys in a Secret; None where it has no usable current key. An unusable previous key is left out."""
     data = secret.get("data") or {}
-    current, previous = _decode(data.get(CURRENT)), _decode(data.get(PREVIOUS))
+    current, previous = _decode(data.get(CURRENT_KEY)), _decode(data.get(PREVIOUS_KEY))
     return SigningKeys(current, previous) if current is not None else None
 
 
@@ -61,8 +61,12 @@ def rotated(keys: SigningKeys) -> SigningKeys:
 
 def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
     """The same Secret with these keys; its other data stays."""
-    others = {name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT, PREVIOUS)}
-    data = {CURRENT: _encode(keys.current)} | ({PREVIOUS: _encode(keys.previous)} if keys.previous is not None else {})
+    others = {
+        name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT_KEY, PREVIOUS_KEY)
+    }
+    data = {CURRENT_KEY: _encode(keys.current)} | (
+        {PREVIOUS_KEY: _encode(keys.previous)} if keys.previous is not None else {}
+    )
     return {**secret, "data": {**others, **data}}
 
 

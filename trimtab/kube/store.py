@@ -20,25 +20,27 @@ from trimtab.kube.decode import Key
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 
 V = TypeVar("V")
-Hold = Callable[[ApiObject], V]
+Transform = Callable[[ApiObject], V]
 """Makes what is stored of an object; called only in the writer's thread."""
-Told = Callable[[WatchEvent[V]], None]
+OnChange = Callable[[WatchEvent[V]], None]
 
 
 @dataclass(slots=True)
 class StoreSnapshot(Generic[V]):
     """A list that is being read beside the current one."""
 
-    held: dict[Key, tuple[str, V]] = field(default_factory=dict)
-    broken: dict[Key, Unreadable] = field(default_factory=dict)
-    doubts: int = 0
+    entries: dict[Key, tuple[str, V]] = field(default_factory=dict)
+    unreadable: dict[Key, Unreadable] = field(default_factory=dict)
+    doubt_count: int = 0
     """The store's count of doubts when the list was begun."""
 
 
 class ObjectStore(Generic[V]):
     """Key → value, each with its version."""
 
-    def __init__(self, kind: str, hold: Hold[V], lock: threading.RLock, on_change: Told[V] | None = None) -> None:
+    def __init__(
+        self, kind: str, hold: Transform[V], lock: threading.RLock, on_change: OnChange[V] | None = None
+    ) -> None:
         self.kind = kind
         self._hold = hold
         self._lock = lock
@@ -47,16 +49,16 @@ class ObjectStore(Generic[V]):
         self._unreadable: dict[Key, Unreadable] = {}
         self._doubts = self._settled_doubts = 0
 
-    def doubt(self) -> None:
+    def retransform_next_list(self) -> None:
         """Transform every object of the next list again, because `hold` now gives different values for the same
         objects."""
         self._doubts += 1
 
-    def fresh(self) -> StoreSnapshot[V]:
+    def begin_list(self) -> StoreSnapshot[V]:
         """An empty list to read into."""
-        return StoreSnapshot(doubts=self._doubts)
+        return StoreSnapshot(doubt_count=self._doubts)
 
-    def values(self) -> tuple[V, ...]:
+    def list_values(self) -> tuple[V, ...]:
         """The values of all objects."""
         with self._lock:
             return tuple(value for _, value in self._values.values())
@@ -71,38 +73,38 @@ class ObjectStore(Generic[V]):
         with self._lock:
             return tuple(self._unreadable.values())
 
-    def read(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
+    def read_item(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
         """Add one item to a list that is being read."""
-        item = decode.item(self.kind, raw)
+        item = decode.decode_item(self.kind, raw)
         if isinstance(item, decode.UndecodableObject):
-            fresh.broken[decode.key(item.metadata)] = item.why
+            fresh.unreadable[decode.key(item.metadata)] = item.unreadable
             return
         meta: Metadata = item.metadata  # type: ignore[attr-defined]
         key = decode.key(meta)
         old = self._values.get(key)  # only this thread writes, so it can read without the lock
-        is_unchanged = old is not None and old[0] == meta.resource_version and fresh.doubts == self._settled_doubts
-        fresh.held[key] = old if is_unchanged and old is not None else (meta.resource_version, self._hold(item))
+        is_unchanged = old is not None and old[0] == meta.resource_version and fresh.doubt_count == self._settled_doubts
+        fresh.entries[key] = old if is_unchanged and old is not None else (meta.resource_version, self._hold(item))
 
-    def replace(self, fresh: StoreSnapshot[V]) -> None:
+    def replace_list(self, fresh: StoreSnapshot[V]) -> None:
         """Make a list the current one, and report the differences."""
         with self._lock:
-            before, self._values, self._unreadable = self._values, fresh.held, fresh.broken
+            before, self._values, self._unreadable = self._values, fresh.entries, fresh.unreadable
         # The count of the list's start: a doubt that was raised while it was read applies to the next list.
-        self._settled_doubts = fresh.doubts
+        self._settled_doubts = fresh.doubt_count
         if self._on_change is None:
             return
         for key, old in before.items():
-            if key not in fresh.held:
+            if key not in fresh.entries:
                 self._report_change(key, old, None)
-        for key, new in fresh.held.items():
+        for key, new in fresh.entries.items():
             if before.get(key) is not new:
                 self._report_change(key, before.get(key), new)
 
-    def apply(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
+    def apply_event(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
         """Apply one event; returns the version of the list after it."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
         key, old = decode.key(meta), self._values.get(decode.key(meta))
-        unreadable = item.why if isinstance(item, decode.UndecodableObject) and not gone else None
+        unreadable = item.unreadable if isinstance(item, decode.UndecodableObject) and not gone else None
         new = None if gone or isinstance(item, decode.UndecodableObject) else (meta.resource_version, self._hold(item))
         with self._lock:
             self._unreadable.pop(key, None)

@@ -41,13 +41,20 @@ from trimtab.cluster.pod import PodInfo, PodReader
 
 T = TypeVar("T")
 
-DOMAINS = ("trimtab.dev", "kubernetes.io", "k8s.io", "karpenter.sh", "cluster.x-k8s.io", "machine.openshift.io")
+RETAINED_DOMAINS = (
+    "trimtab.dev",
+    "kubernetes.io",
+    "k8s.io",
+    "karpenter.sh",
+    "cluster.x-k8s.io",
+    "machine.openshift.io",
+)
 """Annotations of these domains and of their subdomains are retained."""
-NEVER = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
+DROPPED_PREFIXES = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
 """Annotations of kubectl: whole manifests, and its own command line (`--record`)."""
-YES = "true"
+OPT_OUT_VALUE = "true"
 """An annotation with this value is retained whatever its name: pools name their own opt-outs (`optOut`)."""
-CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
+RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
 """The conditions of a pod that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
 _MAX_SHARED_PARTS = 10_000
@@ -64,25 +71,29 @@ class FieldPruner:
         if isinstance(shape, Pod):
             return self._prune_pod(shape)
         if isinstance(shape, Node):
-            return changed(shape, metadata=self.metadata(shape.metadata))
+            return changed(shape, metadata=self.prune_metadata(shape.metadata))
         if isinstance(shape, Templated):
-            return changed(shape, metadata=self.metadata(shape.metadata), spec=self._prune_templated(shape.spec))
+            return changed(shape, metadata=self.prune_metadata(shape.metadata), spec=self._prune_templated(shape.spec))
         if isinstance(shape, PodTemplate):
-            return changed(shape, metadata=self.metadata(shape.metadata), template=self._prune_template(shape.template))
+            return changed(
+                shape, metadata=self.prune_metadata(shape.metadata), template=self._prune_template(shape.template)
+            )
         if isinstance(shape, Workload):
-            return changed(shape, metadata=self.metadata(shape.metadata), status=_workload_status(shape.status))
-        return changed(shape, metadata=self.metadata(shape.metadata))  # type: ignore[attr-defined]
+            return changed(shape, metadata=self.prune_metadata(shape.metadata), status=_workload_status(shape.status))
+        return changed(shape, metadata=self.prune_metadata(shape.metadata))  # type: ignore[attr-defined]
 
     def _prune_pod(self, pod: Pod) -> Pod:
         return Pod(
-            metadata=self.metadata(pod.metadata), spec=self._prune_spec(pod.spec), status=self._prune_status(pod.status)
+            metadata=self.prune_metadata(pod.metadata),
+            spec=self._prune_spec(pod.spec),
+            status=self._prune_status(pod.status),
         )
 
     def _prune_templated(self, spec: TemplatedSpec) -> TemplatedSpec:
         return changed(spec, template=self._prune_template(spec.template))
 
     def _prune_template(self, template: Template) -> Template:
-        return changed(template, metadata=self.metadata(template.metadata), spec=self._prune_spec(template.spec))
+        return changed(template, metadata=self.prune_metadata(template.metadata), spec=self._prune_spec(template.spec))
 
     def _prune_spec(self, spec: PodSpec) -> PodSpec:
         """Everything but the node is the same for pods of one template, without volumes of generated names."""
@@ -99,7 +110,7 @@ class FieldPruner:
         return changed(shared_spec, node_name=node) if node else shared_spec
 
     def _prune_status(self, status: PodStatus) -> PodStatus:
-        conditions = tuple([_prune_condition(c) for c in status.conditions if c.type in CONDITIONS])
+        conditions = tuple([_prune_condition(c) for c in status.conditions if c.type in RETAINED_CONDITIONS])
         containers = tuple(map(_prune_container_status, status.container_statuses))
         return changed(
             status,
@@ -109,18 +120,18 @@ class FieldPruner:
             init_container_statuses=self._shared(_prune_init_statuses(status.init_container_statuses)),
         )
 
-    def metadata(self, meta: Metadata) -> Metadata:
+    def prune_metadata(self, meta: Metadata) -> Metadata:
         """The metadata of any object: annotations that are read, and repeated parts stored once."""
         return changed(
             meta,
             namespace=sys.intern(meta.namespace),
             labels=self._shared(meta.labels),
-            annotations=self.annotations(meta.annotations),
+            annotations=self.prune_annotations(meta.annotations),
             owner_references=self._shared(meta.owner_references),
             finalizers=self._shared(meta.finalizers),
         )
 
-    def annotations(self, annotations: Labels | UnsetType) -> Labels | UnsetType:
+    def prune_annotations(self, annotations: Labels | UnsetType) -> Labels | UnsetType:
         """The annotations that are read."""
         return self._shared(_read_annotations(annotations))
 
@@ -143,13 +154,15 @@ _encode = msgspec.json.Encoder().encode
 def _read_annotations(annotations: Labels | UnsetType) -> Labels | UnsetType:
     if isinstance(annotations, UnsetType):
         return UNSET
-    return {name: text for name, text in annotations.items() if _is_read(name) or text == YES} or UNSET
+    return {name: text for name, text in annotations.items() if _is_read(name) or text == OPT_OUT_VALUE} or UNSET
 
 
 @lru_cache(4096)
 def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
-    return not name.startswith(NEVER) and any(domain == d or domain.endswith(f".{d}") for d in DOMAINS)
+    return not name.startswith(DROPPED_PREFIXES) and any(
+        domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS
+    )
 
 
 def _prune_container(container: Container) -> Container:
@@ -242,14 +255,14 @@ _MAX_PLANNER_PARTS = 20_000
 class PlannerPodTransform:
     """A pod of the API server → a pod of the planner, the same as from a capture of it; not thread-safe."""
 
-    most: int = _MAX_PLANNER_PARTS
+    max_parts: int = _MAX_PLANNER_PARTS
     _pruner: FieldPruner = field(default_factory=FieldPruner)
     _reader: PodReader = field(default_factory=PodReader)
 
     def __call__(self, shape: ApiObject) -> PodInfo:
         assert isinstance(shape, PodShape)
         reader = self._reader
-        if max(len(reader.known), len(reader.likes), len(reader.owners)) > self.most:
+        if max(len(reader.known), len(reader.likes), len(reader.owners)) > self.max_parts:
             reader = self._reader = PodReader(first=reader.first + len(reader.likes))
-        metadata = change(shape.metadata, annotations=self._pruner.annotations(shape.metadata.annotations))
+        metadata = change(shape.metadata, annotations=self._pruner.prune_annotations(shape.metadata.annotations))
         return reader.pod(change(shape, metadata=metadata))

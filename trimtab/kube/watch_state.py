@@ -19,7 +19,7 @@ class WatchSettings:
 
     idle: float = 90.0
     """The silence after which a stream counts as broken: bookmarks arrive about every minute."""
-    turn: int = 300
+    stream_seconds: int = 300
     """The time after which the server ends the stream, so that replicas spread over API servers again."""
     page: int = 500
     """Objects in one response: about 5 MB of pods, the most that is in memory of a list at any time."""
@@ -63,6 +63,6 @@ class WatchHealth(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """The last error; empty while there is none."""
 
-    def age(self, now: float) -> float | None:
+    def age_seconds(self, now: float) -> float | None:
         """Seconds since the content was known to be current; None: there is no content yet."""
         return None if self.heard is None or not self.synced else max(0.0, now - self.heard)

@@ -15,7 +15,7 @@ from trimtab.cluster.recommendation import ShardLayout, ShardOverflow
 from trimtab.histogram import checkpoint
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.checkpoint import Shard
-from trimtab.histogram.import_history import load
+from trimtab.histogram.import_history import restore_history
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.recommender.sharded_configmaps import DailyShardBackend, ShardBackend, ShardedStore, StoredDays
@@ -24,7 +24,7 @@ from trimtab.recommender.write_budget import WriteBudget
 K = TypeVar("K")
 SHARD_BYTES = 128_000
 """The maximum size of one shard: small enough that a budget of ten minutes covers many shards, the oldest first."""
-SETTLES_SECONDS = HOUR
+DAY_SETTLES_SECONDS = HOUR
 """Late values and the last peaks of a day are added until so long after its end."""
 
 
@@ -32,8 +32,8 @@ SETTLES_SECONDS = HOUR
 class Checkpointer:
     """Stores a history and restores it. Not thread-safe."""
 
-    shelf: ShardBackend
-    day_shelf: DailyShardBackend
+    shard_backend: ShardBackend
+    day_backend: DailyShardBackend
     diary: LiveHistory
     every: float
     """Seconds between two writes of one shard."""
@@ -49,29 +49,31 @@ class Checkpointer:
 
     def __post_init__(self) -> None:
         self.cabinet = ShardedStore(
-            self.shelf, self._render, self.budget, self._record_write, self._write_days, SHARD_BYTES
+            self.shard_backend, self._render, self.budget, self._record_write, self._write_days, SHARD_BYTES
         )
-        self.days, self._started = StoredDays(self.day_shelf), self.elapsed()
+        self.days, self._started = StoredDays(self.day_backend), self.elapsed()
 
     def open(self) -> tuple[Unreadable, ...]:
         """Restore the stored history; returns the texts that cannot be read. Raises StoreUnavailable."""
-        texts = self.shelf.load()
+        texts = self.shard_backend.load_texts()
         shards, unreadable = _decode_shards({f"checkpoint {number}": (number, text) for number, text in texts.items()})
         days, unreadable_days = _decode_shards(
-            {f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load().items()}
+            {f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load_texts().items()}
         )
-        load(self.diary, [*shards.values(), *days.values()])
+        restore_history(self.diary, [*shards.values(), *days.values()])
         layout = _current_layout(shards.values())
-        self.cabinet.found(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
-        if self.cabinet.damaged:
-            self.diary.lose(_affected_namespaces(self.diary.until, shards, self.cabinet.damaged, layout))
+        self.cabinet.set_stored(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
+        if self.cabinet.damaged_texts:
+            self.diary.mark_incomplete(
+                _affected_namespaces(self.diary.imported_until, shards, self.cabinet.damaged_texts, layout)
+            )
         now = self.elapsed()
         # Restored shards are not due at once, and their next writes are spread over the period.
         for order, number in enumerate(sorted(shards)):
             self._written_at[number] = now - self.every * order / len(shards)
         return (*unreadable, *unreadable_days)
 
-    def write(self, *, everything: bool = False) -> int:
+    def write_due(self, *, everything: bool = False) -> int:
         """Write the shards that are due, or all of them regardless of the budget; returns how many were written. Raises
         StoreUnavailable and ShardOverflow."""
         self._containers_by_workload = {}
@@ -84,13 +86,15 @@ class Checkpointer:
             age = self.elapsed() - self._written_at.get(shard, float("-inf"))
             return age if everything or age >= self.every else 0.0
 
-        return self.cabinet.write(self._containers_by_workload.keys(), urgency, unlimited=everything)
+        return self.cabinet.write_urgent(self._containers_by_workload.keys(), urgency, unlimited=everything)
 
     @property
     def unsaved_seconds(self) -> float:
         """The age of the shard that was written longest ago."""
         now = self.elapsed()
-        return max((now - self._written_at.get(shard, self._started) for shard in self.cabinet.standing), default=0.0)
+        return max(
+            (now - self._written_at.get(shard, self._started) for shard in self.cabinet.stored_sizes), default=0.0
+        )
 
     @property
     def stored_bytes(self) -> int:
@@ -106,17 +110,17 @@ class Checkpointer:
 
     def _write_days(self, workloads: Sequence[str]) -> None:
         """Write the days of these workloads that are over and not stored."""
-        over = (self._newest_second() - SETTLES_SECONDS) // DAY
+        over = (self._newest_second() - DAY_SETTLES_SECONDS) // DAY
         for day, containers in checkpoint.unstored_days(self.diary, self._containers_of(workloads)).items():
             if day < over:
                 text = checkpoint.encode_day(self.diary, containers, day)
-                size = self.cabinet.check(text, workloads)
+                size = self.cabinet.check_size(text, workloads)
                 # The day is stored before it is marked: an error in between stores it again, which counts once (see
                 # `histogram.checkpoint`).
                 self._make_room(size)
-                self.days.put(day, text)
+                self.days.store_day(day, text)
                 self.cabinet.spend(size)
-                checkpoint.set_stored(self.diary, containers, day)
+                checkpoint.mark_day_stored(self.diary, containers, day)
 
     def _render(self, workloads: Sequence[str], layout: ShardLayout) -> str:
         return checkpoint.encode(self.diary, self._containers_of(workloads), layout)

@@ -19,9 +19,9 @@ from trimtab.histogram.time_buckets import DAY
 from trimtab.usage.errors import GarbledSource
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus
-from trimtab.usage.series import SKEW, Series, container
+from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container
 
-LAG = 120
+SCRAPE_LAG_SECONDS = 120
 """Seconds until a scrape can be queried: with remote write it takes a while."""
 Alive = Callable[[], bool]
 """Whether the replica may go on."""
@@ -30,7 +30,7 @@ Alive = Callable[[], bool]
 class UsageSource(Protocol):
     """A source of usage."""
 
-    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         """Add what is new since the last call to the history; returns the number of series. Raises UsageFault or
         KubeFault: what the history has then is complete, and the rest is added by the next call."""
 
@@ -42,13 +42,13 @@ class InstantCollector:
     looks: Callable[[], Iterable[Iterable[Series]]]
     """Every reading since the last call, each with one sample for each container and resource."""
 
-    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         count = 0
         try:
             for reading in self.looks():
                 for series in reading:
                     second, value = series.times[0], series.values[0]
-                    if second <= now + SKEW:
+                    if second <= now + MAX_SKEW_SECONDS:
                         count += history.see(container(series, owners), series.pod, series.resource, second, value)
         finally:
             history.turn(now)
@@ -74,10 +74,10 @@ class RangeCollector:
     _begin: int | None = None
     """The first second of a pass that was interrupted."""
 
-    def collect(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
+    def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         step = self.prometheus.pieces.step
-        end, oldest = (now - LAG) // step * step, now - history.days * DAY
-        imported_until = min(history.until.values(), default=oldest) if history.whole else oldest
+        end, oldest = (now - SCRAPE_LAG_SECONDS) // step * step, now - history.days * DAY
+        imported_until = min(history.imported_until.values(), default=oldest) if history.is_complete else oldest
         pass_start = imported_until if self._begin is None else self._begin
         # An interrupted pass continues from its own start: the namespaces that it finished are ahead of the others.
         begin = self._begin = max(oldest, pass_start)
@@ -85,18 +85,18 @@ class RangeCollector:
             return 0
         self.prometheus.one_cluster(begin, end)
         all_owners, count = self._merge_owners(owners, begin, end), 0
-        namespaces = self.prometheus.namespaces(begin, end)
+        namespaces = self.prometheus.list_namespaces(begin, end)
         # An empty answer after earlier usage would mark everything as imported, and the gap would never be filled.
-        if not namespaces and history.until:
+        if not namespaces and history.imported_until:
             raise GarbledSource("Prometheus has no containers at all: it lost its data, or does not have them yet")
         for namespace in namespaces:
-            start = max(oldest, history.until.get(namespace, oldest))
+            start = max(oldest, history.imported_until.get(namespace, oldest))
             if alive() and start < end:
                 count += self._import_namespace(history, all_owners, namespace, start, end)
         if alive():
             self._mark_imported(history, end)
-            self._begin, history.whole = None, True
-        history.forget(now)
+            self._begin, history.is_complete = None, True
+        history.drop_stale(now)
         return count
 
     def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
@@ -108,9 +108,9 @@ class RangeCollector:
     @staticmethod
     def _mark_imported(history: LiveHistory, end: int) -> None:
         """Mark every namespace as imported up to `end`, also those without any series."""
-        for namespace in history.until:
-            history.end(namespace, end)
-            history.until[namespace] = end
+        for namespace in history.imported_until:
+            history.close_namespace_intervals(namespace, end)
+            history.imported_until[namespace] = end
 
     def _import_namespace(self, history: LiveHistory, owners: OwnerIndex, namespace: str, start: int, end: int) -> int:
         history_import, count = HistoryImport(history), 0
@@ -123,10 +123,10 @@ class RangeCollector:
         return count
 
 
-MAX_LOOKS = 60
+MAX_QUEUED_READINGS = 60
 """The maximum of queued readings: an hour of one a minute. Then the oldest one is dropped and counted as missed."""
 
-Look = Sequence[Series] | Exception
+Reading = Sequence[Series] | Exception
 """The series of one reading, or the error that prevented it."""
 
 
@@ -135,13 +135,13 @@ class Sampler:
     """Takes a reading at a fixed interval in its own thread, from `__enter__` to `__exit__`."""
 
     look: Callable[[], Iterable[Series]]
-    interval: float
+    interval_seconds: float
     """Seconds from the start of one reading to the start of the next."""
     elapsed: Callable[[], float]
-    missed: Callable[[], object] = lambda: None
+    on_missed: Callable[[], object] = lambda: None
     """Called for each reading that was dropped unused, or that could not start because the previous one took too
     long."""
-    _queue: deque[Look] = field(default_factory=deque)
+    _queue: deque[Reading] = field(default_factory=deque)
     _available: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -184,20 +184,20 @@ class Sampler:
         while not self._done.is_set():
             started = self.elapsed()
             self._enqueue(self._take_reading())
-            missed_intervals = (self.elapsed() - started) // self.interval
+            missed_intervals = (self.elapsed() - started) // self.interval_seconds
             for _ in range(int(missed_intervals)):
-                self.missed()
-            self._done.wait(max(0.0, started + (missed_intervals + 1) * self.interval - self.elapsed()))
+                self.on_missed()
+            self._done.wait(max(0.0, started + (missed_intervals + 1) * self.interval_seconds - self.elapsed()))
 
-    def _take_reading(self) -> Look:
+    def _take_reading(self) -> Reading:
         try:
             return list(self.look())
         except Exception as fault:  # noqa: BLE001  raised in the round, which reports it
             return fault
 
-    def _enqueue(self, reading: Look) -> None:
-        if len(self._queue) >= MAX_LOOKS:
+    def _enqueue(self, reading: Reading) -> None:
+        if len(self._queue) >= MAX_QUEUED_READINGS:
             self._queue.popleft()
-            self.missed()
+            self.on_missed()
         self._queue.append(reading)
         self._available.set()

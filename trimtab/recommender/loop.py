@@ -45,9 +45,12 @@ class Loop:
 
     def open(self) -> None:
         """Restore the stored history and read the published recommendations. Raises StoreUnavailable."""
-        for what, unreadable in (("usage", self.checkpoints.open()), ("recommendations", self.publishing.open())):
+        for what, unreadable in (
+            ("usage", self.checkpoints.open()),
+            ("recommendations", self.publishing.read_published()),
+        ):
             self.metrics.unreadable.labels(what).set(len(unreadable))
-            self.publishing.lossy |= bool(unreadable) and what == "usage"
+            self.publishing.history_is_incomplete |= bool(unreadable) and what == "usage"
             for text in unreadable:
                 self.log.warning("shard.unreadable", what=what, where=text.where, problem=text.problem)
 
@@ -57,7 +60,7 @@ class Loop:
         for container, resource in list(batch.pages):
             if container in containers_with_cpu:
                 del batch.pages[container, resource]
-        self.diary.adopt(batch)
+        self.diary.add_batch(batch)
         if batch.pages:
             self.log.info("vpa-checkpoints.taken", containers=len(batch.pages))
 
@@ -71,18 +74,18 @@ class Loop:
             self._guarded("publish", lambda: self._publish(everything=everything))
         self._guarded("checkpoint", lambda: self._store(everything=False))
 
-    def end(self) -> bool:
+    def store_all(self) -> bool:
         """Store everything before the process ends; returns whether that was possible."""
         return self._guarded("checkpoint", lambda: self._store(everything=True))
 
     def _collect(self) -> None:
-        for (namespace, pod), kills in self.seen.kills().items():
-            owner = self.seen.top(namespace, pod)
+        for (namespace, pod), kills in self.seen.take_new_kills().items():
+            owner = self.seen.topmost_owner(namespace, pod)
             for container, kill in kills if owner is not None else ():
                 assert owner is not None
                 self.diary.kill(ContainerKey(namespace, owner.kind, owner.name, container), pod, kill)
-        self.metrics.samples.inc(self.source.collect(self.diary, self.seen.owners(), self.now(), self.alive))
-        self.metrics.left_out.inc(self.diary.left_out)
+        self.metrics.samples.inc(self.source.collect_usage(self.diary, self.seen.owner_index(), self.now(), self.alive))
+        self.metrics.dropped_samples.inc(self.diary.left_out)
         self.diary.left_out = 0
         self._collected = True
         self.metrics.collected.set(self.now())
@@ -91,10 +94,10 @@ class Loop:
     def _publish(self, *, everything: bool) -> None:
         now = self.now()
         self.verdicts = verdicts(self.diary, now)
-        self.metrics.told(self.verdicts)
+        self.metrics.set_recommendations(self.verdicts)
         store = self.publishing.cabinet
         self._report_writes(
-            "recommendations", self.publishing.publish(self.verdicts, now, everything=everything), store
+            "recommendations", self.publishing.write_changes(self.verdicts, now, everything=everything), store
         )
         self.metrics.stored_bytes.labels("recommendations").set(store.stored_bytes)
         self._last_published = self.elapsed()
@@ -102,16 +105,16 @@ class Loop:
     def _store(self, *, everything: bool) -> None:
         checkpoints = self.checkpoints
         try:
-            self._report_writes("usage", checkpoints.write(everything=everything), checkpoints.cabinet)
+            self._report_writes("usage", checkpoints.write_due(everything=everything), checkpoints.cabinet)
         finally:
             self.metrics.stored_bytes.labels("usage").set(checkpoints.stored_bytes)
-            self.metrics.unsaved.set(checkpoints.unsaved_seconds)
+            self.metrics.unsaved_seconds.set(checkpoints.unsaved_seconds)
 
     def _report_writes(self, what: str, written_shards: int, store: ShardedStore) -> None:
         self.metrics.writes.labels(what).inc(written_shards)
-        self.metrics.shards.labels(what).set(len(store.standing))
+        self.metrics.shards.labels(what).set(len(store.stored_sizes))
         if written_shards:
-            self.log.info(f"{what}.written", shards=written_shards, of=len(store.standing))
+            self.log.info(f"{what}.written", shards=written_shards, of=len(store.stored_sizes))
 
     def _guarded(self, what: str, step: Callable[[], None]) -> bool:
         """Run a step and log what it raises; returns whether it succeeded. Errors of other systems are expected; a bug

@@ -23,7 +23,7 @@ class Metrics:
             return Counter(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
 
         self.containers = gauge("containers", "Containers with recorded usage.")
-        self.known = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
+        self.recommended = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
         self.missing = gauge(
             "containers_without_recommendation",
             "Containers without a recommendation for a resource, by the reason's code.",
@@ -35,7 +35,7 @@ class Metrics:
         )
         self.collected.set(float("nan"))
         self.samples = counter("series", "Series of usage with new values.")
-        self.left_out = counter(
+        self.dropped_samples = counter(
             "ignored_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
         )
         self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
@@ -47,11 +47,11 @@ class Metrics:
             "max_stored_bytes",
             "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); beyond it the oldest days go.",
         )
-        self.unsaved = gauge(
+        self.unsaved_seconds = gauge(
             "checkpoint_age_seconds",
             "Age of the shard of usage that was written longest ago: what an unexpected end would lose.",
         )
-        self.missed = counter(
+        self.missed_readings = counter(
             "missed_collections",
             "Readings of current usage that were missed: one took too long, or the loop did not use them in time.",
         )
@@ -61,9 +61,9 @@ class Metrics:
         self.faults = counter("errors", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
 
-    def told(self, recommendations: ContainerRecommendations) -> None:
+    def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Set the metrics of one computation of all recommendations."""
-        self.known.set(sum(map(len, recommendations.known.values())))
+        self.recommended.set(sum(map(len, recommendations.known.values())))
         counts = Count(
             (resource, not_yet.reason.code.name)
             for by_resource in recommendations.missing.values()

@@ -30,7 +30,7 @@ class PodOwnership:
     """(container, OOM kill)."""
 
 
-def living(pod: Pod) -> PodOwnership:
+def ownership_of(pod: Pod) -> PodOwnership:
     """The retained facts of a pod of the API server."""
     owners = chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
     return PodOwnership(owners, tuple(of_pod(pod)))
@@ -44,7 +44,7 @@ class TopOwners(dict[Key, Owner]):
         self._state = state
 
     def get(self, key: Key, default: Any = None) -> Any:
-        return self._state.top(*key) or default
+        return self._state.topmost_owner(*key) or default
 
 
 @dataclass(slots=True)
@@ -52,25 +52,25 @@ class PodWatchState:
     """The state of all watches, updated by changes. Not thread-safe."""
 
     pods: dict[Key, PodOwnership] = field(default_factory=dict)
-    above: dict[tuple[str, str, str], Owner | None] = field(default_factory=dict)
+    owners_by_workload: dict[tuple[str, str, str], Owner | None] = field(default_factory=dict)
     """(namespace, kind, name) of a workload → its owner."""
     workloads: dict[Key, Owner] = field(default_factory=dict)
     """(namespace, name) → the workload of that name that has no owner."""
-    fresh: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
-    """OOM kills that `kills` has not returned yet."""
+    new_kills: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
+    """OOM kills that `take_new_kills` has not returned yet."""
 
-    def hear(self, change: WatchEvent[Any]) -> None:
+    def apply_change(self, change: WatchEvent[Any]) -> None:
         """Apply one change."""
         namespace, name = change.key
         gone = change.what is ChangeType.DELETED
         if change.kind == "Pod":
             self._set_pod((namespace, name), None if gone else change.after)
         elif gone:
-            self.above.pop((namespace, change.kind, name), None)
+            self.owners_by_workload.pop((namespace, change.kind, name), None)
             if self.workloads.get((namespace, name)) == Owner(change.kind, name):
                 del self.workloads[namespace, name]
         else:
-            self.above[namespace, change.kind, name] = change.after
+            self.owners_by_workload[namespace, change.kind, name] = change.after
             if change.after is None and change.kind != "ReplicaSet":
                 self.workloads[namespace, name] = Owner(change.kind, name)
 
@@ -80,9 +80,9 @@ class PodWatchState:
             return
         self.pods[key] = ownership
         if ownership.kills:
-            self.fresh[key] = ownership.kills
+            self.new_kills[key] = ownership.kills
 
-    def top(self, namespace: str, pod: str) -> Owner | None:
+    def topmost_owner(self, namespace: str, pod: str) -> Owner | None:
         """The topmost owner of a pod; None for an unknown pod; the pod itself where it has no owner."""
         ownership = self.pods.get((namespace, pod))
         if ownership is None:
@@ -93,21 +93,21 @@ class PodWatchState:
         for _ in range(_MAX_OWNERS):
             key = (namespace, current.kind, current.name)
             # A known workload without an owner is the topmost one; only for an unknown one the pod's own chain decides.
-            next_owner = self.above.get(key) or (
-                _next_in_chain(ownership.owners, current) if key not in self.above else None
+            next_owner = self.owners_by_workload.get(key) or (
+                _next_in_chain(ownership.owners, current) if key not in self.owners_by_workload else None
             )
             if next_owner is None:
                 break
             current = next_owner
         return current
 
-    def owners(self) -> OwnerIndex:
+    def owner_index(self) -> OwnerIndex:
         """The owners of all pods, as an index."""
         return OwnerIndex(TopOwners(self), self.workloads)
 
-    def kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
+    def take_new_kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
         """The OOM kills since the last call."""
-        kills, self.fresh = self.fresh, {}
+        kills, self.new_kills = self.new_kills, {}
         return kills
 
 
@@ -125,8 +125,8 @@ class PodWatcher:
     """The watches, from `__enter__` to `__exit__`."""
 
     def __init__(self, client: Client) -> None:
-        self.seen = PodWatchState()
-        transforms: dict[str, Any] = {"Pod": living, **dict.fromkeys(OWNERS, owner)}
+        self.state = PodWatchState()
+        transforms: dict[str, Any] = {"Pod": ownership_of, **dict.fromkeys(OWNERS, owner)}
         self._queue = ChangeQueue(client, sources(), transforms)
 
     def __enter__(self) -> PodWatcher:
@@ -141,7 +141,7 @@ class PodWatcher:
         """Whether every list was read at least once."""
         return self._queue.synced
 
-    def hear(self) -> None:
+    def apply_changes(self) -> None:
         """Apply the changes since the last call."""
         for change in self._queue.taken():
-            self.seen.hear(change)
+            self.state.apply_change(change)

@@ -18,7 +18,7 @@ from trimtab.recommender.collector import InstantCollector, RangeCollector, Samp
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.pod_watcher import PodWatcher
-from trimtab.recommender.publisher import ContainerRecommendations, Publisher, page
+from trimtab.recommender.publisher import ContainerRecommendations, Publisher, render_missing
 from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
@@ -37,7 +37,7 @@ from trimtab.usage.series import Names, Series, labels, mistakes
 NAME = "recommender"
 Wait = Callable[[], None]
 """Waits until the next round, or until there is none."""
-HUNG = 1800.0
+MAX_SILENCE_SECONDS = 1800.0
 """Seconds without a completed step after which the liveness probe fails: the first round reads two weeks."""
 
 
@@ -58,10 +58,10 @@ class Process:
     def run(self, *, once: bool = False) -> bool:
         """Run until the process is asked to stop: lead whenever the election allows it. `once`: one round, and the end;
         False where it did not succeed."""
-        missing = lambda: (200, "application/json", page(self._recommendations()))  # noqa: E731
+        missing = lambda: (200, "application/json", render_missing(self._recommendations()))  # noqa: E731
         with self.replica.standing(self.metrics.registry, {"/missing": missing}):
             if once:
-                return self.replica.turn() and self.replica.term(lambda: self._lead(once=True))
+                return self.replica.wait_for_leadership() and self.replica.lead_once(lambda: self._lead(once=True))
             self.replica.work(lambda: self._lead(once=False))
         return True
 
@@ -73,7 +73,7 @@ class Process:
             succeeded = self._open_loop(loop, watcher) and self._rounds(loop, watcher, wait, once=once)
             # Only a loop that was opened has a history to store, and only the leader may write it.
             if self.loop is loop and self.replica.leading():
-                succeeded = loop.end() and succeeded
+                succeeded = loop.store_all() and succeeded
         self.loop = None
         return succeeded
 
@@ -83,7 +83,7 @@ class Process:
         while self.replica.may():
             try:
                 if watcher.synced:
-                    watcher.hear()
+                    watcher.apply_changes()
                     loop.open()
                     self.loop = loop
                     return True
@@ -99,7 +99,7 @@ class Process:
         )
         while self.replica.may():
             wait()
-            watcher.hear()
+            watcher.apply_changes()
             loop.round(import_batch, everything=once)
             # VPAs' histories are imported once, in the first round.
             import_batch = None
@@ -136,7 +136,7 @@ class Process:
             max_stored_bytes=ceiling,
         )
         return Loop(
-            diary=history, source=source, seen=watcher.seen, checkpoints=checkpoints,
+            diary=history, source=source, seen=watcher.state, checkpoints=checkpoints,
             publishing=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log,
             publish_every=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
@@ -153,7 +153,7 @@ class Process:
         look = self._instant_source()
         if once:
             return InstantCollector(lambda: [look()]), lambda: None
-        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed.inc)
+        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed_readings.inc)
         stack.enter_context(sampler)
         return InstantCollector(sampler.looks), lambda: sampler.wait(self.replica.may)
 
@@ -167,7 +167,7 @@ class Process:
             step=settings.query_step_seconds,
             rate=settings.cpu_rate_window,
             extra=settings.prometheus_matcher or "",
-            names=named(settings),
+            names=parse_names(settings),
             at_once=settings.max_concurrent_queries,
         )
         return RangeCollector(Prometheus(server, pieces))
@@ -235,7 +235,7 @@ def _read_file(path: Path, description: str) -> str:
 _METRIC_SETTINGS = {"cpu": "cpu_metric", "cpu_recorded": "cpu_recording_rule", "memory": "memory_metric"}
 
 
-def named(settings: Settings) -> Names:
+def parse_names(settings: Settings) -> Names:
     """The names of metrics and labels in the settings. Raises ValueError with the setting's name."""
     metric_names = {
         "cpu": settings.cpu_metric,
@@ -265,6 +265,6 @@ def _now() -> int:
 def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
     settings contradict each other."""
-    named(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.collect_interval_seconds)) as replica:
+    parse_names(settings)
+    with opened(NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)) as replica:
         return Process(settings, replica).run(once=once)

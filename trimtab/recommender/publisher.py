@@ -19,7 +19,7 @@ from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.sharded_configmaps import ShardBackend, ShardedStore
 from trimtab.recommender.write_budget import WriteBudget
-from trimtab.sizing.recommendation import change, usage
+from trimtab.sizing.recommendation import build_container_usage, measure_change
 from trimtab.sizing.statistics import UsageStatistics, seen
 
 
@@ -38,7 +38,9 @@ def verdicts(history: LiveHistory, now: int) -> ContainerRecommendations:
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
     for container in history.containers():
         statistics = {resource: _statistics(history, container, resource, now) for resource in RESOURCES}
-        published = usage(statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container))
+        published = build_container_usage(
+            statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container)
+        )
         if published is not None:
             known.setdefault(workload(container), {})[container.name] = published
         missing_resources = {
@@ -52,7 +54,7 @@ def verdicts(history: LiveHistory, now: int) -> ContainerRecommendations:
 def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
     return seen(
         resource, history.window(container, resource), now, history.running(container, resource), kind=container.kind,
-        running_seconds=history.window(container, "cpu").seconds, oom=history.oom_records.get(container),
+        running_seconds=history.window(container, "cpu").observed_seconds, oom=history.oom_records.get(container),
         pods=history.pod_uses(container, resource),
     )  # fmt: skip
 
@@ -81,22 +83,24 @@ SHARD_BYTES = 64_000
 class Publisher:
     """Publishes recommendations in shards. Not thread-safe."""
 
-    shelf: ShardBackend
+    shard_backend: ShardBackend
     diary: LiveHistory
     tolerance: float
     budget: WriteBudget
-    lossy: bool = False
+    history_is_incomplete: bool = False
     """Whether some of the stored usage could not be read: a container that the history lacks may still exist."""
     cabinet: ShardedStore = field(init=False)
     published: dict[int, Workloads] = field(default_factory=dict)
     _to_publish: Workloads = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cabinet = ShardedStore(self.shelf, self._render, self.budget, self._record_write, limit=SHARD_BYTES)
+        self.cabinet = ShardedStore(
+            self.shard_backend, self._render, self.budget, self._record_write, max_bytes=SHARD_BYTES
+        )
 
-    def open(self) -> tuple[Unreadable, ...]:
+    def read_published(self) -> tuple[Unreadable, ...]:
         """Read what is published; returns the shards that cannot be read. Raises StoreUnavailable."""
-        unreadable, texts = [], self.shelf.load()
+        unreadable, texts = [], self.shard_backend.load_texts()
         for number, text in texts.items():
             workloads = decode(f"recommendations {number}", text)
             if isinstance(workloads, Unreadable):
@@ -105,10 +109,10 @@ class Publisher:
                 self.published[number] = workloads
         # The number of shards is a power of two: the highest number shows how many there were.
         count = 1 << max(texts, default=0).bit_length()
-        self.cabinet.found(texts, self.published, ShardLayout(max(1, count), by_workload=True))
+        self.cabinet.set_stored(texts, self.published, ShardLayout(max(1, count), by_workload=True))
         return tuple(unreadable)
 
-    def publish(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
+    def write_changes(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
         """Write the shards that changed, those with the largest change first, as far as the budget allows or all of
         them; returns how many were written. Raises StoreUnavailable."""
         self._to_publish = {name: dict(containers) for name, containers in recommendations.known.items()}
@@ -120,9 +124,9 @@ class Publisher:
                 self._to_publish.setdefault(name, {})[container] = old
             elif new is not None and _knows_less(new, old):
                 self._to_publish[name][container] = old
-        written_shards = self.cabinet.write(self._to_publish.keys(), self._shard_change, unlimited=everything)
+        written_shards = self.cabinet.write_urgent(self._to_publish.keys(), self._shard_change, unlimited=everything)
         self.published = {
-            shard: workloads for shard, workloads in self.published.items() if shard in self.cabinet.standing
+            shard: workloads for shard, workloads in self.published.items() if shard in self.cabinet.stored_sizes
         }
         return written_shards
 
@@ -141,7 +145,7 @@ class Publisher:
             for (key, _), window in self.diary.windows.items()
             if key.namespace == namespace and window.last
         ]
-        if not namespace_firsts and self.lossy:
+        if not namespace_firsts and self.history_is_incomplete:
             return False
         firsts = namespace_firsts or [window.first for window in self.diary.windows.values() if window.last]
         return bool(firsts) and now - min(firsts) >= (self.diary.days - 1) * DAY
@@ -157,7 +161,7 @@ class Publisher:
     def _workload_change(self, before: Mapping[str, ContainerUsage], after: Mapping[str, ContainerUsage]) -> float:
         if before.keys() != after.keys():
             return inf
-        return max((change(before[name], after[name], self.tolerance) for name in after), default=0.0)
+        return max((measure_change(before[name], after[name], self.tolerance) for name in after), default=0.0)
 
     def _render(self, workloads: Sequence[str], _layout: ShardLayout) -> str:
         return encode({name: self._to_publish[name] for name in workloads})
@@ -178,7 +182,7 @@ class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
     need: str
 
 
-def page(recommendations: ContainerRecommendations | None) -> bytes:
+def render_missing(recommendations: ContainerRecommendations | None) -> bytes:
     """The page `/missing` as JSON; `leading` is false in a replica that waits, which has no history."""
     missing = recommendations.missing.items() if recommendations else ()
     lines = [

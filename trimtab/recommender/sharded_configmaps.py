@@ -27,12 +27,12 @@ from trimtab.recommender.write_budget import OVERHEAD_BYTES, WriteBudget
 
 Render = Callable[[Sequence[str], ShardLayout], str]
 """(workloads, layout of all workloads) → the text of a shard."""
-Wrote = Callable[[int, Sequence[str]], None]
+OnWrite = Callable[[int, Sequence[str]], None]
 """Called for every shard that was written, with its workloads."""
 Urgency = Callable[[int, Sequence[str]], float]
 """The urgency of writing this shard with these workloads; 0: not now."""
-Before = Callable[[Sequence[str]], None]
-"""Writes what must be stored before a shard with these workloads. It raises what `ShardedStore.check` raises."""
+BeforeWrite = Callable[[Sequence[str]], None]
+"""Writes what must be stored before a shard with these workloads. It raises what `ShardedStore.check_size` raises."""
 
 
 class StoreUnavailable(Exception):
@@ -54,14 +54,14 @@ class _TextTooLarge(Exception):
 class ShardBackend(Protocol):
     """A storage of shards. Every method raises StoreUnavailable."""
 
-    def load(self) -> Mapping[int, str]:
+    def load_texts(self) -> Mapping[int, str]:
         """Shard → its text."""
 
-    def put(self, shard: int, text: str) -> None: ...
+    def store_text(self, shard: int, text: str) -> None: ...
 
-    def drop(self, shard: int) -> None: ...
+    def delete_text(self, shard: int) -> None: ...
 
-    def aside(self, shard: int, text: str) -> None:
+    def store_damaged(self, shard: int, text: str) -> None:
         """Store this text where it is not read as a shard."""
 
 
@@ -69,36 +69,36 @@ class ShardBackend(Protocol):
 class ShardedStore:
     """The shards of one kind of facts, and what is written of them in a round."""
 
-    shelf: ShardBackend
+    backend: ShardBackend
     render: Render
     budget: WriteBudget
-    wrote: Wrote = lambda _shard, _workloads: None
-    before: Before = lambda _workloads: None
-    limit: int = LIMIT
+    on_write: OnWrite = lambda _shard, _workloads: None
+    before_write: BeforeWrite = lambda _workloads: None
+    max_bytes: int = LIMIT
     layout: ShardLayout = field(default_factory=ShardLayout)
-    homes: ShardAssignment = field(default_factory=ShardAssignment)
-    standing: dict[int, int] = field(default_factory=dict)
+    assignment: ShardAssignment = field(default_factory=ShardAssignment)
+    stored_sizes: dict[int, int] = field(default_factory=dict)
     """Stored shards → the size of each in bytes."""
-    damaged: dict[int, str] = field(default_factory=dict)
+    damaged_texts: dict[int, str] = field(default_factory=dict)
     """Shards that cannot be decoded, with their text, until a copy is stored."""
-    writes: int = 0
+    write_count: int = 0
     unlimited: bool = False
     """Whether writes are counted but not held back, as at the end of the process."""
 
-    def found(
+    def set_stored(
         self, texts: Mapping[int, str], workloads_by_shard: Mapping[int, Iterable[str]], layout: ShardLayout
     ) -> None:
         """Set what is stored, and its layout. A text without an entry in `workloads_by_shard` is damaged."""
         self.layout = layout
-        self.damaged = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
-        self.standing = {shard: len(text.encode()) for shard, text in texts.items()}
+        self.damaged_texts = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
+        self.stored_sizes = {shard: len(text.encode()) for shard, text in texts.items()}
         for shard, workloads in workloads_by_shard.items():
-            self.homes.moved(shard, workloads)
+            self.assignment.moved(shard, workloads)
 
-    def write(self, workloads: Collection[str], urgency: Urgency, *, unlimited: bool = False) -> int:
+    def write_urgent(self, workloads: Collection[str], urgency: Urgency, *, unlimited: bool = False) -> int:
         """Write what is urgent, as far as the budget allows; returns how many shards were written. Raises
         StoreUnavailable and ShardOverflow; what was written stays."""
-        before, self.unlimited = self.writes, unlimited
+        before, self.unlimited = self.write_count, unlimited
         while True:
             try:
                 self._write(workloads, urgency)
@@ -109,18 +109,18 @@ class ShardedStore:
                 self.layout = self.layout.grown(too_large.held)
             except _BudgetExhausted:
                 break
-        self.homes.forget(workloads)
-        return self.writes - before
+        self.assignment.forget(workloads)
+        return self.write_count - before
 
     @property
     def stored_bytes(self) -> int:
         """The size of all shards."""
-        return sum(self.standing.values())
+        return sum(self.stored_sizes.values())
 
-    def check(self, text: str, workloads: Sequence[str]) -> int:
+    def check_size(self, text: str, workloads: Sequence[str]) -> int:
         """The size of a text with these workloads, if it may be written now; `spend` records that it was."""
         size = len(text.encode())
-        if size > self.limit:
+        if size > self.max_bytes:
             raise _TextTooLarge(workloads)
         if not self.unlimited and not self.budget.has_room(size + OVERHEAD_BYTES):
             raise _BudgetExhausted
@@ -131,14 +131,14 @@ class ShardedStore:
         self.budget.spend(size + OVERHEAD_BYTES)
 
     def _write(self, workloads: Collection[str], urgency: Urgency) -> None:
-        plan = self.homes.plan(self.layout, workloads)
+        plan = self.assignment.plan(self.layout, workloads)
         # Shards without workloads are removed first: where the budget is tight, every round ends in _BudgetExhausted.
-        for shard in self.standing.keys() - plan.keys() - self.damaged.keys():
+        for shard in self.stored_sizes.keys() - plan.keys() - self.damaged_texts.keys():
             self._drop(shard)
         losing = {
-            self.homes.of[workload]
+            self.assignment.of[workload]
             for workload in workloads
-            if workload in self.homes.of and not self._is_home(workload)
+            if workload in self.assignment.of and not self._is_home(workload)
         }
         for shard in self._ordered_shards(plan, workloads, urgency, losing):
             self._write_shard(shard, plan[shard], self._workloads_in(shard, plan[shard], workloads, losing))
@@ -151,7 +151,7 @@ class ShardedStore:
         ranked = []
         for shard, placed in plan.items():
             workloads_in = self._workloads_in(shard, placed, workloads, losing)
-            gains = any(self.homes.of.get(workload) not in (None, shard) for workload in placed)
+            gains = any(self.assignment.of.get(workload) not in (None, shard) for workload in placed)
             shard_urgency = urgency(shard, workloads_in) if workloads_in else 1.0
             if gains or shard_urgency > 0:
                 ranked.append((not gains, shard in losing, -shard_urgency, shard))
@@ -161,37 +161,37 @@ class ShardedStore:
         self, shard: int, placed: Sequence[str], workloads: Collection[str], losing: Collection[int]
     ) -> list[str]:
         """The workloads that belong to a shard, and those that it still holds until their new shard is written."""
-        waiting = self.homes.waiting(shard, self.layout, workloads) if shard in losing else []
+        waiting = self.assignment.waiting(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
 
     def _is_home(self, workload: str) -> bool:
-        return self.homes.of.get(workload) == self.layout.place(workload)
+        return self.assignment.of.get(workload) == self.layout.place(workload)
 
     def _write_shard(self, shard: int, placed: Sequence[str], workloads: Sequence[str]) -> None:
         if not workloads:
             self._drop(shard)
             return
-        self.before(workloads)
+        self.before_write(workloads)
         text = self.render(workloads, self.layout)
-        size = self.check(text, workloads)
+        size = self.check_size(text, workloads)
         self._put_text(shard, text, placed)
         self.spend(size)
-        self.standing[shard] = size
-        self.wrote(shard, workloads)
+        self.stored_sizes[shard] = size
+        self.on_write(shard, workloads)
 
     def _put_text(self, shard: int, text: str, placed: Sequence[str]) -> None:
-        if shard in self.damaged:
+        if shard in self.damaged_texts:
             # The copy is stored before the shard is overwritten: an error in between loses nothing.
-            self.shelf.aside(shard, self.damaged[shard])
-            del self.damaged[shard]
-        self.shelf.put(shard, text)
-        self.writes += 1
-        self.homes.moved(shard, placed)
+            self.backend.store_damaged(shard, self.damaged_texts[shard])
+            del self.damaged_texts[shard]
+        self.backend.store_text(shard, text)
+        self.write_count += 1
+        self.assignment.moved(shard, placed)
 
     def _drop(self, shard: int) -> None:
-        if shard in self.standing and shard not in self.damaged:
-            self.shelf.drop(shard)
-            del self.standing[shard]
+        if shard in self.stored_sizes and shard not in self.damaged_texts:
+            self.backend.delete_text(shard)
+            del self.stored_sizes[shard]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -205,19 +205,19 @@ class DayName:
 class DailyShardBackend(Protocol):
     """A storage of day texts. Every method raises StoreUnavailable."""
 
-    def load(self) -> Mapping[DayName, str]:
+    def load_texts(self) -> Mapping[DayName, str]:
         """Name → text."""
 
-    def put(self, name: DayName, text: str) -> None: ...
+    def store_text(self, name: DayName, text: str) -> None: ...
 
-    def drop(self, name: DayName) -> None: ...
+    def delete_text(self, name: DayName) -> None: ...
 
 
 @dataclass(slots=True)
 class StoredDays:
     """The stored day texts. A damaged one stays until its day is too old: no text is written in its place."""
 
-    shelf: DailyShardBackend
+    backend: DailyShardBackend
     sizes: dict[DayName, int] = field(default_factory=dict)
 
     @property
@@ -225,16 +225,16 @@ class StoredDays:
         """The size of all texts."""
         return sum(self.sizes.values())
 
-    def load(self) -> Mapping[DayName, str]:
+    def load_texts(self) -> Mapping[DayName, str]:
         """Name → text, of all that are stored. Raises StoreUnavailable."""
-        texts = self.shelf.load()
+        texts = self.backend.load_texts()
         self.sizes = {name: len(text.encode()) for name, text in texts.items()}
         return texts
 
-    def put(self, day: int, text: str) -> None:
+    def store_day(self, day: int, text: str) -> None:
         """Store another text of that day. Raises StoreUnavailable."""
         name = DayName(day, hashlib.sha256(text.encode()).hexdigest()[:12])
-        self.shelf.put(name, text)
+        self.backend.store_text(name, text)
         self.sizes[name] = len(text.encode())
 
     def drop_before(self, day: int) -> int:
@@ -252,7 +252,7 @@ class StoredDays:
         return oldest is not None
 
     def _drop(self, name: DayName) -> None:
-        self.shelf.drop(name)
+        self.backend.delete_text(name)
         del self.sizes[name]
 
 
@@ -289,12 +289,12 @@ class ConfigMapShardBackend:
     label: str
     key: str
 
-    def load(self) -> Mapping[int, str]:
+    def load_texts(self) -> Mapping[int, str]:
         """Shard → its text. Raises StoreUnavailable."""
-        numbered = ((self._shard_number(name), text) for name, text in self.texts().items())
+        numbered = ((self._shard_number(name), text) for name, text in self.texts_by_name().items())
         return {number: text for number, text in numbered if number is not None}
 
-    def texts(self) -> Mapping[str, str]:
+    def texts_by_name(self) -> Mapping[str, str]:
         """Name → text, of any name."""
         source = ListSource(
             kind="ConfigMap", group_version="v1", plural="configmaps", labels=f"{self.label}=v1",
@@ -311,20 +311,20 @@ class ConfigMapShardBackend:
         prefix, _, number = name.rpartition("-")
         return int(number) if prefix == self.prefix and number.isdecimal() and len(number) >= 3 else None
 
-    def put(self, shard: int, text: str) -> None:
-        self.write(self._name(shard), text)
+    def store_text(self, shard: int, text: str) -> None:
+        self.apply_config_map(self._name(shard), text)
 
-    def aside(self, shard: int, text: str) -> None:
+    def store_damaged(self, shard: int, text: str) -> None:
         self._apply(f"{self._name(shard)}-damaged", text, {DAMAGED: "v1"})
 
-    def drop(self, shard: int) -> None:
-        self.remove(self._name(shard))
+    def delete_text(self, shard: int) -> None:
+        self.delete_config_map(self._name(shard))
 
-    def write(self, name: str, text: str) -> None:
+    def apply_config_map(self, name: str, text: str) -> None:
         """Apply a ConfigMap of this name with the label."""
         self._apply(name, text, {self.label: "v1"})
 
-    def remove(self, name: str) -> None:
+    def delete_config_map(self, name: str) -> None:
         """Delete the ConfigMap of this name."""
         try:
             objects.delete(self.writer, "ConfigMap", name, self.namespace)
@@ -347,24 +347,24 @@ class DailyShards:
     """ConfigMaps `PREFIX-day-DAY-HASH`: the day since 1970 and the first characters of the text's hash. A stored text
     never changes."""
 
-    maps: ConfigMapShardBackend
+    config_maps: ConfigMapShardBackend
 
-    def load(self) -> Mapping[DayName, str]:
+    def load_texts(self) -> Mapping[DayName, str]:
         """Name → text, of all that are stored. Raises StoreUnavailable."""
-        parsed = ((self._parse_name(name), text) for name, text in self.maps.texts().items())
+        parsed = ((self._parse_name(name), text) for name, text in self.config_maps.texts_by_name().items())
         return {day_name: text for day_name, text in parsed if day_name is not None}
 
-    def put(self, name: DayName, text: str) -> None:
+    def store_text(self, name: DayName, text: str) -> None:
         """Store a text. Raises StoreUnavailable."""
-        self.maps.write(self._name(name), text)
+        self.config_maps.apply_config_map(self._name(name), text)
 
-    def drop(self, name: DayName) -> None:
+    def delete_text(self, name: DayName) -> None:
         """Remove a text. Raises StoreUnavailable."""
-        self.maps.remove(self._name(name))
+        self.config_maps.delete_config_map(self._name(name))
 
     def _name(self, name: DayName) -> str:
-        return f"{self.maps.prefix}-day-{name.day}-{name.tag}"
+        return f"{self.config_maps.prefix}-day-{name.day}-{name.tag}"
 
     def _parse_name(self, name: str) -> DayName | None:
-        match = re.fullmatch(rf"{re.escape(self.maps.prefix)}-day-([0-9]{{1,9}})-([0-9a-f]+)", name)
+        match = re.fullmatch(rf"{re.escape(self.config_maps.prefix)}-day-([0-9]{{1,9}})-([0-9a-f]+)", name)
         return DayName(int(match[1]), match[2]) if match else None

@@ -19,7 +19,7 @@ class WriteBudget:
     elapsed: Callable[[], float]
     _spent: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def spent(self) -> int:
+    def spent_bytes(self) -> int:
         """The bytes written within the last ten minutes."""
         oldest = self.elapsed() - PERIOD_SECONDS
         while self._spent and self._spent[0][0] <= oldest:
@@ -29,7 +29,7 @@ class WriteBudget:
     def has_room(self, size: int) -> bool:
         """Whether so many bytes may be written now. A text that is larger than the whole budget may be written alone:
         otherwise it would never be written."""
-        spent = self.spent()
+        spent = self.spent_bytes()
         return not spent or spent + size <= self.max_bytes
 
     def spend(self, size: int) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log, sqrt
 
-from trimtab.histogram.histogram import NOTHING, UsageHistogram, high, low
+from trimtab.histogram.histogram import ZERO_BUCKET, UsageHistogram, bucket_end, bucket_start
 
 HALF_LIFE_DAYS = 3.0
 """The age difference in days at which a value counts half."""
@@ -36,9 +36,9 @@ RISK = {"cpu": 8.0, "memory": 35.0}
 """The price, in references, that a container with an average use of one reference may pay for never being short: a
 memory peak above the request may kill, cpu above it only waits. A container that uses four times as much pays twice as
 much: a core costs the same whoever reserves it, so headroom is dearer where use is large."""
-LEAST = {"cpu": 0.01, "memory": float(16 << 20)}
+MIN_AMOUNT = {"cpu": 0.01, "memory": float(16 << 20)}
 """Smaller differences do not count (cores, bytes)."""
-LEAST_SHARE = {"cpu": 0.9, "memory": 0.0}
+MIN_SHARE = {"cpu": 0.9, "memory": 0.0}
 """No container is short of cpu for more than a tenth of its recent time, at whatever price."""
 PASSED_SHARE = 0.95
 
@@ -50,27 +50,27 @@ class AdaptiveAnswer:
     amount: float
     share: float
     """The share of recent use that does not exceed it; 1 where no use of the window does."""
-    passed: int
-    """The days of `record` that call for more than P95: days with more than a twentieth above the P95 of recent days;
-    where the request is above all use, days with a maximum above that of the days before."""
-    record: int
+    days_exceeded: int
+    """The days of `days_compared` that call for more than P95: days with more than a twentieth above the P95 of recent
+    days; where the request is above all use, days with a maximum above that of the days before."""
+    days_compared: int
     """The number of days in the record."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
-    """Recent use, newer days with more weight: values ascend, weights add up to one."""
+class RecentUse:
+    """RecentUse use, newer days with more weight: values ascend, weights add up to one."""
 
     values: Sequence[float]
     weights: Sequence[float]
     days: Mapping[int, UsageHistogram]
 
     @property
-    def mean(self) -> float:
+    def weighted_mean(self) -> float:
         """The weighted mean."""
         return sum(value * weight for value, weight in zip(self.values, self.weights, strict=True))
 
-    def at(self, share: float) -> float:
+    def value_at_share(self, share: float) -> float:
         """The value that so much of recent use does not exceed."""
         for value, weight_so_far in zip(self.values, accumulate(self.weights), strict=True):
             if weight_so_far >= share - 1e-9:
@@ -82,14 +82,14 @@ class Recent:
         return min(1.0, sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value <= amount))
 
 
-def recent(days: Mapping[int, UsageHistogram]) -> Recent:
+def weigh_recent_use(days: Mapping[int, UsageHistogram]) -> RecentUse:
     """The weighted use of all days: a day that is `HALF_LIFE_DAYS` older has half the weight."""
     weights: dict[tuple[int, int], float] = {}
     newest = max(days, default=0)
     for day, counts in days.items():
         weight, pair_shift = 2.0 ** ((day - newest) / HALF_LIFE_DAYS), counts.shift - 1
-        if counts.nothing:
-            weights[NOTHING, 0] = weights.get((NOTHING, 0), 0.0) + weight * counts.nothing
+        if counts.zeros:
+            weights[ZERO_BUCKET, 0] = weights.get((ZERO_BUCKET, 0), 0.0) + weight * counts.zeros
         for bucket, count in enumerate(counts.counts, start=counts.base):
             if count:
                 key = (bucket << pair_shift, pair_shift)
@@ -98,24 +98,30 @@ def recent(days: Mapping[int, UsageHistogram]) -> Recent:
     values = sorted((min(top, _bucket_middle(*key)), weight / total) for key, weight in weights.items())
     if values:  # the largest value is known exactly, not only by its bucket
         values[-1] = (top, values[-1][1])
-    return Recent([value for value, _ in values], [weight for _, weight in values], days)
+    return RecentUse([value for value, _ in values], [weight for _, weight in values], days)
 
 
 def _bucket_middle(bucket: int, pair_shift: int) -> float:
-    return 0.0 if bucket == NOTHING and not pair_shift else (low(bucket) + high(bucket | pair_shift)) / 2
+    return (
+        0.0
+        if bucket == ZERO_BUCKET and not pair_shift
+        else (bucket_start(bucket) + bucket_end(bucket | pair_shift)) / 2
+    )
 
 
-def answer(resource: str, use: Recent) -> AdaptiveAnswer:
+def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
     """The request that costs least. `use` has at least one value."""
-    tail = tail_of(resource, use.days)
+    tail = estimate_tail(resource, use.days)
     amount = _cheapest(resource, use, tail)
     share = use.share_of(amount)
-    return AdaptiveAnswer(amount=amount, share=share, passed=_days_passed(resource, use, share), record=len(use.days))
+    return AdaptiveAnswer(
+        amount=amount, share=share, days_exceeded=_days_passed(resource, use, share), days_compared=len(use.days)
+    )
 
 
-def tail_of(resource: str, days: Mapping[int, UsageHistogram]) -> float:
+def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
     """The rate at which larger use becomes unlikely: Hill's estimate over the days, together with the assumption."""
-    tops = [max(LEAST[resource], counts.top) for _, counts in sorted(days.items())]
+    tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(days.items())]
     excess = sum(
         min(MAX_JUMP, max(0.0, log(top / _max_of_days_before(tops, day)))) for day, top in enumerate(tops) if day
     )
@@ -127,22 +133,22 @@ def _max_of_days_before(tops: Sequence[float], day: int) -> float:
     return max(tops[max(0, day - DAYS_BEFORE) : day])
 
 
-def _cheapest(resource: str, use: Recent, tail: float) -> float:
+def _cheapest(resource: str, use: RecentUse, tail: float) -> float:
     """The amount with the lowest sum of price and risk. Between two values of the use that sum is `c + s * S / c **
     tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
     top = use.values[-1]
     if top <= 0:
         return 0.0
     reference = REFERENCE[resource]
-    risk = RISK[resource] * reference * sqrt(max(use.mean, LEAST[resource]) / reference) / top
+    risk = RISK[resource] * reference * sqrt(max(use.weighted_mean, MIN_AMOUNT[resource]) / reference) / top
     min_candidate, weight_below, tail_weight = (
-        use.at(LEAST_SHARE[resource]) / top if LEAST_SHARE[resource] else 0.0,
+        use.value_at_share(MIN_SHARE[resource]) / top if MIN_SHARE[resource] else 0.0,
         0.0,
         0.0,
     )
     cheapest, best = float("inf"), 1.0
     # All amounts are shares of the largest value; three times that value bounds the request
-    # (`adaptive_bounds.MAX_TIMES`).
+    # (`adaptive_bounds.MAX_REQUEST_RATIO`).
     ends = [*(value / top for value in use.values[1:]), 3.0]
     for value, weight, end in zip(use.values, use.weights, ends, strict=True):
         value_share = value / top
@@ -158,11 +164,11 @@ def _cheapest(resource: str, use: Recent, tail: float) -> float:
     return best * top
 
 
-def _days_passed(resource: str, use: Recent, share: float) -> int:
-    tops = [max(LEAST[resource], counts.top) for _, counts in sorted(use.days.items())]
+def _days_passed(resource: str, use: RecentUse, share: float) -> int:
+    tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(use.days.items())]
     if share >= 1:
         return sum(top > _max_of_days_before(tops, day) for day, top in enumerate(tops) if day)
-    line = use.at(PASSED_SHARE)
+    line = use.value_at_share(PASSED_SHARE)
     return sum(values_above(counts, line) > (1 - PASSED_SHARE) * counts.total for counts in use.days.values())
 
 
@@ -172,5 +178,5 @@ def values_above(counts: UsageHistogram, line: float) -> int:
     return sum(
         count
         for bucket, count in enumerate(counts.counts, start=counts.base)
-        if count and low(bucket << pair_shift) > line
+        if count and bucket_start(bucket << pair_shift) > line
     )

@@ -14,13 +14,13 @@ from itertools import pairwise
 from trimtab.cluster.recommendation import CHANGED, GROWS, LEFT_OF_CONFIDENCE, PODS_DIFFER, RARE_PEAKS, RARE_TIMES
 from trimtab.cluster.timestamps import Seconds
 from trimtab.histogram.daily_window import DailyHistograms
-from trimtab.histogram.histogram import UsageHistogram, merged
-from trimtab.histogram.oom_kills import LEAST_BYTES, OomRecord
+from trimtab.histogram.histogram import UsageHistogram, merge_histograms
+from trimtab.histogram.oom_kills import MIN_BUMP_UP_BYTES, OomRecord
 from trimtab.histogram.pod_averages import PodUse
-from trimtab.sizing.adaptive import PASSED_SHARE, answer, recent, values_above
+from trimtab.sizing.adaptive import PASSED_SHARE, find_cheapest_request, values_above, weigh_recent_use
 
 DAY = 86400
-MAX_TIMES = 3
+MAX_REQUEST_RATIO = 3
 LAST_DAY, LARGEST_POD, OOM_KILL, THREE_TIMES = "last-day", "largest-pod", "oom-kill", "three-times"
 """The names of the bounds, which say what set the request instead of the rule."""
 
@@ -32,15 +32,15 @@ class AdaptiveRequest:
     amount: float
     share: float = 1.0
     """The share of recent use that does not exceed the rule's own answer; 1 where no use of the window does."""
-    passed: int = 0
-    record: int = 0
-    """`passed` and `record` are those of `adaptive.AdaptiveAnswer`."""
+    days_exceeded: int = 0
+    days_compared: int = 0
+    """`days_exceeded` and `days_compared` are those of `adaptive.AdaptiveAnswer`."""
     bound: str = ""
     """The bound that set the request; empty where the rule set it."""
     floor: float = 0.0
     """The bytes that a container with OOM kills needs; 0 without kills."""
     kills: int = 0
-    killed: Seconds | None = None
+    last_kill: Seconds | None = None
     """The second of the last OOM kill."""
     doubts: tuple[str, ...] = ()
     pod: str = ""
@@ -48,7 +48,7 @@ class AdaptiveRequest:
     pod_use: float = 0.0
 
     @property
-    def certainty(self) -> float:
+    def remaining_confidence(self) -> float:
         """The share of the confidence that remains after all doubts, from 0 to 1."""
         certainty = 1.0
         for doubt in self.doubts:
@@ -68,11 +68,14 @@ def adaptive_request(
     """The adaptive rule's request within its bounds. The window or `running` (open memory peaks) has at least one
     value; `pods` is the average use of each pod of the last hours."""
     days = _days_with_running(window, running)
-    use, newest = recent(days), max(days)
-    from_rule = answer(resource, use)
+    use, newest = weigh_recent_use(days), max(days)
+    from_rule = find_cheapest_request(resource, use)
     largest = max(counts.top for counts in days.values())
     request = AdaptiveRequest(
-        amount=from_rule.amount, share=from_rule.share, passed=from_rule.passed, record=from_rule.record
+        amount=from_rule.amount,
+        share=from_rule.share,
+        days_exceeded=from_rule.days_exceeded,
+        days_compared=from_rule.days_compared,
     )
     # Lower bounds are applied in this order, so that the reason names the one that decided.
     request = _at_least(request, last_day(resource, window, days, len(pods)), LAST_DAY)
@@ -89,7 +92,7 @@ def adaptive_request(
 def max_amount(resource: str, largest: float) -> float:
     """The largest request that usage leads to: three times the largest use, or what a single kill adds to a small
     container."""
-    return max(MAX_TIMES * largest, largest + LEAST_BYTES if resource == "memory" else 0.0)
+    return max(MAX_REQUEST_RATIO * largest, largest + MIN_BUMP_UP_BYTES if resource == "memory" else 0.0)
 
 
 def _days_with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
@@ -108,8 +111,8 @@ def _at_least(request: AdaptiveRequest, amount: float, bound: str) -> AdaptiveRe
 
 # ── the last 24 hours ────────────────────────────────────────────────────────────────────────────────────────────
 
-WHOLE_HOURS, FEW_HOURS = 18, 3
-"""Today is judged alone from so many observed hours on; below `FEW_HOURS` it is not judged alone."""
+FULL_DAY_HOURS, MIN_DAY_HOURS = 18, 3
+"""Today is judged alone from so many observed hours on; below `MIN_DAY_HOURS` it is not judged alone."""
 
 
 def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
@@ -119,11 +122,11 @@ def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHis
     today, before = days.get(window.newest), days.get(window.newest - 1)
     hours = window.hours_of(window.newest).bit_count()
     day_groups: list[Iterable[UsageHistogram]] = []
-    if today is not None and (hours >= FEW_HOURS or before is None):
+    if today is not None and (hours >= MIN_DAY_HOURS or before is None):
         day_groups.append((today,))
-    if hours < WHOLE_HOURS and before is not None:
+    if hours < FULL_DAY_HOURS and before is not None:
         day_groups.append((before, today) if today is not None else (before,))
-    histograms = [merged(part) for part in day_groups]
+    histograms = [merge_histograms(part) for part in day_groups]
     many = pods * LARGE_SHARE > 1
     share = PASSED_SHARE if resource == "cpu" else 1 - LARGE_SHARE if many else 1.0
     return max((counts.percentiles((share,))[0] for counts in histograms), default=0.0)
@@ -131,11 +134,11 @@ def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHis
 
 # ── pods that differ ─────────────────────────────────────────────────────────────────────────────────────────────
 
-REACHED = 0.8
+SAME_SIZE_RATIO = 0.8
 """A pod that uses this share of the largest pod's use counts as equally large."""
 LARGE_SHARE = 0.1
 """The share of the pods that must be as large as the largest before it is a bound for all."""
-FAR_MORE = 2.0
+OUTLIER_RATIO = 2.0
 """A pod that uses so many times the median pod's use uses far more."""
 
 
@@ -144,9 +147,9 @@ def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) 
         return request
     ordered = sorted(pods, key=lambda pod: (pod.mean, pod.name))
     largest, middle = ordered[-1], ordered[(len(ordered) - 1) // 2].mean
-    if largest.mean <= request.amount or largest.mean < FAR_MORE * middle:
+    if largest.mean <= request.amount or largest.mean < OUTLIER_RATIO * middle:
         return request
-    large = sum(pod.mean >= REACHED * largest.mean for pod in ordered)
+    large = sum(pod.mean >= SAME_SIZE_RATIO * largest.mean for pod in ordered)
     if large >= LARGE_SHARE * len(ordered):
         return replace(request, amount=largest.mean, bound=LARGEST_POD, pod=largest.name, pod_use=largest.mean)
     return replace(request, doubts=(PODS_DIFFER,), pod=largest.name, pod_use=largest.mean)
@@ -157,7 +160,7 @@ def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) 
 
 def oom_floor(oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int) -> float:
     """The bytes that a request should not be below after OOM kills; 0 without kills, or after the window."""
-    return 0.0 if oom is None else min(oom.floor(now, window_seconds), max_amount("memory", largest))
+    return 0.0 if oom is None else min(oom.floor_at(now, window_seconds), max_amount("memory", largest))
 
 
 def _with_kills(
@@ -166,17 +169,17 @@ def _with_kills(
     floor = oom_floor(oom, largest, now, window_seconds)
     if oom is None or floor <= 0:
         return request
-    request_with_kills = replace(request, floor=floor, kills=oom.count, killed=oom.last)
+    request_with_kills = replace(request, floor=floor, kills=oom.count, last_kill=oom.last)
     return _at_least(request_with_kills, floor, OOM_KILL)
 
 
 # ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-STEP, STEP_SHARE = 1.25, 0.2
+CHANGE_RATIO, CHANGE_SHARE = 1.25, 0.2
 """The last day differs upwards: more than a fifth of it exceeds nearly all of the days before by a quarter."""
-DROPPED = 0.5
+DROP_RATIO = 0.5
 """The last day differs downwards: nearly all of it is below half of the median of the days before."""
-GROWTH, GROWING_DAYS = 1.2, 6
+GROWTH_RATIO, GROWING_DAYS = 1.2, 6
 """Use grows: so much over a week, and on so many of its days more than on the day before."""
 WEEK_DAYS = 7
 
@@ -184,13 +187,13 @@ WEEK_DAYS = 7
 def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
     """Whether the last day differs from the week before it, upwards or downwards."""
     last = days.get(newest)
-    before = merged(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
+    before = merge_histograms(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
     if last is None or not last.total or not before.total:
         return False
     usual, most = before.percentiles((0.5, PASSED_SHARE))
-    if values_above(last, most * STEP) > STEP_SHARE * last.total:
+    if values_above(last, most * CHANGE_RATIO) > CHANGE_SHARE * last.total:
         return True
-    return last.percentiles((PASSED_SHARE,))[0] < DROPPED * usual
+    return last.percentiles((PASSED_SHARE,))[0] < DROP_RATIO * usual
 
 
 def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
@@ -199,4 +202,4 @@ def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
     if len(medians) <= GROWING_DAYS or medians[0] <= 0:
         return False
     more = sum(after > before for before, after in pairwise(medians))
-    return more >= GROWING_DAYS and medians[-1] >= GROWTH * medians[0]
+    return more >= GROWING_DAYS and medians[-1] >= GROWTH_RATIO * medians[0]

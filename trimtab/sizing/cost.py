@@ -19,7 +19,7 @@ FEW_PODS = Code(
     "Too few pods of the RuntimeClass were measured to compute its overhead.",
     "Measure while at least this many pods of the class run, or measure several times.",
 )
-LEAST_PODS = 5
+MIN_PODS = 5
 HEADROOM_PERCENT = 15
 _MEBIBYTE = 1 << 20
 
@@ -52,11 +52,11 @@ class SandboxCost:
 
 
 def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
-    """The overhead, from one or more moments of the pods of one class; NotYet below `LEAST_PODS` pods."""
+    """The overhead, from one or more moments of the pods of one class; NotYet below `MIN_PODS` pods."""
     sandboxes = list(uses)
-    if len(sandboxes) < LEAST_PODS:
+    if len(sandboxes) < MIN_PODS:
         sentence = f"{len(sandboxes)} pod{'' if len(sandboxes) == 1 else 's'} measured"
-        return NotYet(reason=FEW_PODS(sentence), have=str(len(sandboxes)), need=f"{LEAST_PODS} pods")
+        return NotYet(reason=FEW_PODS(sentence), have=str(len(sandboxes)), need=f"{MIN_PODS} pods")
     cores = sorted(max(use.cores, 0.0) for use in sandboxes)
     # P95 by nearest rank, in integers.
     millicores = cores[-(-len(cores) * 95 // 100) - 1] * 1000
@@ -100,13 +100,13 @@ class ResourcePrice:
         return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS / 1e6
 
 
-def shared(price: float, cores: float, gib: float) -> ResourcePrice:
+def divide_price(price: float, cores: float, gib: float) -> ResourcePrice:
     """A machine's price, divided between its cores and its memory."""
     core = price / (cores + gib / GIB_PER_CORE)
     return ResourcePrice(core=core, gib=core / GIB_PER_CORE)
 
 
-LIST = shared(96_000, 2, 8)
+LIST = divide_price(96_000, 2, 8)
 """The price where no node's price is known: a general-purpose machine (m5.large, us-east-1, July 2026)."""
 
 
@@ -117,4 +117,4 @@ def of_nodes(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | Non
     if not priced_nodes:
         return None
     price, cores, gib = (sum(column) for column in zip(*priced_nodes, strict=True))
-    return shared(price, cores, gib)
+    return divide_price(price, cores, gib)

@@ -14,7 +14,7 @@ from trimtab.sizing.statistics import UsageStatistics
 MI = 1 << 20
 
 
-def usage(
+def build_container_usage(
     cpu: UsageStatistics | NotYet,
     memory: UsageStatistics | NotYet,
     *,
@@ -43,15 +43,22 @@ def percentiles(statistics: UsageStatistics) -> Percentiles:
         for value in (statistics.p5, statistics.p50, statistics.p90, statistics.p95, statistics.p99, statistics.max)
     )
     plain = Percentiles(
-        p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=maximum, confidence=statistics.confidence, young=statistics.young
+        p5=p5,
+        p50=p50,
+        p90=p90,
+        p95=p95,
+        p99=p99,
+        max=maximum,
+        confidence=statistics.confidence,
+        young=statistics.is_young,
     )
     if request is None:
         return plain
     return msgspec.structs.replace(
-        plain, request=_format_amount(resource, request.amount), share=round(request.share, 4), passed=request.passed,
-        record=request.record, bound=request.bound,
+        plain, request=_format_amount(resource, request.amount), share=round(request.share, 4),
+        passed=request.days_exceeded, record=request.days_compared, bound=request.bound,
         floor=_format_amount(resource, request.floor) if request.floor else None,
-        kills=request.kills, killed=request.killed, signs=request.doubts, pod=request.pod,
+        kills=request.kills, killed=request.last_kill, signs=request.doubts, pod=request.pod,
         pod_use=_format_amount(resource, request.pod_use) if request.pod else None,
     )  # fmt: skip
 
@@ -67,19 +74,19 @@ def _format_amount(resource: str, value: float) -> str:
     return quantity.memory(max(1, ceil(value / MI - 1e-6)) * MI)
 
 
-TOLERANCE = 0.05
+DEFAULT_TOLERANCE = 0.05
 """The relative change of a percentile above which it is written again. Requests that differ by a twentieth count as the
 same."""
-DAYS_MORE = 1.0
+MAX_DAYS_BEHIND = 1.0
 """The days by which the published length of the history may be behind."""
-SECONDS_OLDER = 86400
+MAX_SECONDS_BEHIND = 86400
 """The seconds by which the published time of the last sample may be behind: a fourteenth of how long a recommendation
 lasts."""
-CONFIDENCE_APART = 0.2
+MIN_CONFIDENCE_CHANGE = 0.2
 """The change of the confidence from which it is written again."""
 
 
-def change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = TOLERANCE) -> float:
+def measure_change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = DEFAULT_TOLERANCE) -> float:
     """How much two published forms differ, to decide what is written first: 0 where nothing is worth a write; below 1
     where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that leads to a
     request; infinite where a new amount is known."""
@@ -91,8 +98,8 @@ def change(before: ContainerUsage | None, after: ContainerUsage, tolerance: floa
     if amount_change:
         return amount_change
     aged = (
-        abs((after.days or 0) - (before.days or 0)) >= DAYS_MORE
-        or (after.last_sample_at or 0) - (before.last_sample_at or 0) >= SECONDS_OLDER
+        abs((after.days or 0) - (before.days or 0)) >= MAX_DAYS_BEHIND
+        or (after.last_sample_at or 0) - (before.last_sample_at or 0) >= MAX_SECONDS_BEHIND
     )
     return 0.5 if aged or any(_confidence_changed(before, after, resource) for resource in ("cpu", "memory")) else 0.0
 
@@ -125,4 +132,4 @@ def _confidence_changed(before: ContainerUsage, after: ContainerUsage, resource:
     if old is None or new is None:
         return False
     difference = abs((after.confidence_of(resource) or 0) - (before.confidence_of(resource) or 0))
-    return difference >= CONFIDENCE_APART or old.signs != new.signs
+    return difference >= MIN_CONFIDENCE_CHANGE or old.signs != new.signs

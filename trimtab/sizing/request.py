@@ -42,24 +42,24 @@ P95 = UsageRule(Decimal(95))
 
 def amount(rule: UsageRule, statistics: UsageStatistics) -> float:
     """The amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published must be
-    among those that `seen` was computed with."""
+    among those that the statistics were computed with."""
     headroom = 1 + rule.headroom_percent / 100
     if rule.percentile is None:
         return (statistics.p95 if statistics.adaptive is None else statistics.adaptive.amount) * headroom
-    return statistics.at(rule.percentile) * headroom
+    return statistics.percentile_at(rule.percentile) * headroom
 
 
-def words(rule: UsageRule, statistics: UsageStatistics) -> str:
+def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
     """A description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
     share = "P95" if rule.percentile is None else rule.share.capitalize() if rule.percentile < 100 else "the largest"
     of_what = {"cpu": "", "memory": " of peaks"} if share != "the largest" else {"cpu": " use", "memory": " peak"}
     headroom = f" and {rule.headroom_percent}%" if rule.headroom_percent else ""
-    return f"{share}{of_what[statistics.resource]}{headroom} over {statistics.span}"
+    return f"{share}{of_what[statistics.resource]}{headroom} over {statistics.span_text}"
 
 
-CLOSE = 0.1
+MAX_IGNORED_SHARE = 0.1
 """A request that is above the recommendation by at most this share stays as it is."""
-STEP = {"cpu": 1, "memory": 1 << 20}
+ROUNDING_STEP = {"cpu": 1, "memory": 1 << 20}
 """Amounts are rounded up to millicores and mebibytes."""
 
 
@@ -122,7 +122,7 @@ class SizingSettings:
         percentile = self.rule_of(resource).percentile
         return () if percentile is None else (percentile,)
 
-    def least(self, resource: str) -> int:
+    def min_request(self, resource: str) -> int:
         """The smallest request of a resource, in millicores or bytes."""
         return self.least_cpu if resource == "cpu" else self.least_memory
 
@@ -158,7 +158,7 @@ def propose(
         )
     if isinstance(statistics, NotYet) and current.advice is None:
         return statistics
-    if isinstance(statistics, NotYet) or (statistics.young and current.advice is not None):
+    if isinstance(statistics, NotYet) or (statistics.is_young and current.advice is not None):
         target, proposal_reasons = _amount_from_vpa(current, current.advice, statistics)
     else:
         target, proposal_reasons = _amount_from_usage(current, statistics, settings)
@@ -193,11 +193,13 @@ def _amount_from_usage(
             else f"; of VPA {current.vpa.name}: {current.vpa.uncorrected}"
         )
     if adaptive is None or rule.percentile is not None:
-        proposal_reasons = [FROM_USAGE(f"{_capitalize(words(rule, statistics))} is {_format(current, target)}{vpa}")]
+        proposal_reasons = [
+            FROM_USAGE(f"{_capitalize(describe_rule(rule, statistics))} is {_format(current, target)}{vpa}")
+        ]
     else:
         code = OOM_KILLED if adaptive.bound == OOM_KILL else FROM_USAGE
         headroom = f", and {rule.headroom_percent}%" if rule.headroom_percent else ""
-        text = f"{_capitalize(origin(resource, published))}{headroom}, {statistics.span} known"
+        text = f"{_capitalize(origin(resource, published))}{headroom}, {statistics.span_text} known"
         proposal_reasons = [code(f"{text}, is {_format(current, target)}{vpa}")]
     if adaptive is not None and not vpa_corrects and adaptive.floor and _round_up(resource, adaptive.floor) > target:
         target = _round_up(resource, adaptive.floor)
@@ -212,8 +214,8 @@ def _amount_from_usage(
         proposal_reasons.append(FROM_USAGE(f"the average use of pod {adaptive.pod} is {_format(current, target)}"))
     if not vpa_corrects:
         proposal_reasons += doubts(resource, published, target)
-    if statistics.young:
-        proposal_reasons.append(YOUNG_HISTORY(f"the history of its {resource} is only {statistics.span}"))
+    if statistics.is_young:
+        proposal_reasons.append(YOUNG_HISTORY(f"the history of its {resource} is only {statistics.span_text}"))
     return target, proposal_reasons
 
 
@@ -235,7 +237,9 @@ def _amount_from_vpa(
     """The amount that a VPA recommends, and the reason."""
     assert advice is not None
     history = (
-        f"{statistics.have} of {statistics.need}" if isinstance(statistics, NotYet) else f"{statistics.span} of a day"
+        f"{statistics.have} of {statistics.need}"
+        if isinstance(statistics, NotYet)
+        else f"{statistics.span_text} of a day"
     )
     target = _round_up(current.resource, advice.target / 1000 if current.resource == "cpu" else advice.target)
     sentence = f"VPA {advice.vpa} recommends {_format(current, target)}, its P90 with a margin; history: {history}"
@@ -272,7 +276,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
 
 def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: int) -> Iterator[tuple[int, Reason]]:
     """Each bound that changes the amount, in order: floors, then ceilings, the limit last."""
-    min_amount, vpa = settings.least(current.resource), current.vpa
+    min_amount, vpa = settings.min_request(current.resource), current.vpa
     if target < min_amount:
         target = min_amount
         yield target, REQUEST_RAISED(f"the smallest request is {_format(current, min_amount)}")
@@ -305,7 +309,7 @@ def _weigh_change(
     if (
         current.request is not None
         and target <= current.request
-        and current.request - target <= CLOSE * current.request
+        and current.request - target <= MAX_IGNORED_SHARE * current.request
     ):
         return Unchanged(
             reasons.AS_IT_IS(f"{proposal_reasons[0]}; the current request is {_format(current, current.request)}")
@@ -332,7 +336,7 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
     """Whether there is less than a day of history, and the current request covers the use."""
     if (
         not isinstance(statistics, UsageStatistics)
-        or not statistics.young
+        or not statistics.is_young
         or current.advice is not None
         or current.request is None
     ):
@@ -356,7 +360,7 @@ def _format_target(hpa: Hpa) -> str:
 
 def _round_up(resource: str, value: float) -> int:
     """The amount in whole millicores or mebibytes, rounded up; a float error above a step is ignored."""
-    step = STEP[resource]
+    step = ROUNDING_STEP[resource]
     return ceil((value * 1000 if resource == "cpu" else value) / step - 1e-6) * step
 
 

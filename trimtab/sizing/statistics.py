@@ -18,22 +18,22 @@ from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.sizing.adaptive_bounds import AdaptiveRequest, adaptive_request
 from trimtab.sizing.reasons import INSUFFICIENT
 
-LEAST_SECONDS = DAY
-SLACK = 3600 // 6
+MIN_HISTORY_SECONDS = DAY
+SLACK_SECONDS = 3600 // 6
 """The last sample of a day is a little before its end, so a history may be short by so many seconds."""
-LEAST_DAYS = 7
+MIN_RUN_DAYS = 7
 """A workload that runs at times, such as a nightly job, needs usage on so many days, however short."""
-LEAST_SAMPLES = {"cpu": 100, "memory": 4}
+MIN_SAMPLES = {"cpu": 100, "memory": 4}
 """Memory needs fewer samples: it is recorded as one peak in six hours."""
-LEAST_OF_RUNS = {"cpu": 20, "memory": 4}
+MIN_RUN_SAMPLES = {"cpu": 20, "memory": 4}
 """For a CronJob, whose runs may be short. Of fewer than twenty values P95 is the largest."""
-RUNS = "CronJob"
-SURE_SECONDS, SURE_SAMPLES = 7 * DAY, {"cpu": 2016, "memory": 28}
+RUN_KIND = "CronJob"
+FULL_CONFIDENCE_SECONDS, FULL_CONFIDENCE_SAMPLES = 7 * DAY, {"cpu": 2016, "memory": 28}
 """The history for full confidence: a week has its weekend, and more history adds little."""
-YOUNG_SECONDS = HOUR
-YOUNG_SAMPLES = {"cpu": 10, "memory": 1}
+MIN_YOUNG_SECONDS = HOUR
+MIN_YOUNG_SAMPLES = {"cpu": 10, "memory": 1}
 """From so much history on, there is a recommendation that fills a missing request or raises one."""
-FRESH = DAY
+FRESH_SECONDS = DAY
 """Usage that ended longer ago counts half for each further day."""
 
 
@@ -49,39 +49,39 @@ class UsageStatistics:
     p99: float
     max: float
     samples: int
-    seconds: int
+    observed_seconds: int
     """The observed time; gaps do not count."""
     confidence: float
     """0 to 1: the share of a week, or of a sample every five minutes, whichever is smaller; less where the last sample
     is old, or where the adaptive rule has doubts."""
-    days_seen: int = 1
+    days_with_usage: int = 1
     """The number of days with usage, however short."""
-    young: bool = False
+    is_young: bool = False
     """Whether there is less than a day of history: a recommendation may fill a missing request or raise one, and lowers
     none."""
     adaptive: AdaptiveRequest | None = None
     """The adaptive rule's request; None where only percentiles are known."""
-    others: Mapping[Decimal, float] = field(default_factory=dict)
+    extra_percentiles: Mapping[Decimal, float] = field(default_factory=dict)
     """Further percentiles that were requested."""
 
-    def at(self, percentile: Decimal) -> float:
-        """The amount at one of the percentiles above or of `others`; 100 is the largest. Raises KeyError for any
-        other."""
+    def percentile_at(self, percentile: Decimal) -> float:
+        """The amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises KeyError for
+        any other."""
         named = {5: self.p5, 50: self.p50, 90: self.p90, 95: self.p95, 99: self.p99, 100: self.max}
         values = {Decimal(number): value for number, value in named.items()}
-        return values[percentile] if percentile in values else self.others[percentile]
+        return values[percentile] if percentile in values else self.extra_percentiles[percentile]
 
     @property
     def days(self) -> float:
         """The observed time in days."""
-        return round(self.seconds / DAY, 1)
+        return round(self.observed_seconds / DAY, 1)
 
     @property
-    def span(self) -> str:
+    def span_text(self) -> str:
         """The observed time for people, such as "9 days"; for a workload that runs at times, hours as well as days."""
-        if self.seconds + SLACK >= DAY:
+        if self.observed_seconds + SLACK_SECONDS >= DAY:
             return f"{self.days:g} days"
-        hours, days = round(self.seconds / HOUR), self.days_seen
+        hours, days = round(self.observed_seconds / HOUR), self.days_with_usage
         return f"{hours} hour{'' if hours == 1 else 's'} on {days} day{'' if days == 1 else 's'}"
 
 
@@ -105,10 +105,10 @@ def seen(
     """
     whole = window.whole()
     whole.extend(running)
-    samples, seconds = whole.total, max(window.seconds, running_seconds if running else 0)
-    min_samples = (LEAST_OF_RUNS if kind == RUNS else LEAST_SAMPLES)[resource]
+    samples, seconds = whole.total, max(window.observed_seconds, running_seconds if running else 0)
+    min_samples = (MIN_RUN_SAMPLES if kind == RUN_KIND else MIN_SAMPLES)[resource]
     young = samples < min_samples or not _is_long_enough(window)
-    if young and (samples < YOUNG_SAMPLES[resource] or seconds + SLACK < YOUNG_SECONDS):
+    if young and (samples < MIN_YOUNG_SAMPLES[resource] or seconds + SLACK_SECONDS < MIN_YOUNG_SECONDS):
         return _missing_history(resource, window, samples)
     shares = (0.05, 0.5, 0.9, 0.95, 0.99)
     p5, p50, p90, p95, p99 = whole.percentiles(shares)
@@ -118,28 +118,28 @@ def seen(
     # Without a clock the OOM floor is that at the end of the window.
     end = window.last if now is None else now
     adaptive = adaptive_request(resource, window, end, running=running, oom=oom, pods=pods)
-    base_confidence = confidence(resource, seconds, samples, _seconds_since_last(window, now))
+    base_confidence = compute_confidence(resource, seconds, samples, _seconds_since_last(window, now))
     return UsageStatistics(
         resource=resource, p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=whole.top, samples=samples,
-        seconds=seconds, confidence=round(base_confidence * adaptive.certainty, 2), days_seen=window.days_seen,
-        young=young, adaptive=adaptive, others=others,
+        observed_seconds=seconds, confidence=round(base_confidence * adaptive.remaining_confidence, 2),
+        days_with_usage=window.observed_days, is_young=young, adaptive=adaptive, extra_percentiles=others,
     )  # fmt: skip
 
 
 def _is_long_enough(window: DailyHistograms) -> bool:
     """Whether the history covers a day, or runs on seven days."""
-    return window.seconds + SLACK >= LEAST_SECONDS or window.days_seen >= LEAST_DAYS
+    return window.observed_seconds + SLACK_SECONDS >= MIN_HISTORY_SECONDS or window.observed_days >= MIN_RUN_DAYS
 
 
 def _seconds_since_last(window: DailyHistograms, now: Seconds | None) -> int:
     return 0 if now is None or not window.last else max(0, now - window.last)
 
 
-def confidence(resource: str, seconds: int, samples: int, age: int = 0) -> float:
+def compute_confidence(resource: str, seconds: int, samples: int, age: int = 0) -> float:
     """Confidence in [0, 1]: length of the history and number of samples relative to those for full confidence, halved
     for each day of age after the first."""
-    amount = min(1.0, seconds / SURE_SECONDS, samples / SURE_SAMPLES[resource])
-    faded: float = 2.0 ** -max(0.0, (age - FRESH) / DAY)
+    amount = min(1.0, seconds / FULL_CONFIDENCE_SECONDS, samples / FULL_CONFIDENCE_SAMPLES[resource])
+    faded: float = 2.0 ** -max(0.0, (age - FRESH_SECONDS) / DAY)
     return round(amount * faded, 2)
 
 
@@ -147,14 +147,14 @@ def _missing_history(resource: str, window: DailyHistograms, samples: int) -> No
     unit = "peaks" if resource == "memory" else "samples"
     return NotYet(
         reason=INSUFFICIENT(f"too little is known of its {resource}"),
-        have=f"{window.seconds / HOUR:.1f} hours, {samples} {unit}",
+        have=f"{window.observed_seconds / HOUR:.1f} hours, {samples} {unit}",
         need=needed(resource),
     )
 
 
 def needed(resource: str) -> str:
     """The history that a recommendation needs, for people."""
-    return f"an hour, {YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
+    return f"an hour, {MIN_YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
 
 GIB = 1 << 30
@@ -175,12 +175,15 @@ class SizingSeverity(StrEnum):
         return list(SizingSeverity).index(self)
 
 
-SMALL = {"cpu": 50, "memory": 64 << 20}
+SMALL_SHORTAGE = {"cpu": 50, "memory": 64 << 20}
 """A request that is too small by no more than this (millicores, bytes) has a low severity."""
-SHORT = {"cpu": ((1.5, SizingSeverity.MEDIUM),), "memory": ((1.5, SizingSeverity.HIGH), (1.2, SizingSeverity.MEDIUM))}
+SHORTAGE_STEPS = {
+    "cpu": ((1.5, SizingSeverity.MEDIUM),),
+    "memory": ((1.5, SizingSeverity.HIGH), (1.2, SizingSeverity.MEDIUM)),
+}
 """The ratio of recommendation to request from which on a severity applies: a shortage of cpu slows down, one of memory
 kills."""
-WASTE = {
+WASTE_STEPS = {
     "cpu": ((4000, SizingSeverity.HIGH), (500, SizingSeverity.MEDIUM)),
     "memory": ((16 * GIB, SizingSeverity.HIGH), (2 * GIB, SizingSeverity.MEDIUM)),
 }
@@ -195,10 +198,10 @@ def severity(resource: str, request: int | None, proposed: int, pods: float, *, 
     if not request:
         return SizingSeverity.MEDIUM
     if proposed > request:
-        levels = SHORT[resource] if proposed - request > SMALL[resource] else ()
+        levels = SHORTAGE_STEPS[resource] if proposed - request > SMALL_SHORTAGE[resource] else ()
         amount = proposed / request
     else:
-        levels, amount = WASTE[resource], (request - proposed) * pods
+        levels, amount = WASTE_STEPS[resource], (request - proposed) * pods
     return next((level for threshold, level in levels if amount >= threshold), SizingSeverity.LOW)
 
 

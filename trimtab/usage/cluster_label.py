@@ -67,7 +67,7 @@ _MATCHER = re.compile(
 class Matchers:
     """Conditions on labels in the form of PromQL: cluster="prod",tenant!="a"."""
 
-    all: tuple[tuple[str, str, str], ...] = ()
+    conditions: tuple[tuple[str, str, str], ...] = ()
     """(label, operator, value)."""
 
     @classmethod
@@ -92,11 +92,13 @@ class Matchers:
     @property
     def labels(self) -> frozenset[str]:
         """The labels that a condition names."""
-        return frozenset(label for label, _, _ in self.all)
+        return frozenset(label for label, _, _ in self.conditions)
 
     def allow(self, labels: Mapping[str, str]) -> bool:
         """Whether a series with these labels meets every condition; a label that it lacks counts as empty."""
-        return all(_meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.all)
+        return all(
+            _meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.conditions
+        )
 
 
 def escaped(value: str) -> str:
@@ -121,7 +123,7 @@ def _meets_condition(actual: str, operator: str, value: str) -> bool:
 class Origins:
     """The observed values of the labels that tell clusters apart, series by series."""
 
-    chosen: frozenset[str] = frozenset()
+    allowed_labels: frozenset[str] = frozenset()
     """Labels that a matcher names, or that the report is divided by: their values may differ."""
     values: dict[str, set[str]] = field(default_factory=dict)
     _series: int = 0
@@ -139,12 +141,12 @@ class Origins:
         values_by_label = {
             label: values | ({UNLABELLED} if self._counts[label] < self._series else set())
             for label, values in self.values.items()
-            if label not in self.chosen
+            if label not in self.allowed_labels
         }
-        return mixed(values_by_label)
+        return find_mixed_labels(values_by_label)
 
 
-def mixed(values: Mapping[str, Iterable[str]]) -> tuple[Mixed, ...]:
+def find_mixed_labels(values: Mapping[str, Iterable[str]]) -> tuple[Mixed, ...]:
     """Those of the labels that have more than one value, sorted by name."""
     sorted_values = ((label, tuple(sorted(set(label_values)))) for label, label_values in sorted(values.items()))
     return tuple(Mixed(label, label_values) for label, label_values in sorted_values if len(label_values) > 1)

@@ -23,7 +23,7 @@ class RefusedSource(UsageFault):
     def __init__(self, doing: str, status: int, message: str) -> None:
         super().__init__(f"{doing}: {status}: {message}")
         self.status = status
-        self.said = message
+        self.message = message
 
 
 class GarbledSource(UsageFault):

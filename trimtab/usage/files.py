@@ -21,14 +21,14 @@ from typing import Any
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError, nearest, shown
 from trimtab.usage.cluster_label import LABELS, Origin
-from trimtab.usage.series import Series, clean, rate
+from trimtab.usage.series import Series, clean_samples, counter_rate
 
 _MIN_MILLISECONDS = 100_000_000_000
 _LATEST = 4_102_444_800
 """The year 2100: a larger number is not a second."""
 _DATE = re.compile(r"(19[789]|20\d)\d(0[1-9]|1[0-2])([0-2]\d|3[01])")
 """A date without dashes. As seconds all of them are in August 1970."""
-MOST_CORES = 100_000
+MAX_CORES = 100_000
 AMOUNTS = ("cpu", "memory", "cpu_seconds_total", "value")
 NAMES = ("namespace", "pod", "container", "workload", "resource")
 _COLUMN_ALIASES = {
@@ -52,16 +52,16 @@ class Rows:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: dict[_Key, list[tuple[int, float]]] = {}
+        self.samples: dict[_Key, list[tuple[int, float]]] = {}
         self.mistakes: list[ConfigError] = []
         self.has_origins = False
         """Whether there are columns that tell clusters apart."""
         self._dropped: dict[str, tuple[int, int]] = {}
         """What was dropped → how often, and the first line."""
 
-    def row(self, line: int, row: Mapping[str, Any]) -> None:
+    def add_row(self, line: int, row: Mapping[str, Any]) -> None:
         """Add one row, or record what is wrong with it."""
-        second = moment(row.get("timestamp"))
+        second = parse_moment(row.get("timestamp"))
         if second is None:
             self._add_error(line, "timestamp", "a time such as 2026-01-02T15:04:05Z", row.get("timestamp"))
             return
@@ -72,7 +72,7 @@ class Rows:
             cell = row.get(amount)
             if cell is None or cell == "":
                 continue
-            has_amount, value = True, number(cell)
+            has_amount, value = True, parse_amount(cell)
             if value is None:
                 self._add_error(line, amount, "a quantity such as 250m, 0.25 or 128Mi", cell)
                 continue
@@ -80,7 +80,7 @@ class Rows:
                 self._drop("amount{s} below zero or not a number", line)
                 continue
             kind = str(row.get("resource") or amount) if amount == "value" else amount
-            self.found.setdefault((names[0], names[1], names[2], names[3], kind, origin), []).append((second, value))
+            self.samples.setdefault((names[0], names[1], names[2], names[3], kind, origin), []).append((second, value))
         if not has_amount:
             self._drop("row{s} without an amount", line)
 
@@ -95,7 +95,7 @@ class Rows:
         ]
         return [f"{self.file}: {count} {what}, the first in line {line}: left out." for count, what, line in dropped]
 
-    def long(self, line: int, expected: int, got: int) -> None:
+    def report_long_row(self, line: int, expected: int, got: int) -> None:
         """Record a row with more cells than columns: most likely decimal commas, and there is no way to tell where."""
         self._add_error(line, "", f"{expected} cells", f"{got}")
 
@@ -105,10 +105,10 @@ class Rows:
 
     def series(self, now: int | None = None) -> Iterator[Series]:
         """The series of all rows, cleaned; of a counter its rate."""
-        for (namespace, pod, container, workload, amount, origin), samples in self.found.items():
-            times, values = clean(samples, now)
+        for (namespace, pod, container, workload, amount, origin), samples in self.samples.items():
+            times, values = clean_samples(samples, now)
             if amount == "cpu_seconds_total":
-                times, values = rate(times, values)
+                times, values = counter_rate(times, values)
             yield Series(
                 namespace=namespace or "default", pod=pod, container=container or "app",
                 workload=workload or _default_workload(pod),
@@ -123,11 +123,11 @@ def _default_workload(pod: str) -> str:
 
 def _resource_of(amount: str, values: Iterable[float]) -> str:
     if amount == "value":
-        return "cpu" if max(values, default=0) < MOST_CORES else "memory"
+        return "cpu" if max(values, default=0) < MAX_CORES else "memory"
     return "memory" if amount == "memory" else "cpu"
 
 
-def moment(cell: object) -> int | None:
+def parse_moment(cell: object) -> int | None:
     """Seconds since 1970; None where it is not a time. Without a time zone it is UTC, and a date is its first
     second."""
     text = str(cell or "").strip()
@@ -149,7 +149,7 @@ def _parse_time(text: str) -> int | None:
     return int((parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)).timestamp())
 
 
-def number(cell: object) -> float | None:
+def parse_amount(cell: object) -> float | None:
     """The amount in units; None where it is not a quantity."""
     try:
         return float(cell)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     first = text.partition("\n")[0].strip()
     delimiter = _find_delimiter(first)
     lines, cells = csv.reader(io.StringIO(text), delimiter=delimiter), first.split(delimiter)
-    header, start = (["timestamp", "value"], 1) if moment(cells[0]) is not None else ([], 2)
+    header, start = (["timestamp", "value"], 1) if parse_moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
         expected = "column names in the first line, since there are more than two columns"
         rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=shown(first)))
@@ -187,7 +187,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
 def _find_delimiter(first: str) -> str:
     """A semicolon where decimals may have commas, also in a first line that is a row: 2026-01-05;0,25."""
     first_cell, semicolon, _ = first.partition(";")
-    return ";" if semicolon and ("," not in first or moment(first_cell) is not None) else ","
+    return ";" if semicolon and ("," not in first or parse_moment(first_cell) is not None) else ","
 
 
 def _read_lines(rows: Rows, header: list[str], lines: Iterable[list[str]], start: int) -> None:
@@ -199,9 +199,9 @@ def _read_lines(rows: Rows, header: list[str], lines: Iterable[list[str]], start
     rows.has_origins = not set(LABELS).isdisjoint(header)
     for line, cells in enumerate(lines, start=start):
         if any(cells[len(header) :]):
-            rows.long(line, len(header), len(cells))
+            rows.report_long_row(line, len(header), len(cells))
         elif cells:
-            rows.row(line, dict(zip(header, cells, strict=False)))
+            rows.add_row(line, dict(zip(header, cells, strict=False)))
 
 
 def _column_name(cell: str) -> str:
@@ -247,7 +247,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         rows.has_origins = not set(LABELS).isdisjoint(map(_column_name, table.schema_arrow.names))
         records = (row for batch in table.iter_batches(_PARQUET_ROWS) for row in batch.to_pylist())
         for line, row in enumerate(records, start=1):
-            rows.row(line, {_column_name(name): value for name, value in row.items()})
+            rows.add_row(line, {_column_name(name): value for name, value in row.items()})
     except ArrowException as error:
         rows.mistakes.append(ConfigError(file=file, expected="Parquet", got=str(error)))
     return rows

@@ -18,13 +18,13 @@ import urllib3
 from trimtab.runtime.clock import elapsed
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 
-AGAIN = (429, 500, 502, 503, 504)
+RETRY_STATUSES = (429, 500, 502, 503, 504)
 """Status codes after which a retry makes sense; an error in a query has others (400, 422)."""
 
 
-CONNECTIONS = 8
+MAX_CONNECTIONS = 8
 """The maximum of connections that stay open."""
-SHORTEST = 6
+MIN_SECRET_LENGTH = 6
 """The minimum length of a secret that is replaced in messages of a source: a tenant named `1` is no secret."""
 
 
@@ -58,7 +58,7 @@ class HttpApi:
     """A file with the client certificate, for a server that requires one."""
     key: str | None = None
     """A file with the certificate's key; None: it is in the same file."""
-    manners: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     wait: Callable[[float], None] = time.sleep
     _pool: Any = None
     _last: float = float("-inf")
@@ -69,20 +69,24 @@ class HttpApi:
     def get(self, path: str, query: Mapping[str, str], doing: str, final: Final = lambda _refusal: False) -> bytes:
         """The body of the response. Raises RefusedSource at once where it is `final`, else RefusedSource and
         UnreachableSource after all tries."""
-        for attempt in range(self.manners.tries):
+        for attempt in range(self.retry_policy.tries):
             self._wait_for_turn()
-            last = attempt == self.manners.tries - 1
+            last = attempt == self.retry_policy.tries - 1
             try:
                 status, body, retry_after = self._send(path, query)
             except urllib3.exceptions.ReadTimeoutError:
-                refusal = self._refusal(doing, 504, f"timed out: no answer within {self.manners.deadline:g} seconds")
+                refusal = self._refusal(
+                    doing, 504, f"timed out: no answer within {self.retry_policy.deadline:g} seconds"
+                )
                 if last or final(refusal):
                     raise refusal from None
                 retry_after = None
             except urllib3.exceptions.HTTPError as error:
                 # A server that never responded is most likely a wrong address: no retry.
                 if last or (isinstance(error, _CONNECT_ERRORS) and not self._has_answered):
-                    raise UnreachableSource(f"{doing}: {self.shown}: {self._redact(_describe_error(error))}") from None
+                    raise UnreachableSource(
+                        f"{doing}: {self.public_address}: {self._redact(_describe_error(error))}"
+                    ) from None
                 retry_after = None
             else:
                 self._has_answered = True
@@ -90,16 +94,16 @@ class HttpApi:
                     return body
                 refusal = self._refusal(doing, status, _error_message(body))
                 # Anything else is an error of the query or of the configuration, which a retry does not change.
-                if last or status not in AGAIN or final(refusal):
+                if last or status not in RETRY_STATUSES or final(refusal):
                     raise refusal
-            self.wait(max(retry_after or 0.0, self.manners.first_wait * 2.0**attempt))
+            self.wait(max(retry_after or 0.0, self.retry_policy.first_wait * 2.0**attempt))
         raise AssertionError("unreachable")
 
     def _refusal(self, doing: str, status: int, message: str) -> RefusedSource:
-        return RefusedSource(f"{doing}: {self.shown}", status, self._redact(message) + _HINTS.get(status, ""))
+        return RefusedSource(f"{doing}: {self.public_address}", status, self._redact(message) + _HINTS.get(status, ""))
 
     @property
-    def shown(self) -> str:
+    def public_address(self) -> str:
         """The address for messages, without user and password."""
         return self._address()
 
@@ -129,14 +133,14 @@ class HttpApi:
             unquote(password),
             *(part for value in values for part in (value, *value.split()[1:])),
         ):
-            text = text.replace(secret, "***") if len(secret) >= SHORTEST else text
+            text = text.replace(secret, "***") if len(secret) >= MIN_SECRET_LENGTH else text
         return text
 
     def _wait_for_turn(self) -> None:
         """Wait until the pause after the previous query is over: several threads send one query after the other."""
         with self._lock:
             now = elapsed()
-            seconds_left = max(0.0, self._last + self.manners.pause - now)
+            seconds_left = max(0.0, self._last + self.retry_policy.pause - now)
             self._last = now + seconds_left
         if seconds_left > 0:
             self.wait(seconds_left)
@@ -153,10 +157,14 @@ class HttpApi:
         with self._lock:
             if self._pool is None:
                 self._pool = urllib3.PoolManager(
-                    ca_certs=self.ca, cert_file=self.certificate, key_file=self.key, retries=False, maxsize=CONNECTIONS
+                    ca_certs=self.ca,
+                    cert_file=self.certificate,
+                    key_file=self.key,
+                    retries=False,
+                    maxsize=MAX_CONNECTIONS,
                 )
         url, parameters = self._address() + path, urlencode(query)
-        timeout = urllib3.Timeout(connect=10.0, read=self.manners.deadline)
+        timeout = urllib3.Timeout(connect=10.0, read=self.retry_policy.deadline)
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self._auth_header(), **self.headers}
         if path.startswith("/api/v1/label"):
             response = self._pool.request("GET", f"{url}?{parameters}", headers=headers, timeout=timeout)

@@ -19,9 +19,9 @@ from trimtab.kube import listing
 from trimtab.kube.client import Client, segment
 from trimtab.kube.errors import InvalidResponse, KubeFault
 from trimtab.kube.resources import PLACES
-from trimtab.usage.series import PodRef, Series, rate, sample
+from trimtab.usage.series import PodRef, Series, counter_rate, single_sample
 
-AT_ONCE = 8
+MAX_CONCURRENT_NODES = 8
 """Nodes that are read at the same time: each response is some hundred kilobytes, and occupies a connection of the API
 server."""
 
@@ -60,7 +60,7 @@ class KubeletReading:
     """One resource of one container at one moment; for cpu also the total of seconds, where the kubelet reports it."""
 
     series: Series
-    counted: float | None = None
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
         raise InvalidResponse(f"summary of a kubelet: {error}") from None
 
 
-def looks(body: bytes) -> Iterator[KubeletReading]:
+def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
     """The readings in a kubelet's /stats/summary. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         for stats in pod.containers:
@@ -102,7 +102,7 @@ def looks(body: bytes) -> Iterator[KubeletReading]:
             second = seconds(stats.memory.time)
             if second is not None and stats.memory.working_set_bytes is not None:
                 yield KubeletReading(
-                    sample(pod.pod_ref, stats.name, "memory", second, float(stats.memory.working_set_bytes))
+                    single_sample(pod.pod_ref, stats.name, "memory", second, float(stats.memory.working_set_bytes))
                 )
 
 
@@ -114,7 +114,7 @@ def _cpu_readings(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
     )
     if second is not None and usage is not None:
         cpu_seconds = None if counted_nanoseconds is None else counted_nanoseconds / quantity.NANO
-        yield KubeletReading(sample(pod, stats.name, "cpu", second, usage / quantity.NANO), cpu_seconds)
+        yield KubeletReading(single_sample(pod, stats.name, "cpu", second, usage / quantity.NANO), cpu_seconds)
 
 
 _CounterReadings = dict[tuple[str, str, str], tuple[int, float]]
@@ -126,7 +126,7 @@ class Kubelets:
     """The kubelets of a cluster. A node that does not respond is reported, and the others count. Not thread-safe."""
 
     client: Client
-    told: Callable[[str], None] = lambda _trouble: None
+    on_fault: Callable[[str], None] = lambda _trouble: None
     _totals: _CounterReadings = field(default_factory=dict)
 
     def look(self) -> Iterator[Series]:
@@ -135,12 +135,12 @@ class Kubelets:
         previous, self._totals = self._totals, {}
         for reading in self._read_all():
             series = reading.series
-            yield series if reading.counted is None else self._usage_since(previous, series, reading.counted)
+            yield series if reading.cpu_seconds is None else self._usage_since(previous, series, reading.cpu_seconds)
 
     def _read_all(self) -> Iterator[KubeletReading]:
         names = [name for (_, name), _ in listing.listed(self.client, replace(PLACES["Node"], slim=True))]
         faults: list[KubeFault] = []
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="kubelet") as pool:
+        with ThreadPoolExecutor(MAX_CONCURRENT_NODES, thread_name_prefix="kubelet") as pool:
             for readings in pool.map(self._read_node, names):
                 if isinstance(readings, KubeFault):
                     faults.append(readings)
@@ -150,12 +150,12 @@ class Kubelets:
         if faults and len(faults) == len(names):
             raise faults[0]
         for fault in faults:
-            self.told(str(fault))
+            self.on_fault(str(fault))
 
     def _read_node(self, node: str) -> list[KubeletReading] | KubeFault:
         path = f"/api/v1/nodes/{segment(node)}/proxy/stats/summary"
         try:
-            return list(looks(self.client.get(path, doing=f"summary of node {node}")))
+            return list(readings_of_summary(self.client.get(path, doing=f"summary of node {node}")))
         except KubeFault as fault:
             return fault
 
@@ -164,5 +164,5 @@ class Kubelets:
         key = (series.namespace, series.pod, series.container)
         self._totals[key] = (series.times[0], cpu_seconds)
         previous_second, previous_total = previous.get(key, (0, 0.0))
-        times, values = rate((previous_second, series.times[0]), (previous_total, cpu_seconds))
+        times, values = counter_rate((previous_second, series.times[0]), (previous_total, cpu_seconds))
         return replace(series, times=times, values=values) if times else series

@@ -10,7 +10,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.timestamps import seconds
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
-from trimtab.usage.series import PodRef, Series, sample
+from trimtab.usage.series import PodRef, Series, single_sample
 
 PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 
@@ -33,10 +33,10 @@ class _List(msgspec.Struct, frozen=True):
 def now(client: Client) -> Iterator[Series]:
     """One sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no server
     implements the API."""
-    return metrics(client.get(PATH, doing="list the metrics of pods"))
+    return decode_pod_metrics(client.get(PATH, doing="list the metrics of pods"))
 
 
-def metrics(body: bytes) -> Iterator[Series]:
+def decode_pod_metrics(body: bytes) -> Iterator[Series]:
     """The samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
     try:
         pods = msgspec.json.decode(body, type=_List).items
@@ -49,4 +49,4 @@ def metrics(body: bytes) -> Iterator[Series]:
                 amount = container.usage.get(resource)
                 if amount is not None and quantity.is_quantity(amount):
                     value = quantity.parse(amount) / quantity.NANO
-                    yield sample(pod.metadata, container.name, resource, second or 0, value)
+                    yield single_sample(pod.metadata, container.name, resource, second or 0, value)

@@ -10,7 +10,7 @@ from trimtab.cluster.quantity import NotAQuantity, whole
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.timestamps import Seconds, seconds
 from trimtab.histogram.oom_kills import OomKill
-from trimtab.usage.prometheus import Prometheus, quoted
+from trimtab.usage.prometheus import Prometheus, quote_pod
 from trimtab.usage.series import Series
 
 
@@ -34,25 +34,25 @@ def of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Se
     """(a series that names the container, a kill) for every hour in which a container restarted after an OOM kill;
     empty where there is no kube-state-metrics."""
     first = start - start % _STEP_SECONDS
-    is_killed, restarts = prometheus.matching('reason="OOMKilled"'), prometheus.matching()
+    is_killed, restarts = prometheus.join_matchers('reason="OOMKilled"'), prometheus.join_matchers()
     # The last reason stays for as long as the container exists: only a restart in the same hour makes it a kill of that
     # hour.
     query = f"({_KILLED_QUERY % is_killed}) and ({_RESTARTED_QUERY % restarts})"
     killed = {
-        _container_of(series): series for series in prometheus.over_time(query, first, end, _STEP_SECONDS, "kills")
+        _container_of(series): series for series in prometheus.query_range(query, first, end, _STEP_SECONDS, "kills")
     }
     if not killed:
         return []
-    pod_names, names = "|".join(sorted({quoted(pod) for _, pod, _ in killed})), prometheus.pieces.names
-    pods, used = f'pod=~"{pod_names}"', f'{names.label("pod")}=~"{pod_names}"'
-    memory = prometheus.matching('resource="memory"', pods)
+    pod_names, names = "|".join(sorted({quote_pod(pod) for _, pod, _ in killed})), prometheus.pieces.names
+    pods, used = f'pod=~"{pod_names}"', f'{names.server_label("pod")}=~"{pod_names}"'
+    memory = prometheus.join_matchers('resource="memory"', pods)
     amounts: dict[str, dict[tuple[str, str, str], Mapping[int, float]]] = {}
     for name, amount_query in (
-        ("used", names.query("memory", prometheus.matching(used), "1h")),
+        ("used", names.usage_query("memory", prometheus.join_matchers(used), "1h")),
         ("limits", _ALLOWED_QUERY % ("limits", memory)),
         ("requests", _ALLOWED_QUERY % ("requests", memory)),
     ):  # fmt: skip
-        amount_series = prometheus.over_time(
+        amount_series = prometheus.query_range(
             amount_query, first, end, _STEP_SECONDS, f"the memory {name} of what was killed"
         )
         amounts[name] = {

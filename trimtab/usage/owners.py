@@ -31,7 +31,7 @@ class OwnerIndex:
     def of(self, namespace: str, pod: str) -> Owner:
         """The topmost owner of a pod; `Pod/NAME` where nothing else is known."""
         owner = self.pods.get((namespace, pod))
-        return owner or self._existing_workload(namespace, pod) or by_name(pod) or Owner("Pod", pod)
+        return owner or self._existing_workload(namespace, pod) or owner_by_name(pod) or Owner("Pod", pod)
 
     def _existing_workload(self, namespace: str, pod: str) -> Owner | None:
         """The existing workload whose pods would have such a name."""
@@ -42,7 +42,7 @@ class OwnerIndex:
         return None
 
 
-def by_name(pod: str) -> Owner | None:
+def owner_by_name(pod: str) -> Owner | None:
     """The owner that the name alone suggests; None where it suggests none."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
@@ -51,7 +51,7 @@ def by_name(pod: str) -> Owner | None:
     return None
 
 
-def chained(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
+def topmost_owners(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
     """(namespace, kind, name, owner's kind, owner's name) of pods and their owners → the topmost owners of pods."""
     owners = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
     top_owners = {}

@@ -19,11 +19,11 @@ import msgspec
 
 from trimtab.cluster.owner import Owner
 from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
-from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedClusters, mixed
+from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedClusters, find_mixed_labels
 from trimtab.usage.errors import GarbledSource, RefusedSource
 from trimtab.usage.http_client import HttpApi
-from trimtab.usage.owners import chained
-from trimtab.usage.prometheus_response import SeriesLabels, metrics, parsed
+from trimtab.usage.owners import topmost_owners
+from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parsed
 from trimtab.usage.series import Names, Series
 
 DAY = 86400
@@ -36,9 +36,9 @@ class QueryPlan:
 
     step: int = 300
     """Seconds between points."""
-    days: int = 7
+    days_per_query: int = 7
     """Days in one query: 2 016 points at the default step, a fifth of what Prometheus allows."""
-    pods: int = 100
+    pods_per_query: int = 100
     """Pods in one query."""
     rate: str = "5m"
     """The range that cpu is averaged over: at least four scrapes, so that a failed one leaves no gap."""
@@ -72,24 +72,24 @@ class Prometheus:
     source: HttpApi
     pieces: QueryPlan = field(default_factory=QueryPlan)
 
-    def namespaces(self, start: int, end: int) -> list[str]:
+    def list_namespaces(self, start: int, end: int) -> list[str]:
         """The namespaces with containers in this time."""
-        return self._label_values(self.pieces.names.label("namespace"), self._join_matchers(""), start, end)
+        return self._label_values(self.pieces.names.server_label("namespace"), self._join_matchers(""), start, end)
 
-    def pods(self, namespace: str, start: int, end: int) -> list[str]:
+    def list_pods(self, namespace: str, start: int, end: int) -> list[str]:
         """All pods of a namespace in this time, also those that no longer exist."""
         return self._label_values(
-            self.pieces.names.label("pod"), self._join_matchers(self._namespace_matcher(namespace)), start, end
+            self.pieces.names.server_label("pod"), self._join_matchers(self._namespace_matcher(namespace)), start, end
         )
 
     def plan(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
         """All queries for this time. Days begin at midnight, so that peak intervals are whole."""
         parts = []
-        for namespace in namespaces or self.namespaces(start, end):
-            pods = self.pods(namespace, start, end)
-            for first in range(0, len(pods), self.pieces.pods):
-                group = tuple(pods[first : first + self.pieces.pods])
-                for begin, until in spans(start, end, self.pieces.days * DAY, self.pieces.step):
+        for namespace in namespaces or self.list_namespaces(start, end):
+            pods = self.list_pods(namespace, start, end)
+            for first in range(0, len(pods), self.pieces.pods_per_query):
+                group = tuple(pods[first : first + self.pieces.pods_per_query])
+                for begin, until in split_span(start, end, self.pieces.days_per_query * DAY, self.pieces.step):
                     parts += [QueryPart(resource, namespace, group, begin, until) for resource in RESOURCES]
         return parts
 
@@ -126,14 +126,15 @@ class Prometheus:
     def _range_query(self, piece: QueryPart) -> dict[str, str]:
         names = self.pieces.names
         selector = self._join_matchers(
-            self._namespace_matcher(piece.namespace), f'{names.label("pod")}=~"{"|".join(map(quoted, piece.pods))}"'
+            self._namespace_matcher(piece.namespace),
+            f'{names.server_label("pod")}=~"{"|".join(map(quote_pod, piece.pods))}"',
         )
         window = self.pieces.rate if piece.resource == "cpu" else f"{self.pieces.step}s"
-        query = names.query(piece.resource, selector, window)
+        query = names.usage_query(piece.resource, selector, window)
         return {"query": query, "start": str(piece.start), "end": str(piece.end), "step": str(self.pieces.step)}
 
     def _namespace_matcher(self, name: str) -> str:
-        return f'{self.pieces.names.label("namespace")}="{name}"'
+        return f'{self.pieces.names.server_label("namespace")}="{name}"'
 
     def _join_matchers(self, *matchers: str) -> str:
         return ",".join(m for m in (*matchers, self.pieces.extra) if m)
@@ -145,13 +146,13 @@ class Prometheus:
 
     def _selector(self, match: str) -> str:
         names = self.pieces.names
-        return f"{names.memory}{{{names.containers()}{',' if match else ''}{match}}}"
+        return f"{names.memory}{{{names.container_matchers()}{',' if match else ''}{match}}}"
 
     def clusters(self, label: str, start: int, end: int) -> list[str]:
         """The values of a label of the containers' series."""
         return self._label_values(label, self._join_matchers(""), start, end)
 
-    def mixed(
+    def find_mixed_labels(
         self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
     ) -> tuple[Mixed, ...]:
         """The labels that tell clusters apart and have more than one value, except those that the matcher names or
@@ -161,20 +162,20 @@ class Prometheus:
         for label in (name for name in CLUSTER_LABELS if name in existing and name not in allowed):
             values = self._label_values(label, self._join_matchers(in_namespaces), start, end)
             if values:
-                name = self.pieces.names.label("namespace")
+                name = self.pieces.names.server_label("namespace")
                 without = self._label_values(name, self._join_matchers(in_namespaces, f'{label}=""'), start, end)
                 values_by_label[label] = [*values, *([UNLABELLED] if without else [])]
-        return mixed(values_by_label)
+        return find_mixed_labels(values_by_label)
 
     def one_cluster(self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()) -> None:
         """Check that no other cluster's usage is mixed in. Raises MixedClusters."""
-        mixed_labels = self.mixed(start, end, namespaces, chosen)
+        mixed_labels = self.find_mixed_labels(start, end, namespaces, chosen)
         if mixed_labels:
-            raise MixedClusters(self.source.shown, mixed_labels)
+            raise MixedClusters(self.source.public_address, mixed_labels)
 
     def _namespaces_matcher(self, namespaces: Sequence[str]) -> str:
-        label = self.pieces.names.label("namespace")
-        return f'{label}=~"{"|".join(map(quoted, namespaces))}"' if namespaces else ""
+        label = self.pieces.names.server_label("namespace")
+        return f'{label}=~"{"|".join(map(quote_pod, namespaces))}"' if namespaces else ""
 
     def _label_names(self, start: int, end: int) -> set[str]:
         """The names of the containers' labels; every label that tells clusters apart where the server does not have
@@ -200,28 +201,28 @@ class Prometheus:
             rows += [(labels.namespace, kind, getattr(labels, name), labels.owner_kind, labels.owner_name)
                      for labels in self._decode_labels(body)
                      if labels.owner_kind not in ("", "<none>", "Node")]  # fmt: skip
-        return chained(rows)
+        return topmost_owners(rows)
 
-    def matching(self, *matchers: str) -> str:
+    def join_matchers(self, *matchers: str) -> str:
         """The matchers of a selector, including those that are part of every query."""
         return self._join_matchers(*matchers)
 
-    def over_time(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
+    def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
         """The series of any query, with the resource memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
         yield from parsed(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
 
     def _decode_labels(self, body: bytes) -> Iterator[SeriesLabels]:
         try:
-            yield from metrics(body)
+            yield from parse_labels(body)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.shown}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.public_address}: an answer of {len(body)} bytes: {error}") from None
 
     def _decode(self, body: bytes, shape: type[Any]) -> Any:
         try:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.shown}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.public_address}: an answer of {len(body)} bytes: {error}") from None
 
 
 class _OwnerMetric(NamedTuple):
@@ -237,7 +238,7 @@ _OWNER_METRICS = (
 )
 
 
-def spans(start: int, end: int, length: int, step: int) -> list[tuple[int, int]]:
+def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, int]]:
     """The time from start to end in spans that end at midnight, on a grid of steps, with no point in two spans."""
     result, second = [], start - start % step
     while second <= end:
@@ -257,7 +258,7 @@ def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
     days = (piece.end - piece.start) // DAY
     if days < 2:
         return []
-    halves = spans(piece.start, piece.end, days // 2 * DAY, step)
+    halves = split_span(piece.start, piece.end, days // 2 * DAY, step)
     return [QueryPart(piece.resource, piece.namespace, piece.pods, start, end) for start, end in halves]
 
 
@@ -265,13 +266,13 @@ def _is_too_much(error: RefusedSource) -> bool:
     """Whether the server refused the query for its size. Only its words tell, since the status is that of any error in
     a query."""
     words = ("too many samples", "exceeded maximum resolution", "limit", "too large", "timed out", "timeout")
-    return error.status in (413, 414, 422, 503, 504) and any(word in error.said.lower() for word in words)
+    return error.status in (413, 414, 422, 503, 504) and any(word in error.message.lower() for word in words)
 
 
 def _is_never_final(_error: RefusedSource) -> bool:
     return False
 
 
-def quoted(pod: str) -> str:
+def quote_pod(pod: str) -> str:
     """A pod's name for a regular expression in a string: a dot is the only character of a name with a meaning."""
     return pod.replace(".", "[.]")

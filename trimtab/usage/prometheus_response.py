@@ -18,7 +18,7 @@ import msgspec
 
 from trimtab.usage.cluster_label import LABELS, Origin
 from trimtab.usage.errors import GarbledSource
-from trimtab.usage.series import SKEW, Series
+from trimtab.usage.series import MAX_SKEW_SECONDS, Series
 
 
 class SeriesLabels(msgspec.Struct, frozen=True, gc=False, rename={"hidden_tenant_id": "__tenant_id__"}):
@@ -78,7 +78,7 @@ _PLAIN = bytes(ord(" ") if chr(at) in '[]"' else at if chr(at) in "0123456789.,+
 """A translation for numbers: brackets and quotes become spaces; any character that is not part of a number becomes an
 error."""
 
-Found = tuple[SeriesLabels, Sequence[int], Sequence[float], int]
+ParsedSeries = tuple[SeriesLabels, Sequence[int], Sequence[float], int]
 """Labels, times, values, and the number of dropped points, which are not numbers."""
 
 
@@ -86,24 +86,24 @@ def parsed(body: bytes, resource: str, now: int | None = None, queried_from: int
     """The series of one response, one at a time; `queried_from` is its first second. Raises GarbledSource."""
     try:
         for metric, times, values, left_out in _iter_series(body):
-            if now is not None and times and times[-1] > now + SKEW:
-                until = bisect_right(times, now + SKEW)
+            if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
+                until = bisect_right(times, now + MAX_SKEW_SECONDS)
                 times, values = times[:until], values[:until]
             yield Series(
                 namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values, asked=queried_from, left_out=left_out, origin=metric.origin,
+                times=times, values=values, queried_from=queried_from, left_out=left_out, origin=metric.origin,
             )  # fmt: skip
     except msgspec.DecodeError as error:
         raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
 
 
-def _iter_series(body: bytes) -> Iterator[Found]:
+def _iter_series(body: bytes) -> Iterator[ParsedSeries]:
     for piece in _split_series(body):
         series = _decode_regular(piece)
         if series is not None:
             yield series
         else:
-            yield from map(exactly, _split_text(piece))
+            yield from map(parse_exact_series, _split_text(piece))
 
 
 def _split_text(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
@@ -112,7 +112,7 @@ def _split_text(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
     return _RESPONSE.decode(b'{"data":{"result":[%b]}}' % bytes(piece)).data.result
 
 
-def metrics(body: bytes) -> Iterator[SeriesLabels]:
+def parse_labels(body: bytes) -> Iterator[SeriesLabels]:
     """The labels of each series. Raises GarbledSource and msgspec.DecodeError."""
     for raw in _decode_response(body).data.result:
         yield _EXACT_SERIES.decode(_json_infinities(raw)).metric
@@ -150,7 +150,7 @@ def _series_ends(body: bytes) -> Iterator[int]:
         position = body.find(b"}", position + 1)
 
 
-def _decode_regular(raw: memoryview | msgspec.Raw) -> Found | None:
+def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
     """A series with a point at each step and only numbers; None for any other series.
 
     Every other number must be a time, each a step after the previous one: then no value can be missing or extra.
@@ -203,7 +203,7 @@ def _json_infinities(raw: bytes | msgspec.Raw) -> bytes:
     return text.replace(b'"+Inf"', b'"inf"').replace(b'"-Inf"', b'"-inf"') if b'Inf"' in text else text
 
 
-def exactly(raw: bytes | msgspec.Raw) -> Found:
+def parse_exact_series(raw: bytes | msgspec.Raw) -> ParsedSeries:
     """Any series. Prometheus sends each moment once and in order; a division by zero gives NaN, which is dropped.
     Raises msgspec.DecodeError."""
     series = _EXACT_SERIES.decode(_json_infinities(raw))

@@ -18,9 +18,9 @@ from trimtab.cluster.owner import Owner
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.owners import OwnerIndex
 
-MOST_GAP = 900
+MAX_GAP_SECONDS = 900
 """Seconds between two readings of a counter above which its rate describes no moment."""
-SKEW = 300
+MAX_SKEW_SECONDS = 300
 """Seconds that a sample may be in the future."""
 
 
@@ -34,7 +34,7 @@ class Series:
     resource: str
     times: Sequence[int]
     values: Sequence[float]
-    asked: int | None = None
+    queried_from: int | None = None
     """The first second that the source was queried for; None where it is unknown."""
     left_out: int = 0
     """The number of values that were dropped because they are not numbers."""
@@ -51,31 +51,31 @@ class PodRef(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-def sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
+def single_sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
     """A series of one value: cores or bytes at a second since 1970."""
     return Series(
         namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
     )
 
 
-def clean(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:
+def clean_samples(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:
     """Samples in order of time; of several at one moment the largest (two scrapers of one pod); without samples from
     the future and invalid amounts."""
     by_second: dict[int, float] = {}
     for second, value in samples:
-        if isfinite(value) and value >= 0 and (now is None or second <= now + SKEW):
+        if isfinite(value) and value >= 0 and (now is None or second <= now + MAX_SKEW_SECONDS):
             by_second[second] = max(value, by_second.get(second, 0.0))
     times = sorted(by_second)
     return times, [by_second[second] for second in times]
 
 
-def rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
+def counter_rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
     """The rate per second between readings of a counter, at the later one. A counter that decreased began at 0 again; a
     gap gives no value."""
     rate_times, values = [], []
     for n in range(1, len(times)):
         seconds = times[n] - times[n - 1]
-        if 0 < seconds <= MOST_GAP:
+        if 0 < seconds <= MAX_GAP_SECONDS:
             # A restart resets the counter: what it shows is the increase since then (as PromQL's `rate` does).
             increase = readings[n] - readings[n - 1] if readings[n] >= readings[n - 1] else readings[n]
             rate_times.append(times[n])
@@ -100,29 +100,29 @@ class Names:
     labels: dict[str, str] = field(default_factory=dict)
     """namespace, pod or container → the label's name at the server."""
 
-    def label(self, name: str) -> str:
+    def server_label(self, name: str) -> str:
         """The name of this label at the server."""
         return self.labels.get(name, name)
 
-    def query(self, resource: str, match: str, window: str) -> str:
+    def usage_query(self, resource: str, match: str, window: str) -> str:
         """The query for the usage of the matching containers, the larger value where several scrapers have it, with the
         default label names. `window` is that of the rate, or the step, so that no peak between two points is lost."""
-        selector = f"{{{self.containers()}{',' if match else ''}{match}}}"
+        selector = f"{{{self.container_matchers()}{',' if match else ''}{match}}}"
         if resource == "memory":
             inner = f"max_over_time({self.memory}{selector}[{window}])"
         elif self.cpu_recorded:
             inner = f"avg_over_time({self.cpu_recorded}{selector}[{window}])"
         else:
             inner = f"rate({self.cpu}{selector}[{window}])"
-        query = f"max by ({', '.join(map(self.label, LABELS))}) ({inner})"
+        query = f"max by ({', '.join(map(self.server_label, LABELS))}) ({inner})"
         for name in LABELS:
-            if self.label(name) != name:
-                query = f'label_replace({query}, "{name}", "$1", "{self.label(name)}", "(.*)")'
+            if self.server_label(name) != name:
+                query = f'label_replace({query}, "{name}", "$1", "{self.server_label(name)}", "(.*)")'
         return query
 
-    def containers(self) -> str:
+    def container_matchers(self) -> str:
         """The matchers that select containers: neither the pod as a whole nor its pause container."""
-        return f'{self.label("container")}!="",{self.label("container")}!="POD"'
+        return f'{self.server_label("container")}!="",{self.server_label("container")}!="POD"'
 
 
 def mistakes(names: Names) -> list[tuple[str, str]]:
@@ -162,6 +162,6 @@ def take(history: BatchHistory, series_list: Iterable[Series], owners: OwnerInde
     for series in series_list:
         history.left_out += series.left_out
         key = container(series, owners)
-        history.take(key, series.resource, series.times, series.values, series.asked, series.pod)
+        history.take(key, series.resource, series.times, series.values, series.queried_from, series.pod)
         count += 1
     return count

@@ -18,7 +18,7 @@ from trimtab.cluster.recommendation import VpaRecommendation, given
 from trimtab.cluster.yaml_documents import read as read_documents
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
-from trimtab.histogram.histogram import number
+from trimtab.histogram.histogram import bucket_of
 from trimtab.histogram.vpa import CheckpointRejected
 from trimtab.kube.client import Client
 from trimtab.kube.errors import NotFound
@@ -76,7 +76,7 @@ class CheckpointSource:
                 if kind == "VerticalPodAutoscalerCheckpoint":
                     source.found.append(msgspec.convert(document.value, Checkpoint))
                 elif kind == "VerticalPodAutoscaler":
-                    source.autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
+                    source.add_autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
                     vpa_count += 1
             except msgspec.ValidationError as error:
                 source.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
@@ -85,7 +85,7 @@ class CheckpointSource:
             source.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
         return source
 
-    def autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
+    def add_autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
         """Add a VPA: its target and its recommendations."""
         namespace, target = vpa.metadata.namespace or "default", vpa.spec.target_ref
         self.targets[namespace, vpa.metadata.name] = target
@@ -98,14 +98,14 @@ class CheckpointSource:
         history.advice |= self.advice
         for checkpoint in self.found:
             try:
-                decoded = vpa.read(checkpoint.status)
+                decoded = vpa.decode_checkpoint(checkpoint.status)
             except CheckpointRejected as error:
                 name = f"{checkpoint.metadata.namespace}/{checkpoint.metadata.name}"
                 self.mistakes.append(
                     ConfigError(file=name, expected="a checkpoint that a VPA would load", got=str(error))
                 )
                 continue
-            history.pour(
+            history.add_bucket_counts(
                 self._container_of(checkpoint), "cpu", _samples_by_bucket(decoded), decoded.first, decoded.last
             )
 
@@ -115,13 +115,13 @@ class CheckpointSource:
         return ContainerKey(namespace, target.kind, target.name, checkpoint.spec.container_name)
 
 
-def _samples_by_bucket(decoded: vpa.KnownContainers) -> Counter[int]:
+def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:
     """As many samples as the VPA counted, distributed like its weights, each in the middle of its bucket."""
     counts: Counter[int] = Counter()
     scale, total = decoded.cpu.scale, decoded.cpu.total
     for bucket, weight in decoded.cpu.weights.items():
-        middle = (scale.start(bucket) + scale.start(bucket + 1)) / 2
-        value_bucket = number(middle)
+        middle = (scale.bucket_start(bucket) + scale.bucket_start(bucket + 1)) / 2
+        value_bucket = bucket_of(middle)
         if value_bucket is not None and total:
             counts[value_bucket] += round(weight / total * decoded.samples)
     return counts
@@ -133,7 +133,7 @@ def listed(client: Client) -> CheckpointSource:
     try:
         source.found += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items
         for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VpaList).items:
-            source.autoscaler(vpa)
+            source.add_autoscaler(vpa)
     except NotFound:
         return CheckpointSource()
     return source

@@ -1,15 +1,15 @@
-"""Did every running pod come through as policy says, and does any policy harm them?
+"""Audits running pods against the policies, and puts harmful policies to `warn`.
 
-    settings       what can be set, with the reason for each default
-    pod_watcher    the watches, and what they said since the last round
-    policy_state   policies, facts and pods from changes, and since when it is so
-    policy_status  what a PodPolicy's status says, written when it differs and not too often
-    events         Events on owners, log lines, metrics: one record, several sinks
-    metrics        the watchdog in numbers
-    harm_brake     a harmful policy is put to `warn`; a dry run only says so
-    loop           observe, brake, write, report; again and again
-    process        one replica: election, pages, watches
+    settings       the process's settings, with the reason for each default
+    pod_watcher    the watches, and the pods and changes they deliver
+    policy_state   policies, facts, deleted pods and change times, built from watch events
+    policy_status  the status of a PodPolicy, written when it differs and not too often
+    events         Events on owners, and log lines
+    metrics        the watchdog's metrics
+    harm_brake     puts a harmful policy to `warn`; a dry run only reports it
+    loop           one round: observe, brake, write, report
+    process        one replica: leader election, HTTP pages, watches
 
-It never touches a pod: the only things it writes are a policy's `status`, a harmful policy's `spec.mode`, Events and
-its own Lease.
+The watchdog never changes a pod. It writes only a policy's `status`, a harmful policy's `spec.mode`, Events and its own
+Lease.
 """

@@ -1,4 +1,5 @@
-"""Who is told what: an Event on the owner and a log line for each new finding; again when the Event is forgotten."""
+"""Records an Event on the owner and a log line for each new finding, and repeats the Event when the API server has
+dropped it."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ CONTROLLER = "trimtab.dev/watchdog"
 ACTION = "Compare"
 
 NameOf = Callable[[AuditFinding], About]
-"""The object to be told about: the topmost owner that is known, else the pod."""
+"""Returns the object of the Event: the topmost owner that is known, else the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyNote:
-    """One thing to tell of one object."""
+    """One finding to report on one object."""
 
     about: About
     reason: Code
@@ -28,84 +29,85 @@ class PolicyNote:
     pods: int
 
 
-def notes(found: Findings, about: NameOf) -> Iterator[PolicyNote]:
-    """One per owner, policy and reason. What only watches, and who opted out, is in metrics and status alone."""
+def policy_notes(result: Findings, about: NameOf) -> Iterator[PolicyNote]:
+    """Yields one note per owner, policy and reason. Policies that only watch, and opted-out pods, are in metrics and
+    status alone."""
     grouped: dict[tuple[About, str, Code], list[AuditFinding]] = {}
-    for one in (*found.unpatched, *found.overhead):
-        grouped.setdefault((about(one), one.policy, one.reason.code), []).append(one)
-    for (owner, policy, code), same in grouped.items():
-        pods = sum(len(one.pods) for one in same)
-        yield PolicyNote(owner, code, _text(same[0], pods), policy, pods)
+    for finding in (*result.unpatched, *result.overhead):
+        grouped.setdefault((about(finding), finding.policy, finding.reason.code), []).append(finding)
+    for (owner, policy, code), findings_of_note in grouped.items():
+        pods = sum(len(finding.pods) for finding in findings_of_note)
+        yield PolicyNote(owner, code, _note_text(findings_of_note[0], pods), policy, pods)
 
 
-def _text(one: AuditFinding, pods: int) -> str:
-    name = min(pod.name for pod in one.pods)
-    several = f"{name} and {pods - 1} more" if pods > 1 else name
-    told = f"{one.policy}: " if one.policy else ""
-    changes = "; ".join(f"{c.field}: {_word(c.before)} → {_word(c.after)}" for c in one.changes[:5])
-    more = f" ({changes}{', …' if len(one.changes) > 5 else ''})" if changes else ""
-    return f"{told}{several}: {one.reason}{more}"
+def _note_text(finding: AuditFinding, pods: int) -> str:
+    name = min(pod.name for pod in finding.pods)
+    names = f"{name} and {pods - 1} more" if pods > 1 else name
+    prefix = f"{finding.policy}: " if finding.policy else ""
+    changes = "; ".join(f"{c.field}: {_value_text(c.before)} → {_value_text(c.after)}" for c in finding.changes[:5])
+    suffix = f" ({changes}{', …' if len(finding.changes) > 5 else ''})" if changes else ""
+    return f"{prefix}{names}: {finding.reason}{suffix}"
 
 
-def _word(value: object) -> str:
+def _value_text(value: object) -> str:
     return "none" if value is None else str(value)
 
 
 @dataclass(slots=True)
 class PolicyEventRecorder:
-    """Remembers what was told. Not for two threads."""
+    """Records Events and log lines, and remembers which. For one thread."""
 
     recorder: Recorder
     log: Logger
-    again: float
-    """Seconds after which the same is told again."""
-    most: int
-    """Events in one look."""
+    repeat_seconds: float
+    """Seconds after which the same Event is recorded again."""
+    max_events: int
+    """The maximum number of Events in one round."""
     elapsed: Callable[[], float]
-    _told: dict[tuple[About, str, str], float] = field(default_factory=dict)
-    _setting: str = ""
+    _recorded_at: dict[tuple[About, str, str], float] = field(default_factory=dict)
+    _last_setting_text: str = ""
 
-    def look(self, found: Findings, about: NameOf) -> int:
-        """Tell what is new; how many Events were written."""
-        self._tell_setting(found.setting)
-        standing: dict[tuple[About, str, str], PolicyNote] = {}
-        for note in notes(found, about):
-            standing[note.about, note.policy, note.reason.name] = note
-        self._told = {key: at for key, at in self._told.items() if key in standing}
-        due = [note for key, note in standing.items() if self._is_due(key)]
-        for note in due[: self.most]:
-            self._note(note)
-        return min(len(due), self.most)
+    def record_findings(self, result: Findings, about: NameOf) -> int:
+        """Records what is new; returns the number of Events written."""
+        self._log_setting(result.setting)
+        current: dict[tuple[About, str, str], PolicyNote] = {}
+        for note in policy_notes(result, about):
+            current[note.about, note.policy, note.reason.name] = note
+        self._recorded_at = {key: recorded for key, recorded in self._recorded_at.items() if key in current}
+        due = [note for key, note in current.items() if self._is_due(key)]
+        for note in due[: self.max_events]:
+            self._record_note(note)
+        return min(len(due), self.max_events)
 
     def _is_due(self, key: tuple[About, str, str]) -> bool:
-        return key not in self._told or self.elapsed() - self._told[key] >= self.again
+        return key not in self._recorded_at or self.elapsed() - self._recorded_at[key] >= self.repeat_seconds
 
-    def _note(self, note: PolicyNote) -> None:
+    def _record_note(self, note: PolicyNote) -> None:
         key = (note.about, note.policy, note.reason.name)
-        if key not in self._told:
+        if key not in self._recorded_at:
             owner = f"{note.about.kind} {note.about.namespace}/{note.about.name}"
             self.log.info(
                 note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text
             )  # fmt: skip
-        self._told[key] = self.elapsed()
+        self._recorded_at[key] = self.elapsed()
         self.recorder.tell(note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note))
 
-    def _tell_setting(self, wrong: Reason | None) -> None:
-        text = str(wrong) if wrong is not None else ""
-        if wrong is not None and text != self._setting:
-            self.log.warning(wrong.code.name, why=text)
-        self._setting = text
+    def _log_setting(self, reason: Reason | None) -> None:
+        text = str(reason) if reason is not None else ""
+        if reason is not None and text != self._last_setting_text:
+            self.log.warning(reason.code.name, why=text)
+        self._last_setting_text = text
 
-    def policy(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
-        """Something about a policy itself."""
+    def record_policy_event(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
+        """Records an Event on a policy itself."""
         self.recorder.tell(about, event_reason(code), text, action="Brake", warning=warning)
 
 
 def event_reason(code: Code) -> str:
-    """An Event's reason is one word in camel case: MissedByWebhook."""
+    """Returns the reason in UpperCamelCase, as the Event API expects: MissedByWebhook."""
     return "".join(part.title() for part in code.name.split("-"))
 
 
 def _is_warning(note: PolicyNote) -> bool:
-    """That a pod is older than a policy is how it always begins."""
+    """Returns whether the note is a Warning. A pod older than the policy is normal after each change of a policy."""
     return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

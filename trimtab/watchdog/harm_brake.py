@@ -1,4 +1,4 @@
-"""A harmful policy is put to `warn`. A rehearsal offers the same and only says what it would have done."""
+"""Puts a harmful policy to `warn`; the dry run only reports it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ class Policy:
     name: str
     uid: str
     version: str
-    """Its resourceVersion: whoever edits it meanwhile is not overwritten."""
+    """Its resourceVersion: the API server refuses the patch if the policy was edited since."""
 
 
 class BrakeActuator(Protocol):
-    """What may be done to a policy that harms."""
+    """The action on a harmful policy."""
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """What was done: put-to-warn, told, failed."""
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
+        """Returns what was done: put-to-warn, told or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """The real one."""
+    """Writes to the cluster."""
 
     writer: Writer
     log: Logger
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """`spec.mode: warn`, and nothing else. A policy that changed since is judged anew with the next look."""
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
+        """Sets `spec.mode: warn`, and nothing else. A policy that changed since is judged again in the next round."""
         body = {
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
             "spec": {"mode": "warn"},
         }
-        path, doing = one(PLACES["PodPolicy"], "", policy.name), f"put PodPolicy {policy.name} to warn"
+        path, operation = one(PLACES["PodPolicy"], "", policy.name), f"put PodPolicy {policy.name} to warn"
         try:
-            self.writer.write("PATCH", path, body, doing=doing, content_type=MERGE)
+            self.writer.write("PATCH", path, body, doing=operation, content_type=MERGE)
         except KubeFault as error:
             self.log.warning("harm-brake.failed", policy=policy.name, error=str(error), why=str(harm.reason))
             return "failed"
@@ -55,14 +55,14 @@ class Brake:
 
 @dataclass(slots=True)
 class DryRunBrakeActuator:
-    """Says so, once per policy and version; changes nothing."""
+    """Logs each harmful policy and kind of failure once; changes nothing."""
 
     log: Logger
-    _said: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
 
-    def warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         key = f"{policy.name} {harm.trouble}"
-        if key not in self._said:
-            self._said.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             self.log.warning("harm-brake.only-told", policy=policy.name, why=str(harm.reason))
         return "told"

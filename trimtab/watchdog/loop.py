@@ -1,4 +1,4 @@
-"""One look after the other: who lacks what, does a policy harm, what is written and told."""
+"""Runs the watchdog's rounds: audits the pods, judges the policies, writes statuses and records Events."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.drift import AuditInputs, Auditor
-from trimtab.admission.audit.drift import AuditState as Looked
+from trimtab.admission.audit.drift import AuditState as AuditState
 from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
-from trimtab.admission.audit.harm import Counts, FailureHistory, HarmEvidence, Verdict, Watched, count, judge
+from trimtab.admission.audit.harm import (
+    Counts,
+    FailureHistory,
+    HarmEvidence,
+    Verdict,
+    Watched,
+    compare_failures,
+    judge_harm,
+)
 from trimtab.admission.audit.original_pod import AuditedPod
 from trimtab.admission.audit.reasons import HARMFUL
 from trimtab.cluster.api.meta import get
@@ -21,144 +29,143 @@ from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import Evictions
 from trimtab.watchdog.policy_state import AuditStateBuilder, ObservedPolicy
-from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, remembered, status
+from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, build_status, restored_counts
 
-SOON = 1.0
-"""Seconds until the next look while some pods were not come to."""
+CATCH_UP_SECONDS = 1.0
+"""Seconds until the next round while some templates are not decided yet."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Not for two threads."""
+    """The watchdog's work in the leading replica. For one thread."""
 
-    seen: AuditStateBuilder
+    state_builder: AuditStateBuilder
     pods: Callable[[], Iterable[AuditedPod]]
-    fresh: Callable[[], bool]
-    """Is what the watches hold young enough to act on?"""
-    door: BrakeActuator | None
-    """Who puts a harmful policy to `warn`; None: harm is not looked for."""
+    is_fresh: Callable[[], bool]
+    """Returns whether the watches' data is recent enough to act on."""
+    brake: BrakeActuator | None
+    """Puts a harmful policy to `warn`; None if policies are not checked for harm."""
     statuses: PolicyStatusWriter
-    teller: PolicyEventRecorder
+    event_recorder: PolicyEventRecorder
     metrics: Metrics
     interval: float
     now: Callable[[], float]
     """Seconds since 1970."""
     elapsed: Callable[[], float]
-    survey: Auditor
-    ledger: FailureHistory
+    auditor: Auditor
+    history: FailureHistory
     _evictions: Evictions = field(default_factory=Evictions)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
-    _stopped: set[str] = field(default_factory=set)
-    """Policies put to `warn` in this look."""
-    _braked: dict[str, str] = field(default_factory=dict)
-    """Policy → the version of it that was put to `warn`: the watch may not have told of that yet."""
+    _stopped_now: set[str] = field(default_factory=set)
+    """Policies put to `warn` in this round."""
+    _braked_versions: dict[str, str] = field(default_factory=dict)
+    """Policy → its version that was put to `warn`: the watch may not have delivered that change yet."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
-    def look(self) -> float:
-        """One look; seconds until the next. Nothing is written on what is old, or while pods were not come to."""
-        begun, now = self.elapsed(), self.now()
-        world = self.seen.world()
-        watched = self._watched(world)
-        self._bury(watched, now)
+    def run_round(self) -> float:
+        """Runs one round; returns the seconds until the next. Nothing is written while data is old or templates are
+        not decided."""
+        started, now = self.elapsed(), self.now()
+        inputs = self.state_builder.build_inputs()
+        watched = self._watched(inputs)
+        self._count_deleted(watched, now)
         pods = tuple(self.pods())
-        for pod in self._evictions.new(pods):
-            self.metrics.evicted(get(pod.alike.pod.spec.runtime_class_name, ""))
-        looked = self.survey.look(pods, world)
-        found = findings(looked, world, self.seen.since())
-        if self.fresh() and not looked.behind:
-            self._act(pods, looked, found, watched, now)
-        self.metrics.look(looked, found, world.facts, self.elapsed() - begun)
-        self.metrics.lost.set(self.teller.recorder.lost)
-        return SOON if looked.behind else self.interval
+        for pod in self._evictions.find_new(pods):
+            self.metrics.count_eviction(get(pod.alike.pod.spec.runtime_class_name, ""))
+        state = self.auditor.look(pods, inputs)
+        result = findings(state, inputs, self.state_builder.change_times())
+        if self.is_fresh() and not state.behind:
+            self._act_on(pods, state, result, watched, now)
+        self.metrics.observe_round(state, result, inputs.facts, self.elapsed() - started)
+        self.metrics.lost.set(self.event_recorder.recorder.lost)
+        return CATCH_UP_SECONDS if state.behind else self.interval
 
-    def _act(
-        self, pods: tuple[AuditedPod, ...], looked: Looked, found: Findings, watched: list[Watched], now: float
+    def _act_on(
+        self, pods: tuple[AuditedPod, ...], state: AuditState, result: Findings, watched: list[Watched], now: float
     ) -> None:
-        counts = self._compare(pods, looked, watched, now)
-        self._write(found, counts, now)
-        self.teller.look(found, self._about)
+        counts = self._compare_harm(pods, state, watched, now)
+        self._write_statuses(result, counts, now)
+        self.event_recorder.record_findings(result, self._event_object)
 
-    # ── harm ─────────────────────────────────────────────────────────────────────────────────────────
-
-    def _watched(self, world: AuditInputs) -> list[Watched]:
-        """Policies in force whose harm is looked for; what an earlier life knew of their past is taken up."""
-        if self.door is None:
+    def _watched(self, inputs: AuditInputs) -> list[Watched]:
+        """Returns the policies that are checked for harm, and restores the counts that an earlier leader stored in
+        their status."""
+        if self.brake is None:
             return []
-        found = [policy.name for policy in world.policies.all if policy.spec.enabled and policy.spec.mode == "apply"]
-        return [self._one(name) for name in found]
+        names = [policy.name for policy in inputs.policies.all if policy.spec.enabled and policy.spec.mode == "apply"]
+        return [self._watch_policy(name) for name in names]
 
-    def _one(self, name: str) -> Watched:
-        known = self.seen.policies.get(name)
-        watched = Watched(name=name, since=known.since if known else None)
-        if known is not None and known.status.harm and (name, known.written) not in self._restored:
-            self._restored.add((name, known.written))
-            self.ledger.restore(watched, remembered(known.status.harm, known.written))
+    def _watch_policy(self, name: str) -> Watched:
+        policy = self.state_builder.policies.get(name)
+        watched = Watched(name=name, since=policy.changed_at if policy else None)
+        if policy is not None and policy.status.harm and (name, policy.spec_written_at) not in self._restored:
+            self._restored.add((name, policy.spec_written_at))
+            self.history.restore_counts(watched, restored_counts(policy.status.harm, policy.spec_written_at))
         return watched
 
-    def _bury(self, watched: list[Watched], now: float) -> None:
-        for pod in self.seen.taken():
-            self.ledger.gone(pod, self.survey.standing(pod.alike), watched, now)
-        self.ledger.forget(now)
+    def _count_deleted(self, watched: list[Watched], now: float) -> None:
+        for pod in self.state_builder.take_deleted_pods():
+            self.history.record_deleted(pod, self.auditor.result_of(pod.alike), watched, now)
+        self.history.drop_old_counts(now)
 
-    def _compare(
-        self, pods: tuple[AuditedPod, ...], looked: Looked, watched: list[Watched], now: float
+    def _compare_harm(
+        self, pods: tuple[AuditedPod, ...], state: AuditState, watched: list[Watched], now: float
     ) -> dict[str, Counts]:
-        counts = count(pods, looked.standings, watched, self.ledger, now)
-        self.metrics.compared(counts)
-        self._verdicts = {name: judge(name, found, self.ledger.terms) for name, found in counts.items()}
-        self._stopped = set()
+        counts = compare_failures(pods, state.results, watched, self.history, now)
+        self.metrics.set_comparisons(counts)
+        self._verdicts = {name: judge_harm(name, by_failure, self.history.terms) for name, by_failure in counts.items()}
+        self._stopped_now = set()
         for name, verdict in self._verdicts.items():
             if isinstance(verdict, HarmEvidence):
-                self._stop(name, verdict)
+                self._put_to_warn(name, verdict)
         return counts
 
-    def _stop(self, name: str, harm: HarmEvidence) -> None:
-        known = self.seen.policies.get(name)
-        version = known.version if known else ""
-        if self.door is None or self._braked.get(name) == (version or str(harm.trouble)):
+    def _put_to_warn(self, name: str, harm: HarmEvidence) -> None:
+        observed = self.state_builder.policies.get(name)
+        version = observed.version if observed else ""
+        if self.brake is None or self._braked_versions.get(name) == (version or str(harm.trouble)):
             return
-        policy = Policy(name, known.uid if known else "", version)
-        done = self.door.warn(policy, harm)
-        if done != "failed":  # else it is tried again with the next look
-            self._braked[name] = version or str(harm.trouble)
-        self.metrics.braked(name, harm.trouble, done)
-        if known is None:
+        policy = Policy(name, observed.uid if observed else "", version)
+        action = self.brake.put_to_warn(policy, harm)
+        if action != "failed":  # a failed patch is tried again in the next round
+            self._braked_versions[name] = version or str(harm.trouble)
+        self.metrics.count_brake(name, harm.trouble, action)
+        if observed is None:
             return
-        if done == "put-to-warn":
-            self._stopped.add(name)
-        about = About(kind=KIND, name=name, uid=known.uid, api_version=API_VERSION)
-        self.teller.policy(about, HARMFUL, f"{_DONE[done]}: {harm.reason}")
+        if action == "put-to-warn":
+            self._stopped_now.add(name)
+        about = About(kind=KIND, name=name, uid=observed.uid, api_version=API_VERSION)
+        self.event_recorder.record_policy_event(about, HARMFUL, f"{_ACTION_TEXTS[action]}: {harm.reason}")
 
-    # ── status ───────────────────────────────────────────────────────────────────────────────────────
+    def _write_statuses(self, result: Findings, counts: dict[str, Counts], now: float) -> None:
+        self.statuses.drop_others(set(self.state_builder.policies))
+        for name, policy in self.state_builder.policies.items():
+            observation = self._observe_policy(policy, result.tallies.get(name) or PolicyTally(), counts.get(name))
+            self.statuses.write_status(name, policy.status, build_status(observation, written(int(now))))
 
-    def _write(self, found: Findings, counts: dict[str, Counts], now: float) -> None:
-        self.statuses.forget(set(self.seen.policies))
-        for name, known in self.seen.policies.items():
-            told = self._found(known, found.tallies.get(name) or PolicyTally(), counts.get(name))
-            self.statuses.write(name, known.status, status(told, written(int(now))))
-
-    def _found(self, known: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
-        braked = known.name in self._stopped
+    def _observe_policy(self, policy: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
+        is_braked = policy.name in self._stopped_now
         return PolicyObservation(
-            name=known.name, generation=known.generation, mode="warn" if braked else known.mode, written=known.written,
-            mistakes=self.seen.mistakes(known.name), tally=tally, counts=counts, braked=braked,
-            verdict=self._verdicts.get(known.name), before=known.status,
+            name=policy.name, generation=policy.generation,
+            mode="warn" if is_braked else policy.mode, spec_written_at=policy.spec_written_at,
+            mistakes=self.state_builder.policy_mistakes(policy.name), tally=tally, counts=counts, braked=is_braked,
+            verdict=self._verdicts.get(policy.name), before=policy.status,
         )  # fmt: skip
 
-    def _about(self, one: AuditFinding) -> About:
-        """The topmost owner whose uid is known; else the nearest, as the pod names it; else the pod."""
-        namespace = one.alike.namespace
-        for owner in reversed(one.owners):
-            uid = self.seen.uids.get((namespace, owner.kind, owner.name))
+    def _event_object(self, finding: AuditFinding) -> About:
+        """Returns the topmost owner whose UID is known; else the nearest, as the pod names it; else the pod."""
+        namespace = finding.alike.namespace
+        for owner in reversed(finding.owners):
+            uid = self.state_builder.uids.get((namespace, owner.kind, owner.name))
             if uid is not None:
                 version = PLACES[owner.kind].group_version
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)
-        nearest = one.alike.pod.metadata.controller
+        nearest = finding.alike.pod.metadata.controller
         if nearest is not None:
             return About(kind=nearest.kind, name=nearest.name, namespace=namespace, uid=nearest.uid,
                          api_version=nearest.api_version or "v1")  # fmt: skip
-        pod = min(one.pods, key=lambda pod: pod.name)
+        pod = min(finding.pods, key=lambda pod: pod.name)
         return About(kind="Pod", name=pod.name, namespace=namespace, uid=pod.uid)
 
 
-_DONE = {"put-to-warn": "put to warn", "told": "would be put to warn", "failed": "could not be put to warn"}
+_ACTION_TEXTS = {"put-to-warn": "put to warn", "told": "would be put to warn", "failed": "could not be put to warn"}

@@ -1,9 +1,7 @@
-"""The watchdog in numbers. Every label is a word of ours or bounded.
+"""The watchdog's metrics, and the cost of running pods per hour. Every label has a bounded set of values.
 
-What do running pods cost an hour, and which part of it is their sandbox's?
-
-By requests, at what a core and a GiB cost on the nodes that take pods and tell their price. Where none tells it nothing
-is said of money: never a wrong zero.
+Costs are computed from requests, at the price of a core and a GiB on the nodes that take pods and have a price. If no
+node has one, the cost metrics are absent instead of zero.
 """
 
 from __future__ import annotations
@@ -34,20 +32,22 @@ MICRO_DOLLARS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Dollars an hour."""
+    """Dollars per hour."""
 
     workload: float = 0.0
-    """Of what containers ask for."""
+    """For the containers' requests."""
     sandbox: float = 0.0
-    """Of pod overhead."""
+    """For pod overhead."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.workload + other.workload, self.sandbox + other.sandbox)
 
 
 def price_of(facts: ClusterFacts) -> ResourcePrice | None:
-    """What a core and a GiB cost, by the labels of the nodes; None where none tells its price."""
-    shapes = (one.shape for (label, _), found in facts.machines.items() if label == HOSTNAME for one in found)
+    """Returns the price of a core and a GiB by the nodes' labels; None if no node has a price."""
+    shapes = (
+        machine.shape for (label, _), machines in facts.machines.items() if label == HOSTNAME for machine in machines
+    )
     prices = ((shape, labelled_price(shape.labels, {})) for shape in shapes)
     return of_nodes(
         (price.amount, shape.allocatable.get("cpu", 0) / 1000, shape.allocatable.get("memory", 0) / (1 << 30))
@@ -56,24 +56,25 @@ def price_of(facts: ClusterFacts) -> ResourcePrice | None:
     )
 
 
-def hourly(price: ResourcePrice, millicores: int, memory_bytes: int) -> float:
-    """Dollars an hour."""
+def hourly_cost(price: ResourcePrice, millicores: int, memory_bytes: int) -> float:
+    """Returns dollars per hour."""
     return (millicores / 1000 * price.core + memory_bytes / (1 << 30) * price.gib) / MICRO_DOLLARS
 
 
 def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
-    """Of one pod; what cannot be read costs nothing."""
+    """Returns the cost of one pod; requests that cannot be parsed count as zero."""
     try:
-        asked = requests_without_overhead(spec)
+        requests = requests_without_overhead(spec)
     except NotAQuantity:
-        asked = {}
+        requests = {}
     return Cost(
-        hourly(price, asked.get("cpu", 0), asked.get("memory", 0)), hourly(price, *overhead_of(get(spec.overhead, {})))
+        hourly_cost(price, requests.get("cpu", 0), requests.get("memory", 0)),
+        hourly_cost(price, *overhead_of(get(spec.overhead, {}))),
     )
 
 
 class Metrics:
-    """Set after each look."""
+    """The metrics of the process, set after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
@@ -109,8 +110,8 @@ class Metrics:
         )  # fmt: skip
         self.class_without_nodes = gauge(
             "runtime_class_without_nodes",
-            "1 where no node takes a RuntimeClass's pods by what the class says: no-label, cordoned, tainted (each pod"
-            " must tolerate by itself), may-come (an autoscaler may make one).",
+            "1 where no node takes a RuntimeClass's pods according to the class: no-label, cordoned, tainted (each pod"
+            " must tolerate the taints), may-come (an autoscaler may add a node).",
             "runtime_class", "reason",
         )  # fmt: skip
         self.class_dollars = gauge(
@@ -120,16 +121,16 @@ class Metrics:
         )  # fmt: skip
         self.namespace_dollars = gauge(
             "namespace_dollars_per_hour",
-            "What the running pods of a namespace cost by requests: part workload is their containers', sandbox their"
-            " overhead's; absent while no node tells its price.", "namespace", "part",
+            "The cost of the running pods of a namespace by requests: part workload is their containers', sandbox their"
+            " overhead's; absent while no node has a price.", "namespace", "part",
         )  # fmt: skip
         self.evictions = Counter(
-            "trimtab_runtime_class_evictions", "Pods that kubelets evicted since the watchdog started.",
+            "trimtab_runtime_class_evictions", "Pods that kubelets have evicted since the watchdog started.",
             ["runtime_class"], registry=registry,
         )  # fmt: skip
         self.refused = gauge("would_deny_pods", "Running pods that would be denied if they were created now.")
         self.setting = gauge(
-            "overhead_setting_wrong", "1 while pods show that the overhead setting is wrong; NaN: not known yet."
+            "overhead_setting_wrong", "1 while pods show that the overhead setting is wrong; NaN while no pod shows it."
         )
         self.pods = gauge(
             "policy_running_pods",
@@ -150,104 +151,106 @@ class Metrics:
         self.faults = Counter("trimtab_watchdog_errors", "Checks that failed, by kind.", ["kind"], registry=registry)
         gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
         gauge(
-            "watchdog_data_age_seconds", "Seconds since what the watches hold was last known to be right."
+            "watchdog_data_age_seconds", "Seconds since the watches' data was last known to be current."
         ).set_function(age)
 
-    def look(self, seen: AuditState, found: Findings, facts: ClusterFacts, seconds: float) -> None:
-        """One look and how long it took."""
-        self._by_class(seen, facts)
-        self._money(seen, facts)
-        self.running.set(seen.pods)
-        self.alike.set(len(seen.groups))
-        self.behind.set(seen.behind)
+    def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
+        """Sets the gauges from one round that took `seconds`."""
+        self._set_class_gauges(state, facts)
+        self._set_costs(state, facts)
+        self.running.set(state.pods)
+        self.alike.set(len(state.groups))
+        self.behind.set(state.behind)
         self.seconds.set(seconds)
-        for name, pods in _by_qos(seen).items():
+        for name, pods in _count_by_qos(state).items():
             self.qos.labels(name).set(pods)
-        self._by_both(self.unpatched, found.unpatched)
-        self._by_both(self.skipped, found.left_out)
-        self.refused.set(sum(len(one.pods) for one in found.refused))
+        self._set_by_policy_and_reason(self.unpatched, result.unpatched)
+        self._set_by_policy_and_reason(self.skipped, result.left_out)
+        self.refused.set(sum(len(finding.pods) for finding in result.refused))
         self.would.clear()
         self.pods.clear()
-        for name, tally in found.tallies.items():
+        for name, tally in result.tallies.items():
             policy = self._policy(name)
             self.would.labels(policy).set(tally.would)
-            for state in ("matched", "changed", "overruled"):
-                self.pods.labels(policy, state).set(getattr(tally, state))
+            for count_name in ("matched", "changed", "overruled"):
+                self.pods.labels(policy, count_name).set(getattr(tally, count_name))
         self.overhead.clear()
-        for (_, reason), pods in _summed(found.overhead).items():
+        for (_, reason), pods in _sum_pods(result.overhead).items():
             self.overhead.labels(reason).set(pods)
-        self.setting.set(float("nan") if isinstance(found.filled_by, NotYet) else found.setting is not None)
+        self.setting.set(float("nan") if isinstance(result.filled_by, NotYet) else result.setting is not None)
 
-    def _by_class(self, seen: AuditState, facts: ClusterFacts) -> None:
-        specs = ((alike.pod.spec, len(pods)) for alike, pods in seen.groups.items())
-        named = ((get(spec.runtime_class_name, ""), get(spec.overhead, {}), count) for spec, count in specs)
+    def _set_class_gauges(self, state: AuditState, facts: ClusterFacts) -> None:
+        specs = ((alike.pod.spec, len(pods)) for alike, pods in state.groups.items())
+        class_overhead_counts = (
+            (get(spec.runtime_class_name, ""), get(spec.overhead, {}), count) for spec, count in specs
+        )
         for gauge in (self.class_pods, self.class_cores, self.class_bytes, self.class_nodes, self.class_without_nodes):
             gauge.clear()
-        for name, found in class_overheads((pod for pod in named if pod[0]), facts).items():
+        for name, overhead in class_overheads((pod for pod in class_overhead_counts if pod[0]), facts).items():
             label = self._class(name)
-            self.class_pods.labels(label).set(found.pods)
-            self.class_cores.labels(label).set(found.millicores / 1000)
-            self.class_bytes.labels(label).set(found.memory_bytes)
-            self.class_nodes.labels(label).set(float("nan") if found.node_kinds is None else found.node_kinds)
-            if found.no_nodes is not None:
-                self.class_without_nodes.labels(label, found.no_nodes).set(1)
+            self.class_pods.labels(label).set(overhead.pods)
+            self.class_cores.labels(label).set(overhead.millicores / 1000)
+            self.class_bytes.labels(label).set(overhead.memory_bytes)
+            self.class_nodes.labels(label).set(float("nan") if overhead.node_kinds is None else overhead.node_kinds)
+            if overhead.no_nodes is not None:
+                self.class_without_nodes.labels(label, overhead.no_nodes).set(1)
 
-    def _money(self, seen: AuditState, facts: ClusterFacts) -> None:
+    def _set_costs(self, state: AuditState, facts: ClusterFacts) -> None:
         self.class_dollars.clear()
         self.namespace_dollars.clear()
         price = price_of(facts)
         if price is None:
             return
         by_class, by_namespace = dict[str, float](), dict[str, Cost]()
-        for alike, pods in seen.groups.items():
-            one, spec = cost_of(price, alike.pod.spec), alike.pod.spec
-            whole = Cost(one.workload * len(pods), one.sandbox * len(pods))
+        for alike, pods in state.groups.items():
+            pod_cost, spec = cost_of(price, alike.pod.spec), alike.pod.spec
+            template_cost = Cost(pod_cost.workload * len(pods), pod_cost.sandbox * len(pods))
             namespace = self._namespace(alike.namespace)
-            by_namespace[namespace] = by_namespace.get(namespace, Cost()) + whole
+            by_namespace[namespace] = by_namespace.get(namespace, Cost()) + template_cost
             if name := get(spec.runtime_class_name, ""):
                 label = self._class(name)
-                by_class[label] = by_class.get(label, 0.0) + whole.sandbox
+                by_class[label] = by_class.get(label, 0.0) + template_cost.sandbox
         for label, dollars in by_class.items():
             self.class_dollars.labels(label).set(dollars)
         for namespace, cost in by_namespace.items():
             self.namespace_dollars.labels(namespace, "workload").set(cost.workload)
             self.namespace_dollars.labels(namespace, "sandbox").set(cost.sandbox)
 
-    def evicted(self, runtime_class: str) -> None:
-        """A kubelet evicted a pod of this class; empty: of none."""
+    def count_eviction(self, runtime_class: str) -> None:
+        """Counts an eviction of a pod of this class; empty for a pod without a class."""
         self.evictions.labels(self._class(runtime_class or "none")).inc()
 
-    def compared(self, counts: dict[str, Counts]) -> None:
-        """What the harm brake looks at."""
+    def set_comparisons(self, counts: dict[str, Counts]) -> None:
+        """Sets the counts that the harm brake compares."""
         self.harm.clear()
         for policy, by_trouble in counts.items():
-            for trouble, compared in by_trouble.items():
+            for trouble, comparison in by_trouble.items():
                 for side in ("before", "after"):
-                    count = getattr(compared, side)
-                    for what in ("pods", "hit"):
-                        self.harm.labels(self._policy(policy), trouble, side, what).set(getattr(count, what))
+                    count = getattr(comparison, side)
+                    for amount in ("pods", "hit"):
+                        self.harm.labels(self._policy(policy), trouble, side, amount).set(getattr(count, amount))
 
-    def braked(self, policy: str, trouble: str, done: str) -> None:
-        """A policy was found harmful; `done`: put-to-warn, told, failed."""
+    def count_brake(self, policy: str, trouble: str, done: str) -> None:
+        """Counts a harmful policy; `done`: put-to-warn, told, failed."""
         self.brakes.labels(self._policy(policy), trouble, done).inc()
 
-    def _by_both(self, gauge: Gauge, found: Iterable[AuditFinding]) -> None:
+    def _set_by_policy_and_reason(self, gauge: Gauge, findings: Iterable[AuditFinding]) -> None:
         gauge.clear()
-        for (policy, reason), pods in _summed(found).items():
+        for (policy, reason), pods in _sum_pods(findings).items():
             gauge.labels(self._policy(policy), self._reason(reason)).set(pods)
 
 
-def _by_qos(seen: AuditState) -> dict[str, int]:
-    """All three classes: that there is none of one is known, too."""
-    found = dict.fromkeys(map(str, QoS), 0)
-    for alike, pods in seen.groups.items():
-        found[str(qos(alike.pod.spec))] += len(pods)
-    return found
+def _count_by_qos(state: AuditState) -> dict[str, int]:
+    """Returns the number of pods in each of the three classes; zero where there are none."""
+    counts = dict.fromkeys(map(str, QoS), 0)
+    for alike, pods in state.groups.items():
+        counts[str(qos(alike.pod.spec))] += len(pods)
+    return counts
 
 
-def _summed(found: Iterable[AuditFinding]) -> Count[tuple[str, str]]:
-    """Pods by policy and reason."""
+def _sum_pods(findings: Iterable[AuditFinding]) -> Count[tuple[str, str]]:
+    """Returns pods by policy and reason."""
     total: Count[tuple[str, str]] = Count()
-    for one in found:
-        total[one.policy, one.reason.code.name] += len(one.pods)
+    for finding in findings:
+        total[finding.policy, finding.reason.code.name] += len(finding.pods)
     return total

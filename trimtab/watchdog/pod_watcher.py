@@ -1,7 +1,4 @@
-"""The watches, and what they told since the last look.
-
-Which pods did kubelets evict, each counted once?
-"""
+"""Watches the cluster for the watchdog, and finds pods that kubelets evicted."""
 
 from __future__ import annotations
 
@@ -15,17 +12,19 @@ from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader, F
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.watchdog.policy_state import POD, AuditStateBuilder, held, slices, sources
+from trimtab.watchdog.policy_state import POD, AuditStateBuilder, object_projections, slices, sources
 
 
 class AuditWatcher:
-    """From `__enter__` to `__exit__`. Everything but the watches' own threads is for one thread."""
+    """The watches, from `__enter__` to `__exit__`. Everything but the watches' own threads is for one thread."""
 
     def __init__(self, client: Client, base: AuditInputs, configuration: str, *, policies: bool) -> None:
         own = base.terms.own_namespace
-        self.seen = AuditStateBuilder(base, configuration, policies=policies)
-        self._reader = AuditedPodReader(self.seen.asked_annotations)
-        self._feed = ChangeQueue(client, sources(own, policies=policies), held(own, self._reader), _is_heard)
+        self.state_builder = AuditStateBuilder(base, configuration, policies=policies)
+        self._reader = AuditedPodReader(self.state_builder.matched_annotations)
+        self._feed = ChangeQueue(
+            client, sources(own, policies=policies), object_projections(own, self._reader), _is_delivered
+        )
 
     def __enter__(self) -> AuditWatcher:
         self._feed.start()
@@ -37,54 +36,55 @@ class AuditWatcher:
         self._feed.stop()
 
     @property
-    def synced(self) -> bool:
-        """Was every list read at least once?"""
+    def is_synced(self) -> bool:
+        """True if every list was read at least once."""
         return self._feed.synced
 
-    def hear(self) -> None:
-        """Take what was told since the last time."""
+    def apply_events(self) -> None:
+        """Applies the changes since the last call."""
         for change in self._feed.taken():
-            self.seen.hear(change)
-        if self._feed.follow(slices(service) for service in sorted(self.seen.services)):
-            self.seen.forget_slices()
+            self.state_builder.apply_event(change)
+        if self._feed.follow(slices(service) for service in sorted(self.state_builder.vpa_services)):
+            self.state_builder.forget_slices()
         self._read_annotations()
 
     def _read_annotations(self) -> None:
-        """Of an annotation that a policy matches by only now, no pod's value is held: they are listed again."""
-        asked = self.seen.asked_annotations
-        if not asked <= self._reader.read_annotations:
-            self._reader.read_annotations |= asked
+        """Lists pods again if a policy now matches by an annotation whose values were not stored so far."""
+        annotations = self.state_builder.matched_annotations
+        if not annotations <= self._reader.read_annotations:
+            self._reader.read_annotations |= annotations
             self._feed.watch.read_again(POD)
 
-    def pods(self) -> tuple[AuditedPod, ...]:
+    def stored_pods(self) -> tuple[AuditedPod, ...]:
         return self._feed.watch.held(POD)
 
-    def age(self) -> float | None:
-        """Seconds since the oldest list was known to be true; None while one was never read."""
+    def data_age(self) -> float | None:
+        """Seconds since the oldest list was known to be current; None while one was never read."""
         return self._feed.watch.age()
 
-    def troubles(self) -> dict[str, str]:
-        """What goes wrong now, by list."""
+    def list_errors(self) -> dict[str, str]:
+        """Current errors by list."""
         return self._feed.troubles()
 
 
-def _is_heard(change: WatchEvent[Any]) -> bool:
-    """Of pods only that one is gone: what stands is read off the watch."""
+def _is_delivered(change: WatchEvent[Any]) -> bool:
+    """Returns whether a change is delivered: for pods only deletions, because existing pods are read from the watch's
+    store."""
     return change.kind != POD or change.what is ChangeType.DELETED
 
 
 @dataclass(slots=True)
 class Evictions:
-    """Remembers the evicted pods that are still there; those of the first look are from before. Not for two threads."""
+    """Finds new evictions by comparing with the evicted pods of the last round. For one thread."""
 
-    _known: frozenset[str] | None = field(default=None)
+    _evicted_uids: frozenset[str] | None = field(default=None)
 
-    def new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
-        """The pods that were evicted since the last look; none at the first."""
+    def find_new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
+        """Returns the pods evicted since the last call; none at the first call, which only records existing ones."""
         evicted = {pod.uid: pod for pod in pods if _is_evicted(pod)}
-        known, self._known = self._known, frozenset(evicted)
-        return iter([pod for uid, pod in evicted.items() if uid not in known] if known is not None else [])
+        known_uids, self._evicted_uids = self._evicted_uids, frozenset(evicted)
+        return iter([pod for uid, pod in evicted.items() if uid not in known_uids] if known_uids is not None else [])
 
 
 def _is_evicted(pod: AuditedPod) -> bool:
-    return any(found.trouble is FailureKind.EVICTED for found in pod.incidents)
+    return any(failure.trouble is FailureKind.EVICTED for failure in pod.incidents)

@@ -1,6 +1,6 @@
-"""What the watches tell, change by change: the World, since when it is so, and what is gone. No thread, no clock.
+"""Builds the audit's inputs from watch events: policies, facts, change times and deleted pods. No threads, no clock.
 
-Where do policies come from: a folder, as the settings name it, or the cluster?
+Policies are read from a folder if the settings name one, else from the cluster.
 """
 
 from __future__ import annotations
@@ -46,52 +46,53 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPolicy:
-    """A PodPolicy of the cluster, as it stands there."""
+    """A PodPolicy as stored in the cluster."""
 
     name: str
     uid: str
     version: str
     generation: int
-    written: str
+    spec_written_at: str
     """When its spec was last written."""
     mode: str
-    """As it stands there, also where the document does not load."""
+    """The stored mode, also if the document does not load."""
     loaded: Loaded
     status: PolicyStatus
 
     @property
-    def since(self) -> Moment | None:
-        return seconds(self.written)
+    def changed_at(self) -> Moment | None:
+        return seconds(self.spec_written_at)
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedWebhookConfiguration:
-    """A MutatingWebhookConfiguration, as far as it tells who was called since when."""
+    """A MutatingWebhookConfiguration, reduced to the time of registration and the webhooks' targets."""
 
     labelled: bool
-    """Does it carry our label?"""
+    """True if it carries Trimtab's label."""
     created: Moment | None
     called: tuple[WebhookTarget, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRuntimeClass:
-    """A RuntimeClass, and when what pods get from it was last written."""
+    """A RuntimeClass, and when its overhead or scheduling was last written."""
 
     whole: RuntimeClass
-    written: Moment | None
+    written_at: Moment | None
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedOwner:
-    """What decisions read of an owner, and its own uid."""
+    """The fields of an owner that decisions read, and its UID."""
 
     fact: HeldOwner
     uid: str
 
 
 def sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Every list that is watched. Of ReplicaSets and CronJobs only the metadata, of ConfigMaps our recommendations."""
+    """Returns every watched list. Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only
+    Trimtab's recommendations."""
     whole = [PLACES[kind] for kind in (*sorted(EVERYTHING), CONFIGURATION, POD)]
     owners = [replace(PLACES[kind], slim=kind not in COUNTED) for kind in OWNERS]
     shards = ListSource(
@@ -102,25 +103,27 @@ def sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
 
 
 def slices(service: Service) -> ListSource:
-    """The endpoints of one Service."""
+    """Returns the list of one Service's EndpointSlices."""
     namespace, name = service
     return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
-def held(own_namespace: str, reader: AuditedPodReader) -> Holds:
-    """Kind → what is held of its objects; of pods what the reader makes of them."""
-    plain = holds(own_namespace)
+def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
+    """Returns kind → the function that reduces an object of it; pods are reduced by the reader."""
+    projections = holds(own_namespace)
 
-    def seen_class(found: Any) -> ObservedRuntimeClass:
-        return ObservedRuntimeClass(plain[CLASS](found), _written(found, "overhead", "scheduling"))
+    def reduce_class(runtime_class: Any) -> ObservedRuntimeClass:
+        return ObservedRuntimeClass(
+            projections[CLASS](runtime_class), _written(runtime_class, "overhead", "scheduling")
+        )
 
-    own: dict[str, Callable[[Any], Any]] = {
-        POD: reader, CLASS: seen_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.endpoints, POLICY: _policy,
+    own_projections: dict[str, Callable[[Any], Any]] = {
+        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.endpoints, POLICY: _policy,
     }  # fmt: skip
-    return {**plain, **{kind: _owner(plain[kind]) for kind in OWNERS}, **own}
+    return {**projections, **{kind: _owner_projection(projections[kind]) for kind in OWNERS}, **own_projections}
 
 
-def _owner(fact: Callable[[Any], HeldOwner]) -> Callable[[Any], ObservedOwner]:
+def _owner_projection(fact: Callable[[Any], HeldOwner]) -> Callable[[Any], ObservedOwner]:
     return lambda found: ObservedOwner(fact(found), found.metadata.uid)
 
 
@@ -140,148 +143,161 @@ def _policy(found: ApiObject) -> ObservedPolicy:
     spec = found.spec if isinstance(found.spec, dict) else {}
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        written=meta.written("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
+        spec_written_at=meta.written("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
         status=read_status(found.status),
     )  # fmt: skip
 
 
 class AuditStateBuilder:
-    """Told of changes, it gives the World as it is now. Not for two threads."""
+    """Applies watch events, and returns the current inputs. For one thread."""
 
     def __init__(self, base: AuditInputs, configuration: str, *, policies: bool) -> None:
-        """`base` has the terms, and the policies where they do not come from the cluster."""
+        """`base` has the settings, and the policies if they are not read from the cluster."""
         self._base = base
         self._configuration = configuration
         self._from_cluster = policies
-        self._gathering = FactsCache(base.terms.own_namespace)
-        self._standing = PolicyStore()
+        self._facts_cache = FactsCache(base.terms.own_namespace)
+        self._policy_store = PolicyStore()
         self._configurations: dict[Key, ObservedWebhookConfiguration] = {}
         self._slices: dict[Key, Endpoints] = {}
         self._classes: dict[Key, ObservedRuntimeClass] = {}
         self.uids: dict[tuple[str, str, str], str] = {}
-        """(namespace, kind, name) of every owner → its uid."""
+        """(namespace, kind, name) of every owner → its UID."""
         self.policies: dict[str, ObservedPolicy] = {}
         self.gone: list[AuditedPod] = []
-        """Pods that went since `taken` was called last."""
+        """Pods deleted since the last call of `take_deleted_pods`."""
 
-    def hear(self, change: WatchEvent[Any]) -> None:
-        """Something came, changed or went."""
-        gone = change.what is ChangeType.DELETED
+    def apply_event(self, change: WatchEvent[Any]) -> None:
+        """Applies the creation, change or deletion of an object."""
+        is_deleted = change.what is ChangeType.DELETED
         match change.kind:
             case "Pod":
-                if change.before is not None and gone:
+                if change.before is not None and is_deleted:
                     self.gone.append(change.before)
             case "PodPolicy":
-                self._hear_policy(change.key[1], change.after, gone)
+                self._apply_policy(change.key[1], change.after, is_deleted)
             case "MutatingWebhookConfiguration":
-                _keep(self._configurations, change, gone)
+                _put_or_drop(self._configurations, change, is_deleted)
             case "EndpointSlice":
-                _keep(self._slices, change, gone)
+                _put_or_drop(self._slices, change, is_deleted)
             case _:
-                self._hear_fact(change, gone)
+                self._apply_fact(change, is_deleted)
 
-    def _hear_policy(self, name: str, after: ObservedPolicy | None, gone: bool) -> None:
-        if gone or after is None:
-            self._standing.drop(name)
+    def _apply_policy(self, name: str, after: ObservedPolicy | None, is_deleted: bool) -> None:
+        if is_deleted or after is None:
+            self._policy_store.drop(name)
             self.policies.pop(name, None)
             return
         before = self.policies.get(name)
         self.policies[name] = after
-        if before is None or before.generation != after.generation:  # not for each status that we write
-            self._standing.put(name, after.loaded)
+        if (
+            before is None or before.generation != after.generation
+        ):  # a write of the status does not change the generation
+            self._policy_store.put(name, after.loaded)
 
-    def _hear_fact(self, change: WatchEvent[Any], gone: bool) -> None:
+    def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if change.kind in OWNERS:
-            self._hear_owner((change.key[0], change.kind, change.key[1]), change.after)
+            self._apply_owner((change.key[0], change.kind, change.key[1]), change.after)
         if change.kind == CLASS:
-            _keep(self._classes, change, gone)
-        if gone:
-            self._gathering.drop(change.kind, change.key)
+            _put_or_drop(self._classes, change, is_deleted)
+        if is_deleted:
+            self._facts_cache.drop(change.kind, change.key)
         else:
-            self._gathering.put(change.kind, change.key, _fact(change.after))
+            self._facts_cache.put(change.kind, change.key, _decision_fact(change.after))
 
-    def _hear_owner(self, key: tuple[str, str, str], after: ObservedOwner | None) -> None:
+    def _apply_owner(self, key: tuple[str, str, str], after: ObservedOwner | None) -> None:
         if after is None:
             self.uids.pop(key, None)
         else:
             self.uids[key] = after.uid
 
-    def taken(self) -> list[AuditedPod]:
-        """Pods that went since the last time."""
+    def take_deleted_pods(self) -> list[AuditedPod]:
+        """Returns and forgets the pods deleted since the last call."""
         gone, self.gone = self.gone, []
         return gone
 
     @property
-    def asked_annotations(self) -> frozenset[str]:
+    def matched_annotations(self) -> frozenset[str]:
         """Annotations of pods that policies match by."""
-        policies = self._standing.policies() if self._from_cluster else self._base.policies
+        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
         return policies.once(match_asks).annotations
 
     @property
-    def services(self) -> frozenset[Service]:
-        """Whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return vpa_webhook.services(self._called)
+    def vpa_services(self) -> frozenset[Service]:
+        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
+        return vpa_webhook.services(self._webhook_targets)
 
     def forget_slices(self) -> None:
-        """Others are watched from now on."""
+        """Drops all EndpointSlices, because others are watched from now on."""
         self._slices.clear()
 
     @property
-    def _called(self) -> Mapping[Key, tuple[WebhookTarget, ...]]:
-        return {key: found.called for key, found in self._configurations.items()}
+    def _webhook_targets(self) -> Mapping[Key, tuple[WebhookTarget, ...]]:
+        return {key: configuration.called for key, configuration in self._configurations.items()}
 
-    def world(self) -> AuditInputs:
-        """Everything as it is now; policies and facts are the same objects while nothing differs."""
-        facts = self._gathering.facts(vpa_reach=vpa_webhook.reach(self._called, self._slices))
-        terms = replace(self._base.terms, paused=self._base.terms.paused or self._gathering.paused)
-        policies = self._standing.policies() if self._from_cluster else self._base.policies
+    def build_inputs(self) -> AuditInputs:
+        """Returns the current inputs; policies and facts are the same objects as before if nothing changed."""
+        facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._webhook_targets, self._slices))
+        terms = replace(self._base.terms, paused=self._base.terms.paused or self._facts_cache.paused)
+        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
         return AuditInputs(policies=policies, facts=facts, terms=terms)
 
-    def mistakes(self, name: str) -> tuple[str, ...]:
-        """Why the policy of this name does not load as it stands in the cluster."""
-        return tuple(str(mistake) for mistake in self._standing.broken().get(name, ()))
+    def policy_mistakes(self, name: str) -> tuple[str, ...]:
+        """Returns why the policy of this name does not load as stored in the cluster."""
+        return tuple(str(mistake) for mistake in self._policy_store.broken().get(name, ()))
 
-    def since(self) -> ChangeTimes:
-        """Since when it is so."""
+    def change_times(self) -> ChangeTimes:
+        """Returns when policies, classes and the webhook were last written."""
         return ChangeTimes(
-            policies={name: at for name, found in self.policies.items() if (at := found.since) is not None},
-            classes={key[1]: found.written for key, found in self._classes.items() if found.written is not None},
-            webhook=self._registered(),
+            policies={
+                name: time for name, observed in self.policies.items() if (time := observed.changed_at) is not None
+            },
+            classes={
+                key[1]: observed.written_at
+                for key, observed in self._classes.items()
+                if observed.written_at is not None
+            },
+            webhook=self._registration_time(),
         )
 
-    def _registered(self) -> Moment | NotYet | None:
-        """When the oldest configuration of ours was made."""
-        found = [f for (_, name), f in self._configurations.items() if f.labelled or name == self._configuration]
-        times = [one.created for one in found if one.created is not None]
-        return min(times) if times else UNREGISTERED_UNKNOWN if found else None
+    def _registration_time(self) -> Moment | NotYet | None:
+        """Returns when the oldest of Trimtab's configurations was created."""
+        own = [
+            configuration
+            for (_, name), configuration in self._configurations.items()
+            if configuration.labelled or name == self._configuration
+        ]
+        times = [configuration.created for configuration in own if configuration.created is not None]
+        return min(times) if times else UNREGISTERED_UNKNOWN if own else None
 
 
-def _fact(held: Any) -> Any:
-    """What decisions read of it."""
-    if isinstance(held, ObservedOwner):
-        return held.fact
-    return held.whole if isinstance(held, ObservedRuntimeClass) else held
+def _decision_fact(reduced: Any) -> Any:
+    """Returns the part of the reduced object that decisions read."""
+    if isinstance(reduced, ObservedOwner):
+        return reduced.fact
+    return reduced.whole if isinstance(reduced, ObservedRuntimeClass) else reduced
 
 
-def _keep(into: dict[Key, Any], change: WatchEvent[Any], gone: bool) -> None:
-    if gone:
+def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool) -> None:
+    if is_deleted:
         into.pop(change.key, None)
     else:
         into[change.key] = change.after
 
 
 class InvalidPolicies(RuntimeFault):
-    """Mistakes in the folder's policies: all of them, together."""
+    """Raised for errors in the folder's policies: all of them together."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
 
 
-def base(settings: Settings) -> AuditInputs:
-    """The terms, and the folder's policies where there is one. Raises UnreadableFiles or UnsoundPolicies."""
+def load_base_inputs(settings: Settings) -> AuditInputs:
+    """Returns the settings, and the folder's policies if there is a folder. Raises UnreadableFiles or
+    InvalidPolicies."""
     loaded = load_policies(files.read(settings.policies)) if settings.policies else None
     if loaded is not None and loaded.mistakes:
         raise InvalidPolicies(loaded.mistakes)
     policies = loaded.policies if loaded is not None else Policies()
-    return AuditInputs(policies=policies, facts=NOTHING_KNOWN, terms=settings.terms)
+    return AuditInputs(policies=policies, facts=NOTHING_KNOWN, terms=settings.admission_settings)

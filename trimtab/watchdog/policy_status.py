@@ -1,7 +1,5 @@
-"""What does a policy's status say now? From what was found, and what it said before.
-
-The status of every policy, written when it differs, and not too often.
-"""
+"""Builds the status of a PodPolicy from an audit and from its last status, and writes it when it differs, not too
+often."""
 
 from __future__ import annotations
 
@@ -24,168 +22,183 @@ from trimtab.runtime.log import Logger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyObservation:
-    """What is known of one policy of the cluster."""
+    """The observations of one policy of the cluster."""
 
     name: str
     generation: int
     mode: str
-    written: str
+    spec_written_at: str
     """When its spec was last written."""
     mistakes: tuple[str, ...] = ()
-    """Why it does not load; what it was before is in force then."""
+    """Why the document does not load; then its previous version is in force."""
     tally: PolicyTally
     counts: Counts | None = None
-    """None while it is not in mode apply."""
+    """None while the policy is not in mode apply."""
     verdict: Verdict | None = None
-    """What the brake makes of the counts; None while harm is not looked for."""
+    """The verdict on the counts; None while the policy is not checked for harm."""
     braked: bool = False
-    """It was just put to `warn`, for the harm that the verdict tells."""
+    """True if it was just put to `warn` for the harm in the verdict."""
     before: PolicyStatus
-    """What its status says now."""
+    """Its current status."""
 
 
-def status(found: PolicyObservation, now: str) -> PolicyStatus:
-    """What it should say; conditions keep the time of their last change."""
-    tally = found.tally
+def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
+    """Returns the new status; conditions keep the time of their last transition."""
+    tally = observation.tally
     return PolicyStatus(
-        observed_generation=found.generation,
+        observed_generation=observation.generation,
         matched=tally.matched,
         changed=tally.changed,
         unpatched=tally.unpatched,
         would=tally.would,
         skipped=tally.skipped,
         overruled=tally.overruled,
-        last_error="; ".join(found.mistakes) or tally.failure,
-        conditions=(_loaded(found, now), _brake(found, now)),
-        harm=_harm(found),
+        last_error="; ".join(observation.mistakes) or tally.failure,
+        conditions=(_loaded_condition(observation, now), _brake_condition(observation, now)),
+        harm=_harm_status(observation),
     )
 
 
-def _loaded(found: PolicyObservation, now: str) -> StatusCondition:
-    if found.mistakes:
-        told = "; ".join(found.mistakes)
-        return _condition(found, now, LOADED, "False", "Mistakes", f"what it was before stays in force: {told}")
-    return _condition(found, now, LOADED, "True", "Sound", "the document is in force as it stands")
+def _loaded_condition(observation: PolicyObservation, now: str) -> StatusCondition:
+    if observation.mistakes:
+        mistakes = "; ".join(observation.mistakes)
+        return _condition(
+            observation, now, LOADED, "False", "Mistakes", f"its previous version stays in force: {mistakes}"
+        )
+    return _condition(observation, now, LOADED, "True", "Sound", "the document is in force as it stands")
 
 
-def _brake(found: PolicyObservation, now: str) -> StatusCondition:
-    """On until somebody says `mode: apply` again."""
-    if found.braked and isinstance(found.verdict, HarmEvidence):
-        return _condition(found, now, HARM_BRAKE, "True", _word(found.verdict), f"put to warn: {found.verdict.reason}")
-    before = found.before.condition(HARM_BRAKE)
-    if before is not None and before.status == "True" and found.mode != "apply":
+def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
+    """Returns the HarmBrake condition. It stays True until the policy's mode is set to `apply` again."""
+    if observation.braked and isinstance(observation.verdict, HarmEvidence):
+        return _condition(
+            observation,
+            now,
+            HARM_BRAKE,
+            "True",
+            _condition_reason(observation.verdict),
+            f"put to warn: {observation.verdict.reason}",
+        )
+    before = observation.before.condition(HARM_BRAKE)
+    if before is not None and before.status == "True" and observation.mode != "apply":
         return before
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
-    if was_on and found.verdict is not None and not isinstance(found.verdict, HarmEvidence):
-        return _condition(found, now, HARM_BRAKE, "False", _REARMED, "the mode was set back to apply")
-    return _off(found, now)
+    if was_on and observation.verdict is not None and not isinstance(observation.verdict, HarmEvidence):
+        return _condition(observation, now, HARM_BRAKE, "False", _REARMED, "the mode was set back to apply")
+    return _brake_off_condition(observation, now)
 
 
 _REARMED = "AppliedAgain"
 
 
-def _off(found: PolicyObservation, now: str) -> StatusCondition:
-    match found.verdict:
+def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCondition:
+    match observation.verdict:
         case None:
-            return _condition(found, now, HARM_BRAKE, "False", "NotChecked", "not in mode apply, or the brake is off")
+            return _condition(
+                observation, now, HARM_BRAKE, "False", "NotChecked", "not in mode apply, or the brake is off"
+            )
         case NotYet():
-            return _condition(found, now, HARM_BRAKE, "Unknown", "TooFewPods", str(found.verdict))
+            return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
-            told = f"would be put to warn: {found.verdict.reason}"
-            return _condition(found, now, HARM_BRAKE, "False", "ReportedOnly", told)
+            message = f"would be put to warn: {observation.verdict.reason}"
+            return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
-            name = "".join(part.title() for part in found.verdict.code.name.split("-"))
-            return _condition(found, now, HARM_BRAKE, "False", name, str(found.verdict))
+            reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))
+            return _condition(observation, now, HARM_BRAKE, "False", reason, str(observation.verdict))
 
 
-def _word(harm: HarmEvidence) -> str:
+def _condition_reason(harm: HarmEvidence) -> str:
     return harm.trouble.name.title().replace("_", "")
 
 
-def _condition(found: PolicyObservation, now: str, kind: str, value: str, reason: str, message: str) -> StatusCondition:
-    before = found.before.condition(kind)
+def _condition(
+    observation: PolicyObservation, now: str, kind: str, value: str, reason: str, message: str
+) -> StatusCondition:
+    before = observation.before.condition(kind)
     since = before.last_transition_time if before is not None and before.status == value else now
     return StatusCondition(
-        type=kind, status=value, reason=reason, message=message[:_MESSAGE], last_transition_time=since,
-        observed_generation=found.generation,
+        type=kind, status=value, reason=reason, message=message[:_MAX_MESSAGE_CHARACTERS], last_transition_time=since,
+        observed_generation=observation.generation,
     )  # fmt: skip
 
 
-_MESSAGE = 2000
-"""Kubernetes' own conditions take 32 768 characters; nobody reads more than this."""
+_MAX_MESSAGE_CHARACTERS = 2000
+"""The API allows 32 768 characters in a condition's message; this is a readable part of them."""
 
 
-def _harm(found: PolicyObservation) -> Before | None:
-    """While it is in force, what is known of the time before; afterwards what was known last."""
-    if found.counts is None:
-        return found.before.harm
-    seen = {trouble: compared.before for trouble, compared in found.counts.items()}
+def _harm_status(observation: PolicyObservation) -> Before | None:
+    """Returns the counts from before the policy while it is in force, else the counts stored last."""
+    if observation.counts is None:
+        return observation.before.harm
+    counts_before = {trouble: compared.before for trouble, compared in observation.counts.items()}
     return Before(
-        since=found.written,
-        pods=max((count.pods for count in seen.values()), default=0),
-        oom_killed=seen[FailureKind.OOM_KILLED].hit,
-        evicted=seen[FailureKind.EVICTED].hit,
-        unschedulable=seen[FailureKind.UNSCHEDULABLE].hit,
+        since=observation.spec_written_at,
+        pods=max((count.pods for count in counts_before.values()), default=0),
+        oom_killed=counts_before[FailureKind.OOM_KILLED].hit,
+        evicted=counts_before[FailureKind.EVICTED].hit,
+        unschedulable=counts_before[FailureKind.UNSCHEDULABLE].hit,
     )
 
 
-def remembered(before: Before, written: str) -> Mapping[FailureKind, Count]:
-    """What an earlier life knew of the time before this version of the policy; nothing of another version's."""
-    if before.since != written or not before.pods:
+def restored_counts(stored: Before, written: str) -> Mapping[FailureKind, Count]:
+    """Returns the counts that an earlier leader stored for this version of the policy; empty for another version."""
+    if stored.since != written or not stored.pods:
         return {}
-    hit = {
-        FailureKind.OOM_KILLED: before.oom_killed,
-        FailureKind.EVICTED: before.evicted,
-        FailureKind.UNSCHEDULABLE: before.unschedulable,
+    failures = {
+        FailureKind.OOM_KILLED: stored.oom_killed,
+        FailureKind.EVICTED: stored.evicted,
+        FailureKind.UNSCHEDULABLE: stored.unschedulable,
     }
-    return {trouble: Count(before.pods, count) for trouble, count in hit.items()}
+    return {trouble: Count(stored.pods, count) for trouble, count in failures.items()}
 
 
 @dataclass(slots=True)
 class PolicyStatusWriter:
-    """Not for two threads."""
+    """Writes statuses to the cluster. For one thread."""
 
     writer: Writer
     log: Logger
     every: float
-    """Seconds between two writes of one policy's; what is urgent is written at once."""
+    """Seconds between two writes of one policy's status; urgent changes are written at once."""
     elapsed: Callable[[], float]
-    _written: dict[str, tuple[float, PolicyStatus]] = field(default_factory=dict)
+    _last_writes: dict[str, tuple[float, PolicyStatus]] = field(default_factory=dict)
 
-    def write(self, name: str, before: PolicyStatus, status: PolicyStatus) -> bool:
-        """Whether it was written. `before`: what the cluster shows; trouble is logged, and it is tried again."""
-        if status == before or self._is_soon(name, status):
+    def write_status(self, name: str, before: PolicyStatus, status: PolicyStatus) -> bool:
+        """Writes the status if it differs from `before`, the one in the cluster; returns whether it was written.
+        Errors are logged, and the write is tried again in the next round."""
+        if status == before or self._is_too_soon(name, status):
             return False
         try:
             self._apply(name, status)
         except NotFound:
-            return False  # deleted meanwhile
+            return False  # the policy was deleted
         except KubeFault as error:
             self.log.warning("status.not-written", policy=name, error=str(error))
             return False
-        self._written[name] = (self.elapsed(), status)
+        self._last_writes[name] = (self.elapsed(), status)
         return True
 
-    def forget(self, names: set[str]) -> None:
-        """All but these are gone."""
-        self._written = {name: found for name, found in self._written.items() if name in names}
+    def drop_others(self, names: set[str]) -> None:
+        """Drops the state of all policies but these."""
+        self._last_writes = {name: last_write for name, last_write in self._last_writes.items() if name in names}
 
-    def _is_soon(self, name: str, status: PolicyStatus) -> bool:
-        """Was it written a moment ago, and is nothing urgent new?"""
-        found = self._written.get(name)
-        if found is None:
+    def _is_too_soon(self, name: str, status: PolicyStatus) -> bool:
+        """Returns whether the last write was recent and no urgent condition changed."""
+        last_write = self._last_writes.get(name)
+        if last_write is None:
             return False
-        at, last = found
-        return self.elapsed() - at < self.every and _said(last) == _said(status)
+        time, last = last_write
+        return self.elapsed() - time < self.every and _urgent_conditions(last) == _urgent_conditions(status)
 
     def _apply(self, name: str, status: PolicyStatus) -> None:
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "status": plain(status)}
-        path, doing = one(PLACES[KIND], "", name, "status"), f"apply status of PodPolicy {name}"
-        self.writer.write("PATCH", path, body, doing=doing, content_type=APPLY, query={"force": "true"})
+        path, operation = one(PLACES[KIND], "", name, "status"), f"apply status of PodPolicy {name}"
+        self.writer.write("PATCH", path, body, doing=operation, content_type=APPLY, query={"force": "true"})
 
 
-def _said(status: PolicyStatus) -> list[tuple[str, bool]]:
-    """What must be known at once: a document that does not load, a brake that is on."""
+def _urgent_conditions(status: PolicyStatus) -> list[tuple[str, bool]]:
+    """Returns the states that must be written at once: a document that does not load, an active brake."""
     return [
-        (found.type, found.status == ("True" if found.type == HARM_BRAKE else "False")) for found in status.conditions
+        (condition.type, condition.status == ("True" if condition.type == HARM_BRAKE else "False"))
+        for condition in status.conditions
     ]

@@ -1,4 +1,4 @@
-"""All of it wired: one replica of the watchdog, from its start to its end."""
+"""Wires one replica of the watchdog and runs it from start to end."""
 
 from __future__ import annotations
 
@@ -18,116 +18,119 @@ from trimtab.watchdog.harm_brake import Brake, BrakeActuator, DryRunBrakeActuato
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import AuditWatcher
-from trimtab.watchdog.policy_state import base
+from trimtab.watchdog.policy_state import load_base_inputs
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings
 
 NAME = "watchdog"
-STALE = 200.0
-"""Seconds after which what a watch holds is too old to act on. A quiet watch hears from the server every minute; of a
-kind that never changed since the server's start, after 150 seconds."""
-HUNG = 300.0
-"""Seconds without a sign of life after which we say that we are not well. A look takes a second or two."""
-PATIENCE = 30.0
-"""Seconds until the first lists should have been read."""
+STALE_SECONDS = 200.0
+"""Seconds after which watch data is too old to act on. A quiet watch gets a bookmark every minute; for a kind that
+never changed since the API server's start, after 150 seconds."""
+HUNG_SECONDS = 300.0
+"""Seconds without progress after which the process reports itself unhealthy. A round takes a second or two."""
+PATIENCE_SECONDS = 30.0
+"""Seconds after which missing first lists are logged."""
 
 
 @dataclass(slots=True)
 class Process:
-    """One replica: it leads while it may, and waits otherwise."""
+    """One replica: it works while it leads, and waits otherwise."""
 
     settings: Settings
     replica: LeaderProcess
     base: AuditInputs
-    following: AuditWatcher | None = None
+    watcher: AuditWatcher | None = None
     log: Logger = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
         self.log = self.replica.log
-        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._age)
+        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._data_age)
 
     def run(self) -> None:
-        """Until asked to stop. Leads while it may, waits otherwise."""
+        """Runs until asked to stop: works while it leads, and waits otherwise."""
         with self.replica.standing(self.metrics.registry):
-            self.replica.work(self._lead)
+            self.replica.work(self._run_as_leader)
 
-    def _lead(self) -> None:
-        """Everything is read anew."""
+    def _run_as_leader(self) -> None:
+        """Starts new watches and a new loop: nothing is kept from an earlier leadership."""
         settings = self.settings
         from_cluster = not settings.policies
         with AuditWatcher(
             self.replica.client, self.base, settings.configuration_name, policies=from_cluster
-        ) as following:
-            self.following = following
-            if self._listed(following):
-                self._rounds(following, self._loop(following))
-            self.following = None
+        ) as watcher:
+            self.watcher = watcher
+            if self._wait_for_lists(watcher):
+                self._run_rounds(watcher, self._build_loop(watcher))
+            self.watcher = None
 
-    def _listed(self, following: AuditWatcher) -> bool:
-        """Was everything read once? False where we lead no more."""
-        begun, told = clock.elapsed(), False
+    def _wait_for_lists(self, watcher: AuditWatcher) -> bool:
+        """Returns True once everything was listed; False if the replica no longer leads."""
+        started, is_logged = clock.elapsed(), False
         while self.replica.may():
-            complete = following.synced  # before the changes are taken: whatever was listed is among them
-            following.hear()
-            if complete and following.synced:  # what was heard may have led to one more watch
+            was_synced = (
+                watcher.is_synced
+            )  # read before `apply_events`, so that all listed objects are among the changes it applies
+            watcher.apply_events()
+            if was_synced and watcher.is_synced:  # the changes may have added a watch
                 return True
-            if not told and clock.elapsed() - begun > PATIENCE:
-                self.log.warning("watchdog.waits", troubles=following.troubles())
-                told = True
+            if not is_logged and clock.elapsed() - started > PATIENCE_SECONDS:
+                self.log.warning("watchdog.waits", troubles=watcher.list_errors())
+                is_logged = True
             self.replica.wait(LOOK)
         return False
 
-    def _rounds(self, following: AuditWatcher, loop: Loop) -> None:
+    def _run_rounds(self, watcher: AuditWatcher, loop: Loop) -> None:
         while self.replica.may():
-            self.replica.wait(self._round(following, loop))
+            self.replica.wait(self._run_round(watcher, loop))
 
-    def _round(self, following: AuditWatcher, loop: Loop) -> float:
+    def _run_round(self, watcher: AuditWatcher, loop: Loop) -> float:
         try:
-            following.hear()
-            return loop.look()
+            watcher.apply_events()
+            return loop.run_round()
         except Exception as error:
             self.metrics.faults.labels("look").inc()
             self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
             return self.settings.check_interval_seconds
 
-    def _loop(self, following: AuditWatcher) -> Loop:
+    def _build_loop(self, watcher: AuditWatcher) -> Loop:
         settings, log, writer = self.settings, self.log, self.replica.writer
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         return Loop(
-            seen=following.seen,
-            pods=following.pods,
-            fresh=lambda: following.synced and (following.age() or 0.0) < STALE,
-            door=self._door(writer),
+            state_builder=watcher.state_builder,
+            pods=watcher.stored_pods,
+            is_fresh=lambda: watcher.is_synced and (watcher.data_age() or 0.0) < STALE_SECONDS,
+            brake=self._build_brake(writer),
             statuses=PolicyStatusWriter(
                 writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed
             ),
-            teller=PolicyEventRecorder(
+            event_recorder=PolicyEventRecorder(
                 recorder, log, settings.event_repeat_interval_seconds, settings.max_events_per_check, clock.elapsed
             ),
             metrics=self.metrics,
             interval=settings.check_interval_seconds,
             now=lambda: clock.utc().timestamp(),
             elapsed=clock.elapsed,
-            survey=Auditor(most=settings.max_decisions_per_check),
-            ledger=FailureHistory(settings.harm_terms),
+            auditor=Auditor(most=settings.max_decisions_per_check),
+            history=FailureHistory(settings.harm_terms),
         )
 
-    def _door(self, writer: Writer) -> BrakeActuator | None:
-        """Policies of a folder cannot be put to `warn`: they are only told of."""
+    def _build_brake(self, writer: Writer) -> BrakeActuator | None:
+        """Returns the brake of the settings. Policies of a folder cannot be patched in the cluster: for them it is a
+        dry run."""
         if self.settings.harm_brake == "off":
             return None
         if self.settings.harm_brake == "report" or self.settings.policies:
             return DryRunBrakeActuator(self.log)
         return Brake(writer, self.log)
 
-    def _age(self) -> float:
-        age = self.following.age() if self.following is not None else None
+    def _data_age(self) -> float:
+        age = self.watcher.data_age() if self.watcher is not None else None
         return float("nan") if age is None else age
 
 
 def run(settings: Settings, log: Logger) -> None:
-    """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
-    standing = base(settings)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.check_interval_seconds)) as replica:
-        Process(settings, replica, standing).run()
+    """Runs one replica until a signal. Raises RuntimeFault if it cannot start."""
+    inputs = load_base_inputs(settings)
+    with opened(NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)) as replica:
+        Process(settings, replica, inputs).run()

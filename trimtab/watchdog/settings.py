@@ -81,7 +81,7 @@ class Settings(LeaderProcessSettings):
     """How many times as often pods must fail with the change as without it."""
 
     @property
-    def terms(self) -> AdmissionSettings:
+    def admission_settings(self) -> AdmissionSettings:
         """What decisions go by."""
         return AdmissionSettings(overhead=self.overhead, paused=self.webhook_paused, own_namespace=self.namespace)
 

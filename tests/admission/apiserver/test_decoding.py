@@ -4,11 +4,11 @@ from trimtab.admission.apiserver.outcome import PodRejected
 
 
 def test_what_is_no_quantity_is_a_bad_request():
-    found = defaulting.decode(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
+    found = defaulting.check_quantities(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
     assert isinstance(found, PodRejected)
     assert (found.code, "quantities must match" in found.message) == (400, True)
 
 
 def test_quantities_stay_as_they_are_written():
     written = pod(container(requests={"cpu": "0.1", "memory": "1024Mi"}), overhead={"cpu": 1})
-    assert defaulting.decode(written, facts(), NAMESPACE) is written
+    assert defaulting.check_quantities(written, facts(), NAMESPACE) is written

@@ -9,7 +9,7 @@ from trimtab.cluster.api.pod import ContainerPort, Pod, Resources
 
 
 def default(given_pod: Pod) -> Pod:
-    found = defaulting.default(given_pod, facts(), NAMESPACE)
+    found = defaulting.set_defaults(given_pod, facts(), NAMESPACE)
     assert isinstance(found, Pod)
     return found
 

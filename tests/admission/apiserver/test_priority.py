@@ -12,7 +12,7 @@ COMPUTED = "must not be provided in pod spec; priority admission controller comp
 
 
 def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
-    return priority.admit(given_pod, facts(HIGH, NEVER, *classes), NAMESPACE)
+    return priority.resolve_priority(given_pod, facts(HIGH, NEVER, *classes), NAMESPACE)
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_the_same_number_is_no_contradiction():
 
 def test_classes_never_listed_are_not_missing():
     named = pod(priority_class_name="high")
-    assert priority.admit(named, ClusterFacts(known=frozenset()), NAMESPACE) is named
+    assert priority.resolve_priority(named, ClusterFacts(known=frozenset()), NAMESPACE) is named

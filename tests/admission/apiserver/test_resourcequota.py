@@ -2,7 +2,7 @@ import pytest
 
 from tests.build import NAMESPACE, container, facts, pod, quota, resources
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.resourcequota import charge, validate
+from trimtab.admission.apiserver.resourcequota import quota_usage, validate
 from trimtab.cluster.api.pod import Pod
 
 FULL = container(requests={"cpu": "100m", "memory": "1Gi"}, limits={"cpu": "200m", "memory": "1Gi"})
@@ -92,11 +92,11 @@ def test_a_quota_of_services_is_none_of_a_pods_business():
     ],
 )
 def test_a_pod_charges_by_the_quotas_names(given_pod, charged):
-    assert charge(given_pod) == {"pods": "1", "count/pods": "1"} | charged
+    assert quota_usage(given_pod) == {"pods": "1", "count/pods": "1"} | charged
 
 
 def test_overhead_is_charged_on_top_and_limits_only_where_there_are_any():
-    found = charge(
+    found = quota_usage(
         pod(container(requests={"cpu": "100m"}, limits={"cpu": "200m"}), overhead={"cpu": "300m", "memory": "1Mi"})
     )
     assert (found["requests.cpu"], found["limits.cpu"], found["memory"], "limits.memory" in found) == (

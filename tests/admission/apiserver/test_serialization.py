@@ -12,25 +12,25 @@ def test_empty_maps_and_lists_do_not_survive_and_empty_objects_do():
     given_pod = pod(
         container(requests={}), labels={}, node_selector={}, tolerations=(), overhead={}, affinity=Affinity()
     )
-    found = serialization.sent(given_pod)
+    found = serialization.round_trip(given_pod)
     assert (found.spec.overhead, found.metadata.labels, found.spec.tolerations) == (UNSET, UNSET, UNSET)
     assert (found.spec.containers[0].resources.requests, found.spec.affinity) == (UNSET, Affinity())
 
 
 def test_pods_are_the_same_by_value():
-    assert serialization.same(
+    assert serialization.is_semantically_equal(
         pod(container(requests={"cpu": "0.1"}), labels={}), pod(container(requests={"cpu": "100m"}))
     )
 
 
 def test_an_absent_field_is_not_a_zero():
-    assert not serialization.same(pod(), pod(priority=0))
+    assert not serialization.is_semantically_equal(pod(), pod(priority=0))
 
 
 def test_changes_are_told_by_field_and_container():
     before = pod(container(requests={"cpu": "1"}, limits={"cpu": "1"}))
     after = pod(container(requests={"cpu": "500m"}), tolerations=(toleration("a", operator="Exists"),))
-    assert serialization.changes(before, after) == (
+    assert serialization.describe_changes(before, after) == (
         "spec.containers[app].resources.requests.cpu: 1 → 500m",
         'spec.tolerations[{"key":"a","operator":"Exists"}] added',
         "spec.containers[app].resources.limits.cpu removed, was 1",
@@ -41,15 +41,15 @@ def test_a_default_written_out_is_no_change():
     # Two readings of the same JSON hold equal text, not the same text.
     protocol = "".join(["T", "CP"])
     before, after = (pod(container(ports=(ContainerPort(container_port=80, protocol=p),))) for p in ("TCP", protocol))
-    assert serialization.changes(before, after) == ()
+    assert serialization.describe_changes(before, after) == ()
 
 
 @settings(deadline=None)
 @given(pods())
 def test_what_was_sent_is_the_same_and_sent_again_unchanged(given_pod):
-    once = serialization.sent(given_pod)
-    assert serialization.same(once, given_pod)
-    assert serialization.sent(once) is once
+    once = serialization.round_trip(given_pod)
+    assert serialization.is_semantically_equal(once, given_pod)
+    assert serialization.round_trip(once) is once
 
 
 def test_selectors_and_pod_affinity_come_back_from_json_as_they_were_sent():
@@ -58,4 +58,6 @@ def test_selectors_and_pod_affinity_come_back_from_json_as_they_were_sent():
         max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway", label_selector=selector
     )
     came = pod(topology_spread_constraints=(spread,), affinity=Affinity(pod_anti_affinity=PodAffinity()))
-    assert msgspec.json.decode(msgspec.json.encode(serialization.sent(came)), type=Pod) == serialization.sent(came)
+    assert msgspec.json.decode(
+        msgspec.json.encode(serialization.round_trip(came)), type=Pod
+    ) == serialization.round_trip(came)

@@ -23,12 +23,12 @@ WRITTEN = st.sampled_from(["0", "100m", "1", "1.5", "1e3", "1k", "64Mi", "0.5Gi"
     ],
 )
 def test_a_sum_is_written_like_its_first_part(a, b, total):
-    assert resource_sums.add(a, b) == total
+    assert resource_sums.add_quantities(a, b) == total
 
 
 @given(WRITTEN, WRITTEN)
 def test_a_sum_is_exact(a, b):
-    assert quantity.parse(resource_sums.add(a, b)) == quantity.parse(a) + quantity.parse(b)
+    assert quantity.parse(resource_sums.add_quantities(a, b)) == quantity.parse(a) + quantity.parse(b)
 
 
 def test_an_init_container_starts_beside_the_sidecars_before_it():
@@ -37,4 +37,6 @@ def test_an_init_container_starts_beside_the_sidecars_before_it():
         container("mesh", requests={"cpu": "2"}, restart_policy="Always"),
         container("two", requests={"cpu": "3"}),
     )
-    assert resource_sums.containers(pod(container(requests={"cpu": "1"}), init=init).spec, requests_of) == {"cpu": "5"}
+    assert resource_sums.sum_containers(pod(container(requests={"cpu": "1"}), init=init).spec, requests_of) == {
+        "cpu": "5"
+    }

@@ -2,7 +2,7 @@ import pytest
 
 from tests.build import NAMESPACE, container, facts, pod, resources, toleration
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.validate_pod import validate
+from trimtab.admission.apiserver.validate_pod import validate_pod
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.api.pod import (
     Affinity,
@@ -31,7 +31,7 @@ TERM = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecutio
 
 
 def complaint(given_pod: Pod) -> str | None:
-    found = validate(given_pod, facts(), NAMESPACE)
+    found = validate_pod(given_pod, facts(), NAMESPACE)
     if isinstance(found, PodRejected):
         assert (found.code, found.plugin) == (422, "validation")
         return found.message

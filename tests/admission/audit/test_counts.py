@@ -5,8 +5,16 @@ from typing import Any
 from tests.admission.audit.worlds import DAY, NOTHING, SIZES, admitted, held
 from tests.build import container, pod, policies, policy
 from trimtab.admission.audit.drift import AuditInputs, Auditor
-from trimtab.admission.audit.harm import Count, Counts, FailureHistory, HarmTerms, Watched, count, hits
-from trimtab.admission.audit.original_pod import AuditedPod, FailureKind, incidents
+from trimtab.admission.audit.harm import (
+    Count,
+    Counts,
+    FailureHistory,
+    HarmTerms,
+    Watched,
+    compare_failures,
+    recent_failures,
+)
+from trimtab.admission.audit.original_pod import AuditedPod, FailureKind, read_failures
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Condition, ContainerStatus, Pod, PodStatus
 from trimtab.cluster.timestamps import written
@@ -33,7 +41,7 @@ def counted(pods: list[AuditedPod], ledger: FailureHistory | None = None, now: i
     world = AuditInputs(policies=MEMORY, facts=ClusterFacts())
     survey = Auditor()
     seen = survey.look(pods, world)
-    return count(pods, seen.standings, [by], ledger or FailureHistory(), now)[by.name]
+    return compare_failures(pods, seen.results, [by], ledger or FailureHistory(), now)[by.name]
 
 
 def test_pods_with_the_change_are_after_those_it_means_without_it_before() -> None:
@@ -56,7 +64,7 @@ def test_a_label_kills_nobody() -> None:
 def test_a_cpu_request_may_leave_a_pod_without_a_node_but_kills_it_not() -> None:
     sizes = Watched(name="sizes", since=None)
     pods = held(killed(waiting(admitted(pod(), policies(SIZES)))))
-    found = count(pods, {}, [sizes], FailureHistory(), DAY)["sizes"]
+    found = compare_failures(pods, {}, [sizes], FailureHistory(), DAY)["sizes"]
     assert found[FailureKind.OOM_KILLED].after == Count()
     assert found[FailureKind.UNSCHEDULABLE].after == Count(1, 1)
 
@@ -72,8 +80,8 @@ def test_only_the_last_hour_counts() -> None:
 
 def test_a_pod_may_wait_for_an_autoscaler() -> None:
     [short], [long] = (held(waiting(admitted(pod()), DAY - since)) for since in (100, 400))
-    assert hits(short, DAY, HarmTerms()) == frozenset()
-    assert hits(long, DAY, HarmTerms()) == {FailureKind.UNSCHEDULABLE}
+    assert recent_failures(short, DAY, HarmTerms()) == frozenset()
+    assert recent_failures(long, DAY, HarmTerms()) == {FailureKind.UNSCHEDULABLE}
 
 
 def test_whether_nodes_have_room_only_young_pods_tell() -> None:
@@ -87,16 +95,16 @@ def test_pods_that_a_rollout_replaced_are_still_compared_with() -> None:
     survey = Auditor()
     survey.look([old], AuditInputs(policies=MEMORY, facts=ClusterFacts()))
     ledger = FailureHistory()
-    ledger.gone(old, survey.standing(old.alike), [THIS], DAY)
+    ledger.record_deleted(old, survey.result_of(old.alike), [THIS], DAY)
     assert counted(held(admitted(pod(), MEMORY)), ledger, DAY + 7200)[FailureKind.OOM_KILLED].before == Count(1, 0)
-    ledger.forget(DAY + 2 * 86400)
+    ledger.drop_old_counts(DAY + 2 * 86400)
     assert counted([], ledger, DAY + 2 * 86400)[FailureKind.OOM_KILLED].before == Count()
 
 
 def test_a_changed_pod_that_was_hit_and_is_gone_counts_for_an_hour() -> None:
     [hit] = held(killed(admitted(pod(), MEMORY)))
     ledger = FailureHistory()
-    ledger.gone(hit, None, [THIS], DAY)
+    ledger.record_deleted(hit, None, [THIS], DAY)
     assert counted([], ledger, DAY + 60)[FailureKind.OOM_KILLED].after == Count(1, 1)
     assert counted([], ledger, DAY + 3 * 3600)[FailureKind.OOM_KILLED].after == Count()
 
@@ -104,14 +112,14 @@ def test_a_changed_pod_that_was_hit_and_is_gone_counts_for_an_hour() -> None:
 def test_what_is_gone_of_an_earlier_version_becomes_before() -> None:
     [hit] = held(admitted(pod(), MEMORY))
     ledger = FailureHistory()
-    ledger.gone(hit, None, [THIS], DAY)
+    ledger.record_deleted(hit, None, [THIS], DAY)
     now = Watched(name="memory", since=float(DAY + 1))
     assert counted([], ledger, DAY + 60, now)[FailureKind.OOM_KILLED].before == Count(1, 0)
 
 
 def test_an_earlier_life_is_remembered_while_nobody_knows_of_more() -> None:
     ledger = FailureHistory()
-    ledger.restore(THIS, {FailureKind.OOM_KILLED: Count(2, 1)})
+    ledger.restore_counts(THIS, {FailureKind.OOM_KILLED: Count(2, 1)})
     assert counted([], ledger)[FailureKind.OOM_KILLED].before == Count(2, 1)
     three = held(*(admitted(pod(), number=n) for n in range(3)))
     assert counted(three, ledger)[FailureKind.OOM_KILLED].before == Count(3, 0)
@@ -120,7 +128,7 @@ def test_an_earlier_life_is_remembered_while_nobody_knows_of_more() -> None:
 def test_a_node_in_need_evicts_and_says_so() -> None:
     when = Condition(type="DisruptionTarget", status="True", last_transition_time=written(DAY))
     evicted = PodStatus(phase="Failed", reason="Evicted", conditions=(when,))
-    assert [(found.trouble, found.at) for found in incidents(evicted, 0.0)] == [(FailureKind.EVICTED, DAY)]
+    assert [(found.trouble, found.at) for found in read_failures(evicted, 0.0)] == [(FailureKind.EVICTED, DAY)]
 
 
 def test_an_evicted_pod_counts_though_it_has_finished() -> None:
@@ -132,7 +140,7 @@ def test_an_evicted_pod_counts_though_it_has_finished() -> None:
 
 def test_an_eviction_by_the_api_is_no_trouble() -> None:
     drained = PodStatus(phase="Running", conditions=(Condition(type="DisruptionTarget", status="True"),))
-    assert incidents(drained, 0.0) == ()
+    assert read_failures(drained, 0.0) == ()
 
 
 def test_a_healthy_pod_has_no_incidents() -> None:

@@ -1,6 +1,6 @@
 """When is a rise in trouble harm, and when is it chance, or the cluster's?"""
 
-from trimtab.admission.audit.harm import Count, FailureComparison, HarmEvidence, Verdict, judge
+from trimtab.admission.audit.harm import Count, FailureComparison, HarmEvidence, Verdict, judge_harm
 from trimtab.admission.audit.original_pod import FailureKind
 from trimtab.cluster.reason import NotYet, Reason
 
@@ -8,7 +8,9 @@ NONE = Count()
 
 
 def verdict(before: Count, after: Count, elsewhere: Count = NONE) -> Verdict:
-    return judge("sizes", {FailureKind.OOM_KILLED: FailureComparison(before=before, after=after, elsewhere=elsewhere)})
+    return judge_harm(
+        "sizes", {FailureKind.OOM_KILLED: FailureComparison(before=before, after=after, elsewhere=elsewhere)}
+    )
 
 
 def code(found: Verdict) -> str:
@@ -20,7 +22,7 @@ def test_a_clear_rise_is_harm_and_tells_its_evidence() -> None:
     found = verdict(Count(20, 0), Count(10, 3))
     assert isinstance(found, HarmEvidence)
     assert str(found.reason) == (
-        "oom-killed: 3 of 10 pods that sizes changed, 0 of 20 pods that it means and did not change"
+        "oom-killed: 3 of 10 pods that sizes changed, 0 of 20 pods that it matches and did not change"
     )
 
 
@@ -57,6 +59,6 @@ def test_one_trouble_is_enough() -> None:
         FailureKind.OOM_KILLED: FailureComparison(before=Count(20), after=Count(20)),
         FailureKind.UNSCHEDULABLE: FailureComparison(before=Count(20), after=Count(20, 10)),
     }
-    found = judge("sizes", counts)
+    found = judge_harm("sizes", counts)
     assert isinstance(found, HarmEvidence)
     assert found.trouble is FailureKind.UNSCHEDULABLE

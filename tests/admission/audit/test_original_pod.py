@@ -2,7 +2,7 @@
 
 from tests.admission.audit.worlds import SIZES, admitted, held
 from tests.build import NAMESPACE, container, decided, owners, pod, policies
-from trimtab.admission.audit.original_pod import NOT_HELD, submitted
+from trimtab.admission.audit.original_pod import NOT_HELD, reconstruct_submitted
 from trimtab.cluster.api.meta import Metadata, change, get
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Volume
 from trimtab.policy import changed_annotation
@@ -40,7 +40,8 @@ def test_pods_that_their_controller_names_are_alike_with_their_markers() -> None
 
 def test_a_bare_pod_keeps_its_name_unless_the_server_drew_it() -> None:
     named, drawn = (
-        submitted(change(pod(), metadata=Metadata(name=name, generate_name="job-"))) for name in ("job-x", "job-bcdfg")
+        reconstruct_submitted(change(pod(), metadata=Metadata(name=name, generate_name="job-")))
+        for name in ("job-x", "job-bcdfg")
     )
     assert (named.metadata.name, drawn.metadata.name) == ("job-x", "")
 
@@ -54,7 +55,7 @@ def test_a_marker_copied_from_another_pod_is_none() -> None:
 
 def test_of_annotations_nobody_reads_only_their_being_there_is_held() -> None:
     first, second = (
-        submitted(admitted(pod(annotations={"cni.example/ip": ip, "trimtab.dev/opt-out": "true"})))
+        reconstruct_submitted(admitted(pod(annotations={"cni.example/ip": ip, "trimtab.dev/opt-out": "true"})))
         for ip in ("10.0.0.1", "10.0.0.2")
     )
     assert first == second
@@ -62,7 +63,9 @@ def test_of_annotations_nobody_reads_only_their_being_there_is_held() -> None:
 
 
 def test_the_tokens_volume_makes_no_difference() -> None:
-    first, second = (submitted(admitted(pod(volumes=(Volume(name=f"kube-api-access-{x}"),)))) for x in ("abcde", "x"))
+    first, second = (
+        reconstruct_submitted(admitted(pod(volumes=(Volume(name=f"kube-api-access-{x}"),)))) for x in ("abcde", "x")
+    )
     assert first == second
 
 
@@ -73,7 +76,7 @@ def test_pods_of_a_daemon_set_are_alike_on_all_nodes() -> None:
         field = Requirement(key="metadata.name", operator="In", values=(node,))
         terms = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
         affinity = Affinity(node_affinity=NodeAffinity(required=terms))
-        return submitted(admitted(pod(affinity=affinity), owner="DaemonSet/logs"))
+        return reconstruct_submitted(admitted(pod(affinity=affinity), owner="DaemonSet/logs"))
 
     assert daemon("n1") == daemon("n2")
 

@@ -30,14 +30,14 @@ def test_another_policy_has_all_decided_again() -> None:
     other = AuditInputs(policies=policies(policy("{labels: {add: {team: a}}}")), facts=WORLD.facts)
     found = survey.look(pods, other)
     assert found.decided == 4
-    assert all("p" in standing.lacks for standing in found.standings.values())
+    assert all("p" in standing.lacks for standing in found.results.values())
 
 
 def test_a_step_does_no_more_than_it_may_and_tells_what_is_left() -> None:
     survey, pods = Auditor(most=3), held(*kinds(8))  # type: ignore[arg-type]
     steps = [survey.look(pods, WORLD) for _ in range(4)]
     assert [(step.decided, step.behind) for step in steps] == [(3, 5), (3, 2), (2, 0), (0, 0)]
-    assert len(steps[0].standings) == 3
+    assert len(steps[0].results) == 3
 
 
 def test_facts_that_no_decision_read_have_nothing_decided_again() -> None:
@@ -59,12 +59,12 @@ def test_what_was_found_stands_until_its_turn_comes_again() -> None:
     survey.look(pods, WORLD)
     survey.look(pods, WORLD)
     found = survey.look(pods, AuditInputs(policies=POLICY, facts=facts(namespace("new"))))
-    assert len(found.standings) == 4
+    assert len(found.results) == 4
 
 
 def test_pods_that_are_gone_are_forgotten() -> None:
     survey, pods = Auditor(), held(*kinds(2))  # type: ignore[arg-type]
     survey.look(pods, WORLD)
     survey.look(pods[:1], WORLD)
-    assert survey.standing(pods[1].alike) is None
-    assert survey.standing(pods[0].alike) is not None
+    assert survey.result_of(pods[1].alike) is None
+    assert survey.result_of(pods[0].alike) is not None

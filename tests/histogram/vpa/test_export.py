@@ -17,15 +17,15 @@ def lived(days: int) -> tuple[AggregateContainerState, DailyHistograms, DailyHis
         cores, held = 0.1 + at // 3600 % 4 / 10, 1e8 * (1 + (at - START) // DAY)
         vpa.use_cpu(at, cores)
         vpa.use_memory(at, held)
-        cpu.add(at, cores)
-        memory.add(at, held)
+        cpu.add_value(at, cores)
+        memory.add_value(at, held)
     return vpa, cpu, memory
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.95])
 def test_it_says_what_it_would_have_said(share: float) -> None:
     vpa, cpu, memory = lived(5)
-    found = vpa_module.read(vpa_module.write(vpa_module.known(cpu, memory)))
+    found = vpa_module.decode_checkpoint(vpa_module.write(vpa_module.known(cpu, memory)))
     assert found.cpu.percentile(share) == pytest.approx(vpa.cpu.percentile(share), rel=0.06)  # type: ignore[attr-defined]
     assert found.memory.percentile(share) == pytest.approx(vpa.memory.percentile(share), rel=0.06)  # type: ignore[attr-defined]
 
@@ -38,5 +38,5 @@ def test_how_much_was_seen_goes_along() -> None:
 
 def test_what_used_nothing_at_all_is_a_history_too() -> None:
     cpu = DailyHistograms()
-    cpu.add(START, 0.0)
+    cpu.add_value(START, 0.0)
     assert vpa_module.known(cpu, DailyHistograms()).cpu.percentile(0.9) == pytest.approx(0.01)

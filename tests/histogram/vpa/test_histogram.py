@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trimtab.histogram.vpa import CPU, DAY, MEMORY, CheckpointRejected, Histogram, LinearBuckets
+from trimtab.histogram.vpa import CPU, DAY, MEMORY_SCALE, CheckpointRejected, Histogram, LinearBuckets
 
 TENTHS = LinearBuckets(1.0, 0.1, 1e-15)
 TENS = LinearBuckets(10.0, 1.0, 1e-15)
@@ -38,8 +38,8 @@ def at(text: str) -> float:
      (174, 972.47562752843794), (175, 1021.1094089048601)],
 )  # fmt: skip
 def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
-    assert CPU.start(bucket) == pytest.approx(start, rel=1e-9)
-    assert (CPU.count, MEMORY.count) == (176, 176)
+    assert CPU.bucket_start(bucket) == pytest.approx(start, rel=1e-9)
+    assert (CPU.bucket_count, MEMORY_SCALE.bucket_count) == (176, 176)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
      (10, 80), (100, 127), (999, 174), (1000, 174), (1e6, 175)],
 )  # fmt: skip
 def test_h5_values_fall_into_the_vpas_buckets(value: float, bucket: int) -> None:
-    assert CPU.find(value) == bucket
+    assert CPU.find_bucket(value) == bucket
 
 
 def test_h5_a_value_on_the_edge_falls_to_either_side() -> None:
-    assert CPU.find(0.0205) in (1, 2)
+    assert CPU.find_bucket(0.0205) in (1, 2)
 
 
 # ── percentiles ──────────────────────────────────────────────────────────
@@ -75,10 +75,10 @@ def test_h9_shares_beyond_the_ends_answer_the_ends() -> None:
 
 def test_h11_what_is_left_below_epsilon_is_nothing() -> None:
     found = of((1, 2.5e-15))
-    seen = [found.empty]
+    seen = [found.is_empty]
     for _ in range(2):
-        found.subtract(1, 1e-15)
-        seen.append(found.empty)
+        found.subtract_sample(1, 1e-15)
+        seen.append(found.is_empty)
     assert seen == [False, False, True]
 
 
@@ -95,7 +95,7 @@ def test_h14_three_cores_apart() -> None:
 
 
 def test_h15_three_gigabytes_apart() -> None:
-    found = of((1e9, 1), (2e9, 1), (3e9, 1), scale=MEMORY)  # type: ignore[arg-type]
+    found = of((1e9, 1), (2e9, 1), (3e9, 1), scale=MEMORY_SCALE)  # type: ignore[arg-type]
     assert int(found.percentile(0.5)) == 2093479957
 
 
@@ -187,17 +187,17 @@ def test_d9_to_d12_what_the_half_life_forgets_in_an_hour(
 def test_k1_to_k4_the_heaviest_bucket_weighs_ten_thousand(
     case: str, samples: tuple[tuple[float, float], ...], total: float, buckets: dict[int, int]
 ) -> None:
-    assert of(*samples).checkpoint() == (total, buckets), case
+    assert of(*samples).to_checkpoint() == (total, buckets), case
 
 
 def test_k5_loaded_weights_add_up_to_the_total() -> None:
     found = of()
-    found.load(6, {0: 1, 1: 2})
+    found.load_checkpoint(6, {0: 1, 1: 2})
     assert (found.weights, found.total) == ({0: 2, 1: 4}, 6)
 
 
 def test_k8_the_ramp_is_written_as_the_vpa_writes_it() -> None:
-    total, buckets = ramp().checkpoint()
+    total, buckets = ramp().to_checkpoint()
     said = "4000 2000 2000 2000 2000 4000 2000 4000 2000 4000 2000 4000 4000 4000 4000 4000 6000 4000 6000 4000"
     expected = [int(word) for word in said.split()] + [6000] * 4 + [8000, 6000] + [8000] * 4 + [10000] * 6
     assert total == pytest.approx(9.99999999999998)
@@ -206,7 +206,7 @@ def test_k8_the_ramp_is_written_as_the_vpa_writes_it() -> None:
 
 def test_k9_a_percentile_on_the_edge_moves_by_a_bucket_through_a_checkpoint() -> None:
     found = Histogram(CPU)
-    found.load(*ramp().checkpoint())
+    found.load_checkpoint(*ramp().to_checkpoint())
     values = [found.percentile(share) for share in (0.5, 0.9, 0.95)]
     assert values == pytest.approx([0.51113454, 0.90320307, 0.95836323], rel=1e-7)
     assert found.percentile(0.05) in (pytest.approx(0.06801913, rel=1e-6), pytest.approx(0.05525631, rel=1e-6))
@@ -216,5 +216,5 @@ def test_a_bad_bucket_and_a_negative_total_are_refused_and_change_nothing() -> N
     found = of((1, 1))
     for total, buckets in ((1.0, {99: 1}), (-1.0, {1: 1})):
         with pytest.raises(CheckpointRejected):
-            found.load(total, buckets)
+            found.load_checkpoint(total, buckets)
     assert found.weights == {1: 1}

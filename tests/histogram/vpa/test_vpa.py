@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from trimtab.histogram import vpa
-from trimtab.histogram.vpa import CPU, DAY, MEMORY, AggregateContainerState, CheckpointRejected, Histogram, TooOld
+from trimtab.histogram.vpa import CPU, DAY, MEMORY_SCALE, AggregateContainerState, CheckpointRejected, Histogram, TooOld
 
 T = 1492536905.0  # 2017-04-18T17:35:05Z
 HOUR, MI = 3600.0, 1 << 20
@@ -24,7 +24,7 @@ class Heard:
         self.calls.append(("add", value, at))
         self.weights.append(weight)
 
-    def subtract(self, value: float, weight: float, at: float = 0.0) -> None:
+    def subtract_sample(self, value: float, weight: float, at: float = 0.0) -> None:
         self.calls.append(("subtract", value, at))
 
 
@@ -94,23 +94,23 @@ def test_m12_a_kill_long_before_the_last_sample_is_refused(heard: Heard) -> None
 def test_m13_a_container_is_forgotten_after_eight_days() -> None:
     it = AggregateContainerState()
     it.use_cpu(T, 1)
-    assert [it.forgotten(T + days * DAY) for days in (7, 8)] == [False, True]
+    assert [it.is_expired(T + days * DAY) for days in (7, 8)] == [False, True]
 
 
 # ── the API object ───────────────────────────────────────────────────────
 def test_k10_a_checkpoint_of_another_version_is_refused() -> None:
     with pytest.raises(CheckpointRejected, match="v3"):
-        vpa.read(vpa.CheckpointStatus(version="v2"))
+        vpa.decode_checkpoint(vpa.CheckpointStatus(version="v2"))
 
 
 def test_k11_a_container_survives_its_checkpoint() -> None:
-    cpu, memory = Histogram(CPU, DAY), Histogram(MEMORY, DAY)
+    cpu, memory = Histogram(CPU, DAY), Histogram(MEMORY_SCALE, DAY)
     cpu.add(1, 33, T)
     memory.add(1, 55, T)
     memory.add(1e7, 55, T)
-    known = vpa.KnownContainers(cpu=cpu, memory=memory, first=int(T), last=int(T) + 60, samples=10)
+    known = vpa.CheckpointHistory(cpu=cpu, memory=memory, first=int(T), last=int(T) + 60, samples=10)
     text = msgspec.json.encode(vpa.write(known))
-    read = vpa.read(msgspec.json.decode(text, type=vpa.CheckpointStatus))
+    read = vpa.decode_checkpoint(msgspec.json.decode(text, type=vpa.CheckpointStatus))
     assert (len(read.cpu.weights), len(read.memory.weights)) == (1, 2)
     assert (read.samples, read.first, read.last) == (10, int(T), int(T) + 60)
 
@@ -118,4 +118,4 @@ def test_k11_a_container_survives_its_checkpoint() -> None:
 def test_a_bucket_that_is_no_number_is_refused() -> None:
     odd = vpa.HistogramStatus(bucket_weights={"first": 1}, total_weight=1)
     with pytest.raises(CheckpointRejected):
-        vpa.read(vpa.CheckpointStatus(version="v3", cpu_histogram=odd))
+        vpa.decode_checkpoint(vpa.CheckpointStatus(version="v3", cpu_histogram=odd))

@@ -1,9 +1,9 @@
-"""Which pod is stored when this one is created, with our webhook in the chain?
+"""Runs a pod through the API server's admission, with the webhook in the chain, and returns the pod as stored.
 
-The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36), not that of any flag. Both passes run the
-whole in-tree chain; our webhook is called a second time only if its policy is IfNeeded and the in-tree plugins changed
-what it had left; there is no third pass (apiserver pkg/admission: reinvocation.go, plugin/webhook/mutating/
-dispatcher.go). Validation comes afterwards, the API's own first.
+The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36), independent of flags. Both passes run the
+whole in-tree chain; the webhook is called a second time only if its reinvocationPolicy is IfNeeded and the in-tree
+plugins changed the pod after its first call; there is no third pass (apiserver pkg/admission: reinvocation.go,
+plugin/webhook/mutating/dispatcher.go). Validation follows, the API's own first.
 """
 
 from collections.abc import Callable
@@ -24,32 +24,39 @@ from trimtab.policy.cluster_facts import ClusterFacts
 
 Plugin = Callable[[Pod, ClusterFacts, str], Pod | PodRejected]
 Webhook = Callable[[Pod], Pod]
-"""Ours: the pod as the review shows it → the pod it decides on."""
+"""The webhook: the pod in the review → the pod after its patch."""
 
-ARRIVAL = (defaulting.decode, defaulting.default)
-IN_TREE = (limitranger.admit, priority.admit, priority.admit_toleration_seconds, runtimeclass.admit)
-VALIDATING = (validate_pod.validate, limitranger.validate, runtimeclass.validate, resourcequota.validate)
+ARRIVAL = (defaulting.check_quantities, defaulting.set_defaults)
+IN_TREE = (
+    limitranger.admit,
+    priority.resolve_priority,
+    priority.admit_toleration_seconds,
+    runtimeclass.apply_runtime_class,
+)
+VALIDATING = (validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate)
 NAMES: dict[Plugin, str] = {
-    defaulting.decode: defaulting.PLUGIN,
-    defaulting.default: defaulting.DEFAULTING,
+    defaulting.check_quantities: defaulting.PLUGIN,
+    defaulting.set_defaults: defaulting.DEFAULTING,
     limitranger.admit: limitranger.PLUGIN,
-    priority.admit: priority.PLUGIN,
+    priority.resolve_priority: priority.PLUGIN,
     priority.admit_toleration_seconds: priority.TOLERATION_SECONDS,
-    runtimeclass.admit: runtimeclass.PLUGIN,
+    runtimeclass.apply_runtime_class: runtimeclass.PLUGIN,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainInputs:
-    """What stands around our webhook."""
+    """The inputs of all plugins of one chain."""
 
     facts: ClusterFacts
     namespace: str
     runtime_class_admission: bool = True
 
-    def plugins(self, chain: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
-        off = () if self.runtime_class_admission else (runtimeclass.admit, runtimeclass.validate)
-        return tuple(plugin for plugin in chain if plugin not in off)
+    def enabled_plugins(self, chain: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
+        disabled = (
+            () if self.runtime_class_admission else (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
+        )
+        return tuple(plugin for plugin in chain if plugin not in disabled)
 
 
 def admit(
@@ -62,71 +69,85 @@ def admit(
     runtime_class_admission: bool = True,
     second_call_comes: bool = True,
 ) -> PodAdmitted | PodRejected:
-    """The pod as it would be stored, with what changed it on the way; or who refused it, in the server's words.
+    """Returns the pod as it would be stored, with the steps that changed it; or the rejection, in the server's words.
 
-    reinvocation: our webhook is registered with `reinvocationPolicy: IfNeeded`.
-    runtime_class_admission: False for a server that was started without the RuntimeClass plugin.
+    reinvocation: the webhook is registered with `reinvocationPolicy: IfNeeded`.
+    runtime_class_admission: False for a server without the RuntimeClass plugin.
     second_call_comes: False for a second call that times out under `failurePolicy: Ignore`.
-    The pod is one, not a template: the caller builds it (a Deployment's template meets none of this).
+    pod: a pod, not a template: the caller builds it, because templates do not go through this chain.
     """
-    world = ChainInputs(facts=facts, namespace=namespace, runtime_class_admission=runtime_class_admission)
-    first = _through(PodAdmitted(pod=pod, calls=0), 1, (*ARRIVAL, *IN_TREE), world)
+    inputs = ChainInputs(facts=facts, namespace=namespace, runtime_class_admission=runtime_class_admission)
+    first = _run_plugins(PodAdmitted(pod=pod, calls=0), 1, (*ARRIVAL, *IN_TREE), inputs)
     if isinstance(first, PodRejected):
         return first
-    called = _called(first, 1, webhook, world)
-    if isinstance(called, PodRejected) or called.pod is first.pod:
-        return _validated(called, world)
-    second = _second_pass(called, webhook if reinvocation and second_call_comes else None, world)
-    return _validated(second, world)
+    after_webhook = _call_webhook(first, 1, webhook, inputs)
+    if isinstance(after_webhook, PodRejected) or after_webhook.pod is first.pod:
+        return _validate_and_store(after_webhook, inputs)
+    second = _second_pass(after_webhook, webhook if reinvocation and second_call_comes else None, inputs)
+    return _validate_and_store(second, inputs)
 
 
-def _second_pass(left: PodAdmitted, webhook: Webhook | None, world: ChainInputs) -> PodAdmitted | PodRejected:
-    """`webhook` is None where no second call can come."""
-    found = _through(left, 2, IN_TREE, world)
-    if isinstance(found, PodRejected) or webhook is None or serialization.same(left.pod, found.pod):
-        return found
-    return _called(found, 2, webhook, world)
+def _second_pass(after_first: PodAdmitted, webhook: Webhook | None, inputs: ChainInputs) -> PodAdmitted | PodRejected:
+    """Runs the second pass; `webhook` is None if no second call can happen."""
+    defaulted = _run_plugins(after_first, 2, IN_TREE, inputs)
+    if (
+        isinstance(defaulted, PodRejected)
+        or webhook is None
+        or serialization.is_semantically_equal(after_first.pod, defaulted.pod)
+    ):
+        return defaulted
+    return _call_webhook(defaulted, 2, webhook, inputs)
 
 
-def _through(at: PodAdmitted, number: int, chain: tuple[Plugin, ...], world: ChainInputs) -> PodAdmitted | PodRejected:
-    for plugin in world.plugins(chain):
-        found = plugin(at.pod, world.facts, world.namespace)
-        if isinstance(found, PodRejected):
-            return found
-        at = _noted(at, number, NAMES[plugin], found)
-    return at
+def _run_plugins(
+    admitted: PodAdmitted, number: int, chain: tuple[Plugin, ...], inputs: ChainInputs
+) -> PodAdmitted | PodRejected:
+    for plugin in inputs.enabled_plugins(chain):
+        result = plugin(admitted.pod, inputs.facts, inputs.namespace)
+        if isinstance(result, PodRejected):
+            return result
+        admitted = _with_step(admitted, number, NAMES[plugin], result)
+    return admitted
 
 
-def _called(at: PodAdmitted, number: int, webhook: Webhook, world: ChainInputs) -> PodAdmitted | PodRejected:
-    """After a change the pod has been through JSON and is defaulted again; without one it stays the very same."""
-    counted = replace(at, calls=at.calls + 1)
-    decided = webhook(serialization.sent(at.pod))
-    if not defaulting.readable(decided):
+def _call_webhook(
+    admitted: PodAdmitted, number: int, webhook: Webhook, inputs: ChainInputs
+) -> PodAdmitted | PodRejected:
+    """Calls the webhook. A changed pod is serialized to JSON and defaulted again; an unchanged one stays the same
+    object."""
+    after_call = replace(admitted, calls=admitted.calls + 1)
+    returned = webhook(serialization.round_trip(admitted.pod))
+    if not defaulting.has_readable_quantities(returned):
         return defaulting.UNREADABLE_RESULT
-    if serialization.same(at.pod, decided):
-        return counted
-    return _through(_noted(counted, number, "webhook", serialization.sent(decided)), number, ARRIVAL, world)
+    if serialization.is_semantically_equal(admitted.pod, returned):
+        return after_call
+    return _run_plugins(
+        _with_step(after_call, number, "webhook", serialization.round_trip(returned)), number, ARRIVAL, inputs
+    )
 
 
-def _noted(at: PodAdmitted, number: int, name: str, pod: Pod) -> PodAdmitted:
-    if pod is at.pod or pod == at.pod:
-        return at
-    return replace(at, pod=pod, steps=(*at.steps, ChainStep(number, name, at.pod, pod)))
+def _with_step(admitted: PodAdmitted, number: int, name: str, pod: Pod) -> PodAdmitted:
+    if pod is admitted.pod or pod == admitted.pod:
+        return admitted
+    return replace(admitted, pod=pod, steps=(*admitted.steps, ChainStep(number, name, admitted.pod, pod)))
 
 
-def _validated(at: PodAdmitted | PodRejected, world: ChainInputs) -> PodAdmitted | PodRejected:
-    if isinstance(at, PodRejected):
-        return at
-    for plugin in world.plugins(VALIDATING):
-        found = plugin(at.pod, world.facts, world.namespace)
-        if isinstance(found, PodRejected):
-            return found
-    return _read_back(replace(at, pod=serialization.sent(at.pod)), world)
+def _validate_and_store(admitted: PodAdmitted | PodRejected, inputs: ChainInputs) -> PodAdmitted | PodRejected:
+    if isinstance(admitted, PodRejected):
+        return admitted
+    for plugin in inputs.enabled_plugins(VALIDATING):
+        result = plugin(admitted.pod, inputs.facts, inputs.namespace)
+        if isinstance(result, PodRejected):
+            return result
+    return _default_on_read(replace(admitted, pod=serialization.round_trip(admitted.pod)), inputs)
 
 
-def _read_back(at: PodAdmitted, world: ChainInputs) -> PodAdmitted | PodRejected:
-    """Whoever reads the pod from the store, the creator first, gets it defaulted once more.
+def _default_on_read(admitted: PodAdmitted, inputs: ChainInputs) -> PodAdmitted | PodRejected:
+    """Defaults the stored pod once more, as on every read from the store.
 
-    So what LimitRanger gave the containers becomes a pod-level request that neither validation nor quota has seen.
+    So the amounts that LimitRanger gave the containers become pod-level requests that neither validation nor quota has
+    checked.
     """
-    return _through(at, max((step.number for step in at.steps), default=1), (defaulting.default,), world)
+    return _run_plugins(
+        admitted, max((step.number for step in admitted.steps), default=1), (defaulting.set_defaults,), inputs
+    )

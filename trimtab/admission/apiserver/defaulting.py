@@ -1,11 +1,9 @@
-"""What does the API fill in before anybody looks, and again after every webhook that changed the pod?
+"""Simulates the API's defaulting of pods, and rejects quantities that the API server cannot parse.
 
-`SetDefaults_Pod` and `SetDefaults_PodSpec` (pkg/apis/core/v1/defaults.go, 1.36), for the fields our shapes name. Only
-for pods: in a Deployment's template a request is not made of its limit.
+Defaults are those of `SetDefaults_Pod` and `SetDefaults_PodSpec` (pkg/apis/core/v1/defaults.go, 1.36) for the fields
+that `cluster.api` decodes. They apply to pods only: in a Deployment's template no request is derived from a limit.
 
-Can the API server read this pod?
-
-Every quantity is parsed on the way in. Text that is none is a 400; in what a webhook made of the pod it is a 500 that
+Every quantity is parsed on arrival. An invalid one is a 400; in the result of a webhook it is a 500 that
 `failurePolicy: Ignore` does not cover.
 """
 
@@ -22,40 +20,43 @@ from trimtab.policy.cluster_facts import ClusterFacts
 DEFAULTING = "defaulting"
 
 
-def default(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """The pod with requests from limits, pod-level requests, and the fields every stored pod has. Never refuses."""
+def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+    """Returns the pod with requests from limits, pod-level requests, and the fields of every stored pod. Never
+    rejects."""
     spec = change(
         pod.spec,
-        containers=tuple(_container(c, pod.spec) for c in pod.spec.containers),
-        init_containers=tuple(_container(c, pod.spec) for c in pod.spec.init_containers),
+        containers=tuple(_default_container(c, pod.spec) for c in pod.spec.containers),
+        init_containers=tuple(_default_container(c, pod.spec) for c in pod.spec.init_containers),
         restart_policy=pod.spec.restart_policy or "Always",
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
-        termination_grace_period_seconds=_grace(pod.spec),
+        termination_grace_period_seconds=_grace_period(pod.spec),
     )
-    return change(pod, spec=resource_sums.rounded(_pod_level(spec)))
+    return change(pod, spec=resource_sums.round_spec(_default_pod_level(spec)))
 
 
-def _grace(spec: PodSpec) -> int:
+def _grace_period(spec: PodSpec) -> int:
     return 30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds
 
 
-def _container(container: Container, spec: PodSpec) -> Container:
-    """`resources` is always there afterwards: the server writes `resources: {}` where nothing was said."""
+def _default_container(container: Container, spec: PodSpec) -> Container:
+    """Returns the container with requests for all its limits. `resources` is always set afterwards: the server writes
+    `resources: {}` if the pod has none."""
     old = get(container.resources, Resources())
     missing = {n: v for n, v in get(old.limits, {}).items() if n not in get(old.requests, {})}
     resources = change(old, requests=get(old.requests, {}) | missing) if missing else old
     ports = container.ports
+    # `SetDefaults_Pod`: on the host network each container port is a host port.
     if spec.host_network:
         ports = tuple(change(p, host_port=p.host_port or p.container_port) for p in ports)
     return change(container, resources=resources, ports=ports)
 
 
-def _pod_level(spec: PodSpec) -> PodSpec:
-    """Pod-level limits bring pod-level requests: what the containers ask for, else the limit (KEP-2837)."""
+def _default_pod_level(spec: PodSpec) -> PodSpec:
+    """Adds pod-level requests if pod-level limits are set: the containers' requests, else the limit (KEP-2837)."""
     if isinstance(spec.resources, UnsetType):
         return spec
-    limits = _hugepages(spec, spec.resources)
-    requests = _requests(spec, get(spec.resources.requests, {}), limits)
+    limits = _default_hugepage_limits(spec, spec.resources)
+    requests = _default_pod_requests(spec, get(spec.resources.requests, {}), limits)
     resources = spec.resources
     if limits:
         resources = change(resources, limits=limits)
@@ -64,42 +65,45 @@ def _pod_level(spec: PodSpec) -> PodSpec:
     return change(spec, resources=resources)
 
 
-def _hugepages(spec: PodSpec, own: Resources) -> ResourceList:
-    """The limits of huge pages that containers have and the pod does not name (`defaultHugePagePodLimits`)."""
+def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
+    """Returns the limits with the containers' huge pages that the pod does not name (`defaultHugePagePodLimits`)."""
     limits, requests = get(own.limits, {}), get(own.requests, {})
     if not limits and not requests:
         return limits
     named = limits.keys() | requests.keys()
-    found = resource_sums.containers(spec, limits_of).items()
-    return limits | {n: v for n, v in found if n.startswith("hugepages-") and n not in named}
+    container_limits = resource_sums.sum_containers(spec, limits_of).items()
+    return limits | {n: v for n, v in container_limits if n.startswith("hugepages-") and n not in named}
 
 
-def _requests(spec: PodSpec, own: ResourceList, limits: ResourceList) -> ResourceList:
-    """`defaultPodRequests`: only where the pod has limits; huge pages come from the limit alone."""
+def _default_pod_requests(spec: PodSpec, own: ResourceList, limits: ResourceList) -> ResourceList:
+    """Returns the pod-level requests (`defaultPodRequests`): only if the pod has limits; huge pages from the limit
+    alone."""
     if not limits:
         return own
-    asked = {n: v for n, v in resource_sums.containers(spec, requests_of).items() if n in ("cpu", "memory")}
-    return {n: v for n, v in limits.items() if is_pod_level(n)} | asked | own
+    container_requests = {
+        n: v for n, v in resource_sums.sum_containers(spec, requests_of).items() if n in ("cpu", "memory")
+    }
+    return {n: v for n, v in limits.items() if is_pod_level(n)} | container_requests | own
 
 
 PLUGIN = "decoding"
-_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-UNREADABLE = PodRejected(400, PLUGIN, f'Pod in version "v1" cannot be handled as a Pod: {_WRONG}')
-UNREADABLE_RESULT = PodRejected(500, PLUGIN, f"Internal error occurred: {_WRONG}")
-"""What a webhook made of the pod cannot be read."""
+_INVALID_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+UNREADABLE = PodRejected(400, PLUGIN, f'Pod in version "v1" cannot be handled as a Pod: {_INVALID_QUANTITY}')
+UNREADABLE_RESULT = PodRejected(500, PLUGIN, f"Internal error occurred: {_INVALID_QUANTITY}")
+"""Rejects an unreadable pod that a webhook returned."""
 
 
-def decode(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """The pod as it came, if all its quantities are some."""
-    return pod if readable(pod) else UNREADABLE
+def check_quantities(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+    """Returns the pod as submitted, if all its quantities can be parsed; else a 400."""
+    return pod if has_readable_quantities(pod) else UNREADABLE
 
 
-def readable(pod: Pod) -> bool:
-    """Is every quantity one?"""
-    return all(quantity.is_quantity(value) for part in _lists(pod.spec) for value in part.values())
+def has_readable_quantities(pod: Pod) -> bool:
+    """Returns whether every quantity can be parsed."""
+    return all(quantity.is_quantity(value) for part in _resource_lists(pod.spec) for value in part.values())
 
 
-def _lists(spec: PodSpec) -> Iterator[ResourceList]:
+def _resource_lists(spec: PodSpec) -> Iterator[ResourceList]:
     for part in (*(c.resources for c in spec.containers + spec.init_containers), spec.resources):
         yield requests_of(part)
         yield limits_of(part)

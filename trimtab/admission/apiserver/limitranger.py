@@ -1,20 +1,18 @@
-"""What does a namespace's LimitRange put into a pod, and when does it refuse it?
+"""Simulates the LimitRanger plugin: defaults for containers, and rejection of pods outside of a LimitRange's bounds.
 
-The LimitRanger plugin (plugin/pkg/admission/limitranger/admission.go, 1.36). Defaults are per container and only for
-what is missing; the annotation tells what was set *this time* and is never taken back, so it outlives the limits it
-speaks of. Several LimitRanges are visited by name here; the server's order is not promised, the first to speak wins.
+The plugin is plugin/pkg/admission/limitranger/admission.go, 1.36. Defaults apply per container and only to missing
+amounts; the annotation lists what was set in this pass and is never removed, so it may outlive the LimitRange. Several
+LimitRanges are processed by name here; the server guarantees no order, and the first default counts.
 
-Which bounds of a LimitRange item do these requests and limits break, in the server's words?
-
-(`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` in plugin/pkg/admission/limitranger/admission.go,
-1.36.) Complaints come in the order min, max, ratio, resources by name; the server's order within each is random.
+The bounds follow `minConstraint`, `maxConstraint` and `limitRequestRatioConstraint` in the same file. Errors are
+ordered by min, max, ratio, and resource name; the server's order within each is random.
 """
 
 from collections.abc import Callable, Iterator
 
 from trimtab.admission.apiserver import resource_sums
-from trimtab.admission.apiserver.outcome import PodRejected, forbidden
-from trimtab.admission.apiserver.resource_sums import stored
+from trimtab.admission.apiserver.outcome import PodRejected, forbid_pod
+from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import LimitRange, LimitRangeItem
 from trimtab.cluster.api.meta import ResourceList, change, get
@@ -25,62 +23,64 @@ from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 _Constraint = Callable[[str, str, Written, Written | None, Written | None], str | None]
-_shown = quantity.canonical
+_canonical = quantity.canonical
 
 
-def broken(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
-    """One sentence per bound and resource that is broken."""
+def violated_bounds(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
+    """Yields an error for each bound and resource that is violated."""
     checks: tuple[tuple[ResourceList, _Constraint], ...] = (
-        (item.min, _min),
-        (item.max, _max),
-        (item.max_limit_request_ratio, _ratio),
+        (item.min, _check_min),
+        (item.max, _check_max),
+        (item.max_limit_request_ratio, _check_ratio),
     )
-    for demanded, check in checks:
-        for name in sorted(demanded):
-            said = check(name, item.type, demanded[name], requests.get(name), limits.get(name))
-            if said:
-                yield said
+    for bound, check in checks:
+        for name in sorted(bound):
+            error = check(name, item.type, bound[name], requests.get(name), limits.get(name))
+            if error:
+                yield error
 
 
-def _min(name: str, kind: str, least: Written, request: Written | None, limit: Written | None) -> str | None:
-    start = f"minimum {name} usage per {kind} is {_shown(least)}"
-    match below_min(quantity.milli(least), _milli(request), _milli(limit)):
+def _check_min(name: str, kind: str, minimum: Written, request: Written | None, limit: Written | None) -> str | None:
+    start = f"minimum {name} usage per {kind} is {_canonical(minimum)}"
+    match below_min(quantity.milli(minimum), _milli_or_none(request), _milli_or_none(limit)):
         case "unspecified":
             return f"{start}.  No request is specified"
         case "request":
-            return f"{start}, but request is {_shown(request or 0)}"
+            return f"{start}, but request is {_canonical(request or 0)}"
         case "limit":
-            return f"{start}, but limit is {_shown(limit or 0)}"
+            return f"{start}, but limit is {_canonical(limit or 0)}"
     return None
 
 
-def _max(name: str, kind: str, most: Written, request: Written | None, limit: Written | None) -> str | None:
-    start = f"maximum {name} usage per {kind} is {_shown(most)}"
-    match above_max(quantity.milli(most), _milli(request), _milli(limit)):
+def _check_max(name: str, kind: str, maximum: Written, request: Written | None, limit: Written | None) -> str | None:
+    start = f"maximum {name} usage per {kind} is {_canonical(maximum)}"
+    match above_max(quantity.milli(maximum), _milli_or_none(request), _milli_or_none(limit)):
         case "unspecified":
             return f"{start}.  No limit is specified"
         case "limit":
-            return f"{start}, but limit is {_shown(limit or 0)}"
+            return f"{start}, but limit is {_canonical(limit or 0)}"
         case "request":
-            return f"{start}, but request is {_shown(request or 0)}"
+            return f"{start}, but request is {_canonical(request or 0)}"
     return None
 
 
-def _ratio(name: str, kind: str, most: Written, request: Written | None, limit: Written | None) -> str | None:
-    start = f"{name} max limit to request ratio per {kind} is {_shown(most)}"
-    asked, allowed = _milli(request), _milli(limit)
-    match above_ratio(quantity.milli(most), asked, allowed):
+def _check_ratio(
+    name: str, kind: str, max_ratio: Written, request: Written | None, limit: Written | None
+) -> str | None:
+    start = f"{name} max limit to request ratio per {kind} is {_canonical(max_ratio)}"
+    request_milli, limit_milli = _milli_or_none(request), _milli_or_none(limit)
+    match above_ratio(quantity.milli(max_ratio), request_milli, limit_milli):
         case "request":
             return f"{start}, but no request is specified or request is 0"
         case "unspecified":
             return f"{start}, but no limit is specified or limit is 0"
         case "limit":
-            return f"{start}, but provided ratio is {ratio_of(asked or 1, allowed or 0):.6f}"
+            return f"{start}, but provided ratio is {ratio_of(request_milli or 1, limit_milli or 0):.6f}"
     return None
 
 
-def _milli(written: Written | None) -> int | None:
-    return None if written is None else quantity.milli(written)
+def _milli_or_none(value: Written | None) -> int | None:
+    return None if value is None else quantity.milli(value)
 
 
 PLUGIN = "LimitRanger"
@@ -88,84 +88,85 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 def admit(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """The pod with the namespace's defaults, and the annotation that says so. Never refuses."""
+    """Returns the pod with the namespace's defaults, and the annotation that lists them. Never rejects."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
-        pod = _defaults(pod, *_default_resources(limit_range))
+        pod = _apply_defaults(pod, *_default_resources(limit_range))
     return pod
 
 
 def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Refused by the first LimitRange whose bounds the pod breaks, with all that one's complaints."""
+    """Rejects the pod by the first LimitRange whose bounds it violates, with all errors of that one; else returns the
+    pod."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
-        refused = forbidden(PLUGIN, _complaints(pod.spec, limit_range))
-        if refused:
-            return refused
+        rejection = forbid_pod(PLUGIN, _bound_errors(pod.spec, limit_range))
+        if rejection:
+            return rejection
     return pod
 
 
-def _items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
-    """As the server keeps them: rounded, `max` standing in for a missing default."""
+def _defaulted_items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
+    """Yields the items as the server stores them: rounded, and with `max` as the default if none is set."""
     for item in map(defaulted, limit_range.spec.limits):
-        named = ("min", "max", "default", "default_request", "max_limit_request_ratio")
-        yield change(item, **{name: stored(getattr(item, name)) for name in named})
+        fields = ("min", "max", "default", "default_request", "max_limit_request_ratio")
+        yield change(item, **{name: round_quantities(getattr(item, name)) for name in fields})
 
 
 def _default_resources(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
-    """Requests and limits for a container; of several items the last to name a resource counts."""
+    """Returns default requests and limits of a container; among several items the last to name a resource counts."""
     requests: ResourceList = {}
     limits: ResourceList = {}
-    for item in _items(limit_range):
+    for item in _defaulted_items(limit_range):
         if item.type == "Container":
             requests |= item.default_request
             limits |= item.default
     return requests, limits
 
 
-def _defaults(pod: Pod, requests: ResourceList, limits: ResourceList) -> Pod:
-    told: list[str] = []
+def _apply_defaults(pod: Pod, requests: ResourceList, limits: ResourceList) -> Pod:
+    messages: list[str] = []
 
-    def fill(containers: tuple[Container, ...], kind: str) -> tuple[Container, ...]:
-        return tuple(_filled(c, requests, limits, kind, told) for c in containers)
+    def fill_containers(containers: tuple[Container, ...], kind: str) -> tuple[Container, ...]:
+        return tuple(_fill_container(container, requests, limits, kind, messages) for container in containers)
 
     # The plugin visits containers before init containers; the annotation's order shows it.
-    spec = change(pod.spec, containers=fill(pod.spec.containers, "container"))
-    spec = change(spec, init_containers=fill(spec.init_containers, "init container"))
-    if not told:
+    spec = change(pod.spec, containers=fill_containers(pod.spec.containers, "container"))
+    spec = change(spec, init_containers=fill_containers(spec.init_containers, "init container"))
+    if not messages:
         return pod
-    note = {ANNOTATION: "LimitRanger plugin set: " + "; ".join(told)}
-    annotations = get(pod.metadata.annotations, {}) | note
+    annotation = {ANNOTATION: "LimitRanger plugin set: " + "; ".join(messages)}
+    annotations = get(pod.metadata.annotations, {}) | annotation
     return change(pod, metadata=change(pod.metadata, annotations=annotations), spec=spec)
 
 
-def _filled(
-    container: Container, requests: ResourceList, limits: ResourceList, kind: str, told: list[str]
+def _fill_container(
+    container: Container, requests: ResourceList, limits: ResourceList, kind: str, messages: list[str]
 ) -> Container:
     resources = get(container.resources, Resources())
     for part, defaults in (("request", requests), ("limit", limits)):
-        have = requests_of(resources) if part == "request" else limits_of(resources)
-        missing = {name: defaults[name] for name in sorted(defaults) if name not in have}
+        present = requests_of(resources) if part == "request" else limits_of(resources)
+        missing = {name: defaults[name] for name in sorted(defaults) if name not in present}
         if missing:
-            told.append(f"{', '.join(missing)} {part} for {kind} {container.name}")
-            resources = change(resources, **{f"{part}s": have | missing})
+            messages.append(f"{', '.join(missing)} {part} for {kind} {container.name}")
+            resources = change(resources, **{f"{part}s": present | missing})
     return change(container, resources=resources)
 
 
-def _complaints(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
-    for item in _items(limit_range):
+def _bound_errors(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
+    for item in _defaulted_items(limit_range):
         if item.type == "Container":
             for container in spec.containers + spec.init_containers:
-                yield from broken(item, requests_of(container.resources), limits_of(container.resources))
+                yield from violated_bounds(item, requests_of(container.resources), limits_of(container.resources))
         elif item.type == "Pod":
-            yield from _pod_complaints(spec, item)
+            yield from _pod_bound_errors(spec, item)
 
 
-def _pod_complaints(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
-    """Overhead is not counted; pod-level cpu and memory stand in for the containers' sum."""
-    own = get(spec.resources, Resources())
-    requests = resource_sums.containers(spec, requests_of) | _cpu_and_memory(requests_of(own))
-    limits = resource_sums.containers(spec, limits_of) | _cpu_and_memory(limits_of(own))
-    yield from broken(item, requests, limits)
+def _pod_bound_errors(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
+    """Yields errors of the whole pod. Overhead is not counted; pod-level cpu and memory replace the containers' sum."""
+    pod_level = get(spec.resources, Resources())
+    requests = resource_sums.sum_containers(spec, requests_of) | _cpu_and_memory(requests_of(pod_level))
+    limits = resource_sums.sum_containers(spec, limits_of) | _cpu_and_memory(limits_of(pod_level))
+    yield from violated_bounds(item, requests, limits)
 
 
-def _cpu_and_memory(written: ResourceList) -> ResourceList:
-    return {name: value for name, value in written.items() if name in ("cpu", "memory")}
+def _cpu_and_memory(amounts: ResourceList) -> ResourceList:
+    return {name: value for name, value in amounts.items() if name in ("cpu", "memory")}

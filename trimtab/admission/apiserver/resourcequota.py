@@ -1,14 +1,15 @@
-"""Does a pod fit into what is left of its namespace's quotas, and does it name what they count?
+"""Simulates the ResourceQuota plugin: a pod must specify the amounts that the namespace's quotas count, and fit into
+them.
 
-The ResourceQuota plugin (apiserver pkg/admission/plugin/resourcequota/controller.go, pkg/quota/v1/evaluator/core/
-pods.go, 1.36): the very last step. It reads `status`: `hard` as the quota controller confirmed it, `used` as counted.
-A quota without any status, as in a file that never was in a cluster, is taken by its `spec.hard`: what must be
-specified is told, what is used is not known and nothing is refused for it.
+The plugin (apiserver pkg/admission/plugin/resourcequota/controller.go, pkg/quota/v1/evaluator/core/pods.go, 1.36) is
+the last step. It reads `status`: `hard` as the quota controller confirmed it, `used` as counted. For a quota without
+any status, as in a file that was never applied, `spec.hard` is used: the required amounts are checked, but the use is
+unknown and no pod is rejected for it.
 """
 
 from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.resource_sums import stored
+from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList, get
@@ -18,96 +19,106 @@ from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 PLUGIN = "ResourceQuota"
-_PART = ("cpu", "memory", "ephemeral-storage")
-_COUNTED = {"count/pods", "pods", *_PART, *(f"{side}.{part}" for side in ("requests", "limits") for part in _PART)}
+_STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_COUNTED_NAMES = {
+    "count/pods",
+    "pods",
+    *_STANDARD_RESOURCES,
+    *(f"{side}.{part}" for side in ("requests", "limits") for part in _STANDARD_RESOURCES),
+}
 
 
 def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Refused by what a quota makes a pod say, then by what it leaves."""
-    covering = [q for q in facts.quotas.get(namespace, ()) if quota_covers(q, pod) and _names(q)]
-    if not covering:
+    """Rejects a pod that does not specify what a quota counts, then one that exceeds a quota; else returns the pod."""
+    quotas = [quota for quota in facts.quotas.get(namespace, ()) if quota_covers(quota, pod) and _counted_names(quota)]
+    if not quotas:
         return pod
-    for quota in covering:
-        refused = _unspecified(quota, pod.spec) or _unknown(quota)
+    for quota in quotas:
+        refused = _check_specified(quota, pod.spec) or _check_status(quota)
         if refused:
             return refused
-    charged = charge(pod)
-    exceeded = (_exceeded(quota, charged) for quota in covering)
+    charged = quota_usage(pod)
+    exceeded = (_check_exceeded(quota, charged) for quota in quotas)
     return next((refused for refused in exceeded if refused), pod)
 
 
-def charge(pod: Pod) -> ResourceList:
-    """What this pod takes from a quota, by the quota's names: overhead included, zeros left out."""
-    requests, limits = _requests(pod.spec), _limits(pod.spec)
-    found = {"count/pods": "1", "pods": "1"} | _as_quota(requests, limits)
-    return {name: value for name, value in found.items() if quantity.parse(value)}
+def quota_usage(pod: Pod) -> ResourceList:
+    """Returns the amounts that this pod uses, by the quota's names: overhead included, zeros left out."""
+    requests, limits = _pod_requests(pod.spec), _pod_limits(pod.spec)
+    amounts = {"count/pods": "1", "pods": "1"} | _quota_names(requests, limits)
+    return {name: value for name, value in amounts.items() if quantity.parse(value)}
 
 
-def _requests(spec: PodSpec) -> ResourceList:
-    """`PodRequests` (component-helpers resource/helpers.go): pod-level instead of the sum, overhead on top."""
-    total = resource_sums.containers(spec, requests_of) | _pod_level(requests_of(spec.resources))
-    return resource_sums.plus(total, get(spec.overhead, {}))
+def _pod_requests(spec: PodSpec) -> ResourceList:
+    """Returns the requests (`PodRequests`, component-helpers resource/helpers.go): pod-level ones override the sum,
+    overhead is added."""
+    total = resource_sums.sum_containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
+    return resource_sums.add_resources(total, get(spec.overhead, {}))
 
 
-def _limits(spec: PodSpec) -> ResourceList:
-    """`PodLimits`: overhead is added only to limits that are there and not zero."""
-    total = resource_sums.containers(spec, limits_of) | _pod_level(limits_of(spec.resources))
+def _pod_limits(spec: PodSpec) -> ResourceList:
+    """Returns the limits (`PodLimits`): overhead is added only to limits that are set and not zero."""
+    total = resource_sums.sum_containers(spec, limits_of) | _pod_level_resources(limits_of(spec.resources))
     overhead = get(spec.overhead, {})
-    return resource_sums.plus(total, {n: v for n, v in overhead.items() if n in total and quantity.parse(total[n])})
+    return resource_sums.add_resources(
+        total, {n: v for n, v in overhead.items() if n in total and quantity.parse(total[n])}
+    )
 
 
-def _pod_level(written: ResourceList) -> ResourceList:
-    return {name: value for name, value in written.items() if is_pod_level(name)}
+def _pod_level_resources(amounts: ResourceList) -> ResourceList:
+    return {name: value for name, value in amounts.items() if is_pod_level(name)}
 
 
-def _as_quota(requests: ResourceList, limits: ResourceList) -> ResourceList:
-    found: ResourceList = {}
+def _quota_names(requests: ResourceList, limits: ResourceList) -> ResourceList:
+    amounts: ResourceList = {}
     for name, value in requests.items():
-        if name in _PART or name.startswith("hugepages-"):
-            found |= {name: value, f"requests.{name}": value}
-        elif _extended(name):
-            found[f"requests.{name}"] = value
-    return found | {f"limits.{name}": value for name, value in limits.items() if name in _PART}
+        if name in _STANDARD_RESOURCES or name.startswith("hugepages-"):
+            amounts |= {name: value, f"requests.{name}": value}
+        elif _is_extended(name):
+            amounts[f"requests.{name}"] = value
+    return amounts | {f"limits.{name}": value for name, value in limits.items() if name in _STANDARD_RESOURCES}
 
 
-def _extended(name: str) -> bool:
+def _is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
-def _names(quota: ResourceQuota) -> list[str]:
-    """What the quota counts of pods."""
-    return sorted(name for name in hard_of(quota) if name in _COUNTED or _by_prefix(name))
+def _counted_names(quota: ResourceQuota) -> list[str]:
+    """Returns the names that the quota counts for pods."""
+    return sorted(name for name in hard_of(quota) if name in _COUNTED_NAMES or _is_counted_prefix(name))
 
 
-def _by_prefix(name: str) -> bool:
+def _is_counted_prefix(name: str) -> bool:
     if name.startswith(("hugepages-", "requests.hugepages-")):
         return True
-    return name.startswith("requests.") and _extended(name)
+    return name.startswith("requests.") and _is_extended(name)
 
 
-def _unspecified(quota: ResourceQuota, spec: PodSpec) -> PodRejected | None:
-    missing = [f"{name} for: {','.join(lacking)}" for name, lacking in unnamed(_names(quota), spec)]
-    told = f"failed quota: {quota.metadata.name}: must specify {'; '.join(missing)}"
-    return PodRejected(403, PLUGIN, told) if missing else None
+def _check_specified(quota: ResourceQuota, spec: PodSpec) -> PodRejected | None:
+    missing = [f"{name} for: {','.join(lacking)}" for name, lacking in unnamed(_counted_names(quota), spec)]
+    message = f"failed quota: {quota.metadata.name}: must specify {'; '.join(missing)}"
+    return PodRejected(403, PLUGIN, message) if missing else None
 
 
-def _unknown(quota: ResourceQuota) -> PodRejected | None:
-    if all(name in quota.status.used for name in _names(quota) if name in quota.status.hard):
+def _check_status(quota: ResourceQuota) -> PodRejected | None:
+    if all(name in quota.status.used for name in _counted_names(quota) if name in quota.status.hard):
         return None
-    told = f"status unknown for quota: {quota.metadata.name}, resources: {','.join(_names(quota))}"
-    return PodRejected(403, PLUGIN, told)
+    message = f"status unknown for quota: {quota.metadata.name}, resources: {','.join(_counted_names(quota))}"
+    return PodRejected(403, PLUGIN, message)
 
 
-def _exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected | None:
-    hard, used = stored(quota.status.hard), stored(quota.status.used)
-    after = {name: resource_sums.add(used.get(name, 0), value) for name, value in charged.items() if name in hard}
-    over = sorted(name for name, value in after.items() if quantity.compare(value, hard[name]) > 0)
-    if not over:
+def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected | None:
+    hard, used = round_quantities(quota.status.hard), round_quantities(quota.status.used)
+    after = {
+        name: resource_sums.add_quantities(used.get(name, 0), value) for name, value in charged.items() if name in hard
+    }
+    exceeded = sorted(name for name, value in after.items() if quantity.compare(value, hard[name]) > 0)
+    if not exceeded:
         return None
     parts = [("requested", charged), ("used", used), ("limited", hard)]
-    told = ", ".join(f"{word}: {_listed(values, over)}" for word, values in parts)
-    return PodRejected(403, PLUGIN, f"exceeded quota: {quota.metadata.name}, {told}")
+    amounts = ", ".join(f"{word}: {_format_amounts(values, exceeded)}" for word, values in parts)
+    return PodRejected(403, PLUGIN, f"exceeded quota: {quota.metadata.name}, {amounts}")
 
 
-def _listed(values: ResourceList, names: list[str]) -> str:
+def _format_amounts(values: ResourceList, names: list[str]) -> str:
     return ",".join(f"{name}={quantity.canonical(values[name])}" for name in names if name in values)

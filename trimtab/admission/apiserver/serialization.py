@@ -1,7 +1,7 @@
-"""What of a pod survives being written and read, and when are two pods the same to the API server?
+"""Models what of a pod survives serialization, and when two pods are equal to the API server.
 
-A webhook's answer is applied to JSON: empty maps and lists are gone afterwards. And the server compares pods by
-meaning (apimachinery `equality.Semantic`): quantities by value, empty as absent.
+A webhook's patch is applied to JSON: empty maps and lists are dropped afterwards. The server compares pods semantically
+(apimachinery `equality.Semantic`): quantities by value, empty maps and lists as absent.
 """
 
 from collections.abc import Iterator
@@ -17,76 +17,78 @@ from trimtab.cluster.api.pod import Pod, PodAffinity
 
 S = TypeVar("S", bound=ApiObject)
 
-_QUANTITIES = frozenset({"requests", "limits", "overhead"})
-_RAW = frozenset({"volumes", "status", "claims", "scheduling_gates", "resource_claims"})
-"""Nothing here is changed by anybody, or it is not ours to read."""
+_QUANTITY_FIELDS = frozenset({"requests", "limits", "overhead"})
+_UNCHANGED_FIELDS = frozenset({"volumes", "status", "claims", "scheduling_gates", "resource_claims"})
+"""Fields that no step changes, or that Trimtab does not decode."""
 
 
-_PLAIN = (str, int, bool, type(None), UnsetType)
-"""Most fields: nothing to look into."""
+_SCALAR_TYPES = (str, int, bool, type(None), UnsetType)
+"""Types of most fields, without nested values."""
 
 
-def sent(pod: S) -> S:
-    """As it comes back from JSON: empty maps and lists are absent; empty objects (`affinity: {}`) stay."""
-    return _rebuilt(pod, canonical=False)
+def round_trip(pod: S) -> S:
+    """Returns the object as JSON preserves it: empty maps and lists are absent; empty objects (`affinity: {}`) stay."""
+    return _rebuild(pod, canonical=False)
 
 
 def canonical(pod: S) -> S:
-    """`sent`, with every quantity in the one notation the server stores: equal pods are equal here."""
-    return _rebuilt(pod, canonical=True)
+    """Returns `round_trip` with every quantity in the notation that the server stores: equal pods give equal
+    results."""
+    return _rebuild(pod, canonical=True)
 
 
-def same(a: Pod, b: Pod) -> bool:
-    """Equal in the API server's eyes: quantities by value, empty as absent."""
+def is_semantically_equal(a: Pod, b: Pod) -> bool:
+    """Returns whether the API server regards both pods as equal: quantities by value, empty as absent."""
     return a is b or a == b or canonical(a) == canonical(b)
 
 
-def _rebuilt(shape: S, *, canonical: bool) -> S:
-    if isinstance(shape, LabelSelector | PodAffinity):  # empty and absent are one in these shapes
+def _rebuild(shape: S, *, canonical: bool) -> S:
+    if isinstance(shape, LabelSelector | PodAffinity):  # these types do not distinguish empty from absent
         return shape
-    found = {}
+    changed_fields = {}
     for name in shape.__struct_fields__:
         old = getattr(shape, name)
-        if type(old) in _PLAIN or name in _RAW:
+        if type(old) in _SCALAR_TYPES or name in _UNCHANGED_FIELDS:
             continue
-        absent = old in ({}, ()) and name in _optional(type(shape))
-        new = UNSET if absent else _value(name, old, canonical=canonical)
+        absent = old in ({}, ()) and name in _optional_fields(type(shape))
+        new = UNSET if absent else _rebuild_value(name, old, canonical=canonical)
         if new is not old:
-            found[name] = new
-    return change(shape, **found) if found else shape
+            changed_fields[name] = new
+    return change(shape, **changed_fields) if changed_fields else shape
 
 
-def _value(name: str, value: Any, *, canonical: bool) -> Any:
+def _rebuild_value(name: str, value: Any, *, canonical: bool) -> Any:
     match value:
         case ApiObject():
-            return _rebuilt(value, canonical=canonical)
+            return _rebuild(value, canonical=canonical)
         case tuple():
-            items = tuple(_value("", item, canonical=canonical) for item in value)
+            items = tuple(_rebuild_value("", item, canonical=canonical) for item in value)
             return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-        case dict() if canonical and name in _QUANTITIES:
+        case dict() if canonical and name in _QUANTITY_FIELDS:
             return {k: quantity.canonical(v) for k, v in value.items()}
     return value
 
 
 @lru_cache
-def _optional(shape: type[ApiObject]) -> frozenset[str]:
-    """Maps and lists whose absence this shape tells from emptiness; others decode to empty either way.
+def _optional_fields(shape: type[ApiObject]) -> frozenset[str]:
+    """Returns the maps and lists of this type that distinguish absence from emptiness; others decode to empty either
+    way.
 
-    A selector's `matchExpressions` is of the one kind, a node term's of the other.
+    `matchExpressions` of a label selector is of the first kind, that of a node selector term of the second.
     """
     return frozenset(field.name for field in _fields(shape) if field.default is UNSET)
 
 
-def changes(before: Pod, after: Pod) -> tuple[str, ...]:
-    """What became different, a phrase per field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
-    old, new = (dict(_leaves("", _plain(canonical(pod)))) for pod in (before, after))
+def describe_changes(before: Pod, after: Pod) -> tuple[str, ...]:
+    """Returns a description of each changed field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
+    old, new = (dict(_flatten("", _to_plain(canonical(pod)))) for pod in (before, after))
     return tuple(
-        _phrase(path, old.get(path), new.get(path)) for path in [*new, *(p for p in old if p not in new)]
+        _format_change(path, old.get(path), new.get(path)) for path in [*new, *(p for p in old if p not in new)]
         if old.get(path) != new.get(path)
     )  # fmt: skip
 
 
-def _phrase(path: str, old: str | None, new: str | None) -> str:
+def _format_change(path: str, old: str | None, new: str | None) -> str:
     if new is None:
         return f"{path} removed" + (f", was {old}" if old else "")
     if old is None:
@@ -94,33 +96,35 @@ def _phrase(path: str, old: str | None, new: str | None) -> str:
     return f"{path}: {old} → {new}"
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _flatten(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(f"{path}.{key}" if path else key, item)
+            yield from _flatten(f"{path}.{key}" if path else key, item)
     elif isinstance(value, list):
         for item in value:
-            yield from _item(path, item)
+            yield from _flatten_item(path, item)
     else:
         yield path, str(value)
 
 
-def _item(path: str, item: Any) -> Iterator[tuple[str, str]]:
-    """Containers by their name; what has none (a toleration, an expression) is its own name."""
+def _flatten_item(path: str, item: Any) -> Iterator[tuple[str, str]]:
+    """Yields the leaves of a list item. Containers are identified by name; items without one (a toleration) by their
+    content."""
     if isinstance(item, dict) and "name" in item:
-        yield from _leaves(f"{path}[{item['name']}]", {k: v for k, v in item.items() if k != "name"} or "")
+        yield from _flatten(f"{path}[{item['name']}]", {k: v for k, v in item.items() if k != "name"} or "")
     else:
         yield f"{path}[{msgspec.json.encode(item).decode()}]", ""
 
 
-def _plain(value: Any) -> Any:
-    """As JSON, without the fields that are at their default (msgspec tells a default by identity, we by value)."""
+def _to_plain(value: Any) -> Any:
+    """Returns the value as JSON, without fields at their default (msgspec compares defaults by identity, this by
+    value)."""
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if not isinstance(value, ApiObject):
         return value
-    said = ((field, getattr(value, field.name)) for field in _fields(type(value)))
-    return {f.encode_name: _plain(v) for f, v in said if v is not UNSET and v != f.default}
+    values = ((field, getattr(value, field.name)) for field in _fields(type(value)))
+    return {f.encode_name: _to_plain(v) for f, v in values if v is not UNSET and v != f.default}
 
 
 @lru_cache

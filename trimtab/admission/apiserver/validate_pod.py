@@ -1,21 +1,21 @@
-"""May a pod ask for these nodes, and for this spread?
+"""Validates the fields of a pod that Trimtab may write, as the API server does.
 
-May a pod tolerate it this way?
-
-May a pod have these ports on its host? On the host network every port is one, so two containers soon collide.
-
-What would the API refuse in the fields that we may write?
-
-`ValidatePodCreate` (pkg/apis/core/validation/validation.go, 1.36) as far as our shapes go: names and labels, resources,
-host ports, placement, tolerations, overhead. What nobody here changes (images, volumes, probes) is not checked.
+The rules are those of `ValidatePodCreate` (pkg/apis/core/validation/validation.go, 1.36), as far as `cluster.api`
+decodes the fields: names and labels, resources, host ports, placement, tolerations, overhead. Fields that Trimtab never
+changes (images, volumes, probes) are not validated.
 """
 
 import json
 from collections.abc import Iterator
 
 from trimtab.admission.apiserver import validate_names, validate_resources
-from trimtab.admission.apiserver.outcome import PodRejected, aggregate
-from trimtab.admission.apiserver.validate_names import invalid, key_complaints, unsupported, value_complaints
+from trimtab.admission.apiserver.outcome import PodRejected, join_errors
+from trimtab.admission.apiserver.validate_names import (
+    format_invalid,
+    format_unsupported,
+    label_key_errors,
+    label_value_errors,
+)
 from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, get
 from trimtab.cluster.api.pod import (
     PREFERRED,
@@ -33,46 +33,48 @@ from trimtab.cluster.api.pod import (
 )
 from trimtab.policy.cluster_facts import ClusterFacts
 
-_HEAVIEST = 100
+_MAX_WEIGHT = 100
 
 
-def affinity(spec: PodSpec) -> Iterator[str]:
-    """Node affinity only: pod affinity is nothing we write."""
+def affinity_errors(spec: PodSpec) -> Iterator[str]:
+    """Yields errors of node affinity. Pod affinity is not validated, because Trimtab never writes it."""
     node = get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
-        yield from _required(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
-    yield from _preferred(f"spec.affinity.nodeAffinity.{PREFERRED}", get(node.preferred, ()))
+        yield from _required_term_errors(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
+    yield from _preferred_term_errors(f"spec.affinity.nodeAffinity.{PREFERRED}", get(node.preferred, ()))
 
 
-def _required(field: str, selector: NodeSelector) -> Iterator[str]:
+def _required_term_errors(field: str, selector: NodeSelector) -> Iterator[str]:
     if not selector.node_selector_terms:
         yield f"{field}: Required value: must have at least one node selector term"
-    for place, term in enumerate(selector.node_selector_terms):
-        yield from _term(f"{field}[{place}]", term, values=True)
+    for index, term in enumerate(selector.node_selector_terms):
+        yield from _term_errors(f"{field}[{index}]", term, values=True)
 
 
-def _preferred(field: str, terms: tuple[PreferredTerm, ...]) -> Iterator[str]:
-    for place, preferred in enumerate(terms):
-        at = f"{field}[{place}]"
-        if not 0 < preferred.weight <= _HEAVIEST:
-            yield invalid(f"{at}.weight", preferred.weight, "must be in the range 1-100")
-        yield from _term(f"{at}.preference", preferred.preference, values=False)
+def _preferred_term_errors(field: str, terms: tuple[PreferredTerm, ...]) -> Iterator[str]:
+    for index, preferred in enumerate(terms):
+        term_field = f"{field}[{index}]"
+        if not 0 < preferred.weight <= _MAX_WEIGHT:
+            yield format_invalid(f"{term_field}.weight", preferred.weight, "must be in the range 1-100")
+        yield from _term_errors(f"{term_field}.preference", preferred.preference, values=False)
 
 
-def _term(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterator[str]:
-    """`values`: label values are checked too (for required terms; preferred ones may hold anything)."""
-    for place, expression in enumerate(get(term.match_expressions, ())):
-        at = f"{field}.matchExpressions[{place}]"
-        yield from _expression(at, expression)
-        yield from key_complaints(f"{at}.key", expression.key)
+def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterator[str]:
+    """Yields errors of a term. `values`: label values are checked too, which the server does only for required
+    terms."""
+    for index, expression in enumerate(get(term.match_expressions, ())):
+        expression_field = f"{field}.matchExpressions[{index}]"
+        yield from _expression_errors(expression_field, expression)
+        yield from label_key_errors(f"{expression_field}.key", expression.key)
         if values:
-            yield from _values(f"{at}.values", expression)
-    for place, expression in enumerate(get(term.match_fields, ())):
-        yield from _by_field(f"{field}.matchFields[{place}]", expression)
+            yield from _value_errors(f"{expression_field}.values", expression)
+    for index, expression in enumerate(get(term.match_fields, ())):
+        yield from _field_selector_errors(f"{field}.matchFields[{index}]", expression)
 
 
-def _expression(field: str, expression: SelectorRequirement) -> Iterator[str]:
-    """Gt and Lt need one value; that it is a number is nobody's business until the scheduler's."""
+def _expression_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
+    """Yields errors of an expression. Gt and Lt need one value; whether it is a number is checked only by the
+    scheduler."""
     match expression.operator:
         case "In" | "NotIn":
             if not expression.values:
@@ -84,157 +86,163 @@ def _expression(field: str, expression: SelectorRequirement) -> Iterator[str]:
             if len(expression.values) != 1:
                 yield f"{field}.values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"
         case _:
-            yield invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
+            yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
 
 
-def _values(field: str, expression: SelectorRequirement) -> Iterator[str]:
-    for place, value in enumerate(expression.values):
-        yield from (invalid(f"{field}[{place}]", value, why) for why in value_complaints(value))
+def _value_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
+    for index, value in enumerate(expression.values):
+        yield from (format_invalid(f"{field}[{index}]", value, why) for why in label_value_errors(value))
 
 
-def _by_field(field: str, expression: SelectorRequirement) -> Iterator[str]:
+def _field_selector_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
     if expression.operator not in ("In", "NotIn"):
-        yield invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
+        yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
     elif len(expression.values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield f"{field}.values: Required value: {why}"
     if expression.key != "metadata.name":
-        yield invalid(f"{field}.key", expression.key, "not a valid field selector key")
+        yield format_invalid(f"{field}.key", expression.key, "not a valid field selector key")
 
 
-def spread(spec: PodSpec) -> Iterator[str]:
-    """Topology spread: skew, key, what to do when it can't be had, each pair once. Label selectors are not checked."""
+def topology_spread_errors(spec: PodSpec) -> Iterator[str]:
+    """Yields errors of topology spread: skew, key, `whenUnsatisfiable`, and duplicate pairs. Label selectors are not
+    validated."""
     constraints = get(spec.topology_spread_constraints, ())
-    last = {(c.topology_key, c.when_unsatisfiable): place for place, c in enumerate(constraints)}
-    for place, constraint in enumerate(constraints):
-        field = f"spec.topologySpreadConstraints[{place}]"
-        yield from _constraint(field, constraint)
+    last_index = {
+        (constraint.topology_key, constraint.when_unsatisfiable): index for index, constraint in enumerate(constraints)
+    }
+    for index, constraint in enumerate(constraints):
+        field = f"spec.topologySpreadConstraints[{index}]"
+        yield from _constraint_errors(field, constraint)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        if last[pair] > place:
-            named = f"{field}.{{topologyKey, whenUnsatisfiable}}"
-            yield f'{named}: Duplicate value: "{{{pair[0]}, {pair[1]}}}"'
+        if last_index[pair] > index:
+            pair_field = f"{field}.{{topologyKey, whenUnsatisfiable}}"
+            yield f'{pair_field}: Duplicate value: "{{{pair[0]}, {pair[1]}}}"'
 
 
-def _constraint(field: str, constraint: TopologySpreadConstraint) -> Iterator[str]:
+def _constraint_errors(field: str, constraint: TopologySpreadConstraint) -> Iterator[str]:
     if constraint.max_skew <= 0:
-        yield invalid(f"{field}.maxSkew", constraint.max_skew, "must be greater than zero")
+        yield format_invalid(f"{field}.maxSkew", constraint.max_skew, "must be greater than zero")
     if not constraint.topology_key:
         yield f"{field}.topologyKey: Required value: can not be empty"
     if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
         choices = ("DoNotSchedule", "ScheduleAnyway")
-        yield unsupported(f"{field}.whenUnsatisfiable", constraint.when_unsatisfiable, choices)
+        yield format_unsupported(f"{field}.whenUnsatisfiable", constraint.when_unsatisfiable, choices)
     if isinstance(constraint.min_domains, int):
-        yield from _min_domains(f"{field}.minDomains", constraint.min_domains, constraint.when_unsatisfiable)
+        yield from _min_domains_errors(f"{field}.minDomains", constraint.min_domains, constraint.when_unsatisfiable)
 
 
-def _min_domains(field: str, count: int, action: str) -> Iterator[str]:
+def _min_domains_errors(field: str, count: int, action: str) -> Iterator[str]:
     if count <= 0:
-        yield invalid(field, count, "must be greater than zero")
+        yield format_invalid(field, count, "must be greater than zero")
     if action != "DoNotSchedule":
         why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        yield invalid(field, count, why)
+        yield format_invalid(field, count, why)
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def toleration_complaints(tolerations: tuple[Toleration, ...]) -> Iterator[str]:
-    """`ValidateTolerations`: key, seconds, operator with value, effect."""
-    for place, toleration in enumerate(tolerations):
-        field = f"spec.tolerations[{place}]"
-        yield from _key(field, toleration)
-        yield from _operator(field, toleration)
+def toleration_errors(tolerations: tuple[Toleration, ...]) -> Iterator[str]:
+    """Yields errors of tolerations (`ValidateTolerations`): key, seconds, operator with value, effect."""
+    for index, toleration in enumerate(tolerations):
+        field = f"spec.tolerations[{index}]"
+        yield from _key_errors(field, toleration)
+        yield from _operator_errors(field, toleration)
         if toleration.effect and toleration.effect not in _EFFECTS:
-            yield unsupported(f"{field}.effect", toleration.effect, _EFFECTS)
+            yield format_unsupported(f"{field}.effect", toleration.effect, _EFFECTS)
 
 
-def _key(field: str, toleration: Toleration) -> Iterator[str]:
+def _key_errors(field: str, toleration: Toleration) -> Iterator[str]:
     if toleration.key:
-        yield from key_complaints(f"{field}.key", toleration.key)
+        yield from label_key_errors(f"{field}.key", toleration.key)
     elif toleration.operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{field}.operator", toleration.operator, why)
+        yield format_invalid(f"{field}.operator", toleration.operator, why)
     if not isinstance(toleration.toleration_seconds, UnsetType) and toleration.effect != "NoExecute":
         why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{field}.effect", toleration.effect, why)
+        yield format_invalid(f"{field}.effect", toleration.effect, why)
 
 
-def _operator(field: str, toleration: Toleration) -> Iterator[str]:
-    """Lt and Gt exist behind a feature gate that is off in 1.36 (TaintTolerationComparisonOperators)."""
+def _operator_errors(field: str, toleration: Toleration) -> Iterator[str]:
+    """Yields errors of the operator. Lt and Gt need a feature gate that is off in 1.36
+    (TaintTolerationComparisonOperators)."""
     field = f"{field}.operator"
     match toleration.operator:
         case "" | "Equal":
-            why = ";".join(value_complaints(toleration.value))
+            why = ";".join(label_value_errors(toleration.value))
             if why:
-                yield invalid(field, toleration.value, why)
+                yield format_invalid(field, toleration.value, why)
         case "Exists":
             if toleration.value:
-                yield invalid(field, toleration.value, "value must be empty when `operator` is 'Exists'")
+                yield format_invalid(field, toleration.value, "value must be empty when `operator` is 'Exists'")
         case "Lt" | "Gt":
-            yield unsupported(field, toleration.operator, ("Equal", "Exists", "Lt", "Gt"))
+            yield format_unsupported(field, toleration.operator, ("Equal", "Exists", "Lt", "Gt"))
         case _:
-            yield unsupported(field, toleration.operator, ("Equal", "Exists"))
+            yield format_unsupported(field, toleration.operator, ("Equal", "Exists"))
 
 
-def complaints(spec: PodSpec) -> Iterator[str]:
-    """A protocol, address and port once among the containers; init containers run alone, each is judged by itself."""
-    yield from _twice("spec.containers", spec.containers)
+def host_port_errors(spec: PodSpec) -> Iterator[str]:
+    """Yields duplicate host ports: protocol, address and port must be unique among the containers. Init containers run
+    one at a time, so each is checked by itself."""
+    yield from _duplicate_port_errors("spec.containers", spec.containers)
     for init in spec.init_containers:
-        yield from _twice("spec.initContainers", (init,))
+        yield from _duplicate_port_errors("spec.initContainers", (init,))
 
 
-def _twice(field: str, containers: tuple[Container, ...]) -> Iterator[str]:
-    seen: set[str] = set()
-    for at, container in enumerate(containers):
-        for place, port in enumerate(container.ports):
-            named = f"{port.protocol}/{port.host_ip}/{port.host_port}"
-            if port.host_port and named in seen:
-                yield f"{field}[{at}].ports[{place}].hostPort: Duplicate value: {json.dumps(named)}"
-            seen.add(named)
+def _duplicate_port_errors(field: str, containers: tuple[Container, ...]) -> Iterator[str]:
+    used_ports: set[str] = set()
+    for container_index, container in enumerate(containers):
+        for port_index, port in enumerate(container.ports):
+            port_key = f"{port.protocol}/{port.host_ip}/{port.host_port}"
+            if port.host_port and port_key in used_ports:
+                port_field = f"{field}[{container_index}].ports[{port_index}].hostPort"
+                yield f"{port_field}: Duplicate value: {json.dumps(port_key)}"
+            used_ports.add(port_key)
 
 
 PLUGIN = "validation"
 
 
-def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """422 with every complaint at once, in the server's order and words; the pod where there are none."""
-    complaints = [*_named(pod), *_metadata(pod), *_spec(pod.spec)]
-    return PodRejected(422, PLUGIN, aggregate(complaints)) if complaints else pod
+def validate_pod(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+    """Returns a 422 with all errors, in the server's order and words; the pod if it is valid."""
+    errors = [*_name_errors(pod), *_metadata_errors(pod), *_spec_errors(pod.spec)]
+    return PodRejected(422, PLUGIN, join_errors(errors)) if errors else pod
 
 
-def _named(pod: Pod) -> Iterator[str]:
+def _name_errors(pod: Pod) -> Iterator[str]:
     if not pod.metadata.name and not pod.metadata.generate_name:
         yield "metadata.name: Required value: name or generateName is required"
 
 
-def _metadata(pod: Pod) -> Iterator[str]:
-    yield from validate_names.labels("metadata.labels", get(pod.metadata.labels, {}))
-    yield from validate_names.annotations("metadata.annotations", get(pod.metadata.annotations, {}))
+def _metadata_errors(pod: Pod) -> Iterator[str]:
+    yield from validate_names.label_errors("metadata.labels", get(pod.metadata.labels, {}))
+    yield from validate_names.annotation_errors("metadata.annotations", get(pod.metadata.annotations, {}))
 
 
-def _spec(spec: PodSpec) -> Iterator[str]:
+def _spec_errors(spec: PodSpec) -> Iterator[str]:
     if not spec.containers:
         yield "spec.containers: Required value"
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for place, container in enumerate(containers):
-            yield from validate_resources.of_container(
-                f"spec.{kind}[{place}].resources", get(container.resources, None)
+        for index, container in enumerate(containers):
+            yield from validate_resources.container_resource_errors(
+                f"spec.{kind}[{index}].resources", get(container.resources, None)
             )
-    yield from complaints(spec)
-    yield from validate_resources.of_pod(spec)
-    yield from validate_names.labels("spec.nodeSelector", get(spec.node_selector, {}))
-    yield from affinity(spec)
-    yield from spread(spec)
-    yield from toleration_complaints(get(spec.tolerations, ()))
-    yield from _classes(spec)
-    yield from validate_resources.of_overhead("spec.overhead", get(spec.overhead, {}))
+    yield from host_port_errors(spec)
+    yield from validate_resources.pod_resource_errors(spec)
+    yield from validate_names.label_errors("spec.nodeSelector", get(spec.node_selector, {}))
+    yield from affinity_errors(spec)
+    yield from topology_spread_errors(spec)
+    yield from toleration_errors(get(spec.tolerations, ()))
+    yield from _class_name_errors(spec)
+    yield from validate_resources.overhead_errors("spec.overhead", get(spec.overhead, {}))
 
 
-def _classes(spec: PodSpec) -> Iterator[str]:
+def _class_name_errors(spec: PodSpec) -> Iterator[str]:
     if get(spec.priority_class_name, ""):
-        yield from validate_names.subdomain("spec.priorityClassName", get(spec.priority_class_name, ""))
+        yield from validate_names.subdomain_errors("spec.priorityClassName", get(spec.priority_class_name, ""))
     if not isinstance(spec.runtime_class_name, UnsetType):
-        yield from validate_names.subdomain("spec.runtimeClassName", spec.runtime_class_name)
+        yield from validate_names.subdomain_errors("spec.runtimeClassName", spec.runtime_class_name)
     policy = get(spec.preemption_policy, "Never")
     if policy not in ("PreemptLowerPriority", "Never"):
-        yield validate_names.unsupported("spec.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+        yield validate_names.format_unsupported("spec.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))

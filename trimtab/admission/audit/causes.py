@@ -1,4 +1,4 @@
-"""Why did a pod come through without what policy says?"""
+"""Finds the most likely reason why a pod was admitted without a policy's change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.timestamps import written
 
 Moment = float
-"""Seconds since 1970, by the API server's clock: it wrote all that are compared here."""
+"""Seconds since 1970 by the API server's clock, which wrote all times that are compared here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTimes:
-    """Since when has what stands in the cluster been what it is?"""
+    """The time of the last change of each object that the audit compares with."""
 
     policies: Mapping[str, Moment] = field(default_factory=dict)
-    """Policy → when its spec was last written. Policies from a folder are not in it."""
+    """Policy → when its spec was last written. Policies from a folder are absent."""
     classes: Mapping[str, Moment] = field(default_factory=dict)
     """RuntimeClass → when it was last written."""
     webhook: Moment | NotYet | None = None
-    """When our webhook was first registered; None: it is not; NotYet: nobody looked."""
+    """When Trimtab's webhook was first registered; None if it is not registered, NotYet if that was not read."""
 
 
 UNREGISTERED_UNKNOWN = NotYet(
@@ -28,36 +28,40 @@ UNREGISTERED_UNKNOWN = NotYet(
 )
 
 
-def unpatched(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Reason:
-    """The most likely cause, the surest first."""
-    code = _code(policy, created, carries_marker, since)
-    return code(_SENTENCES[code].format(policy=policy, since=_told(since.policies.get(policy)), created=_told(created)))
+def explain_unpatched(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Reason:
+    """Returns the most likely reason why the policy did not change the pod, the most certain first."""
+    code = _cause_code(policy, created, carries_marker, since)
+    return code(
+        _SENTENCES[code].format(
+            policy=policy, since=_time_text(since.policies.get(policy)), created=_time_text(created)
+        )
+    )
 
 
-def _code(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Code:
-    began = since.policies.get(policy)
+def _cause_code(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Code:
+    policy_time = since.policies.get(policy)
     if since.webhook is None:
         return reasons.NO_WEBHOOK
     if created is None:
         return reasons.CAUSE_UNKNOWN
-    if began is not None and created < began:
+    if policy_time is not None and created < policy_time:
         return reasons.BEFORE_POLICY
     if carries_marker:
         return reasons.DECIDED_OTHERWISE
     if not isinstance(since.webhook, NotYet) and created < since.webhook:
         return reasons.BEFORE_WEBHOOK
-    return reasons.CAUSE_UNKNOWN if began is None else reasons.MISSED
+    return reasons.CAUSE_UNKNOWN if policy_time is None else reasons.MISSED
 
 
 _SENTENCES = {
     reasons.BEFORE_POLICY: "created {created}, before {policy} was last written ({since})",
-    reasons.BEFORE_WEBHOOK: "created {created}, before our webhook was registered",
-    reasons.NO_WEBHOOK: "no webhook of ours is registered",
-    reasons.MISSED: "created {created}, with {policy} in force since {since}: our webhook did not change it",
-    reasons.DECIDED_OTHERWISE: "our webhook saw it and left this as it was; {policy} would change it now",
-    reasons.CAUSE_UNKNOWN: "lacks what {policy} says; nothing tells which of the two is older",
+    reasons.BEFORE_WEBHOOK: "created {created}, before the webhook was registered",
+    reasons.NO_WEBHOOK: "the webhook is not registered",
+    reasons.MISSED: "created {created}, with {policy} in force since {since}: the webhook did not change it",
+    reasons.DECIDED_OTHERWISE: "the webhook admitted it without this change; {policy} would change it now",
+    reasons.CAUSE_UNKNOWN: "lacks what {policy} says; it is not known which of the two is older",
 }
 
 
-def _told(moment: Moment | None) -> str:
+def _time_text(moment: Moment | None) -> str:
     return "at an unknown time" if moment is None else written(int(moment))

@@ -1,13 +1,10 @@
-"""What do policies say of pods that run already, and what do they lack?
+"""Decides running pods again, as submitted, with the current policies and facts, and reports what they lack.
 
-The pods are decided about again, as they were submitted as far as that can be known, with today's policies and facts.
-A pod that came through our webhook carries its marker, which makes the second decision find nothing to do: what it
-finds all the same is what the pod lacks.
+A pod that was changed on admission carries the annotation of changes, which makes the second decision find nothing to
+do: what it finds all the same is what the pod lacks.
 
-All running pods, looked at in bounded steps.
-
-Pods alike are decided about once, and again only when a policy or what the decision rests on has changed. A step
-decides about so many at the most; the rest keep what was found before, or wait, and are counted as behind.
+Pods of one template are decided once, and again only if a policy or a fact that the decision read has changed. One step
+makes a bounded number of decisions; the other templates keep their last result, or wait, and are counted as behind.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +16,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
-from trimtab.policy.applicable_policies import ApplicablePolicies, ask, possible
+from trimtab.policy.applicable_policies import ask, possible
 from trimtab.policy.changed_annotation import ChangedAnnotation
 from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness, watched
 from trimtab.policy.decide import Decision, decide
@@ -32,99 +29,101 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """Of pods alike, to each policy. A policy that does not mean them appears nowhere."""
+    """The result for pods of one template, per policy. A policy that does not match them is absent."""
 
     meant: frozenset[str] = frozenset()
-    """Policies that mean them, whatever their mode."""
+    """Policies that match them, in any mode."""
     carried: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Policy → fields it changed when the pods were admitted, by their marker."""
+    """Policy → fields it changed on admission, by the pods' annotation."""
     lacks: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """Policy in mode apply → what it would change and has not."""
+    """Policy in mode apply → the changes it would make."""
     would: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """Policy in mode warn or audit → what it would change."""
+    """Policy in mode warn or audit → the changes it would make."""
     left_out: Mapping[str, Reason] = field(default_factory=dict)
-    """Policy whose `match` means them → why it leaves them alone as a whole: opted out, rollout, paused."""
+    """Policy whose `match` selects them → why it leaves them unchanged as a whole: opted out, rollout, paused."""
     overruled: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Policy → how an action of it failed: our bug."""
+    """Policy → the error of a failed action, which is a bug of Trimtab."""
     denied: Reason | None = None
-    """Why they would not be let in again."""
+    """The reason why they would be denied if they were created now."""
 
 
 def stand(alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> AuditResult:
-    """How these pods stand to these policies. Never raises for what a pod or policy may hold."""
-    pod = as_seen(alike.pod, facts)
+    """Returns the result for pods of one template. Never raises for any content of a pod or policy."""
+    pod = with_current_overhead(alike.pod, facts)
     subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, terms=terms)
-    # Informs, and unverified: so what it says of policies that do not exist counts for nothing.
-    marked = alike.marker.of({policy.name for policy in policies.all}) if alike.marker else None
-    carried = {name: frozenset(fields) for name, fields in marked.by.items() if name} if marked else {}
+    # The annotation is not verified here, so what it says of policies that do not exist is ignored.
+    annotation = alike.marker.of({policy.name for policy in policies.all}) if alike.marker else None
+    carried = {name: frozenset(fields) for name, fields in annotation.by.items() if name} if annotation else {}
     skipped = always_left_alone(subject)
     if skipped is not None:
-        left_out = dict.fromkeys((turn.name for turn in ask(policies, subject).meaning), skipped)
+        left_out = dict.fromkeys((compiled.name for compiled in ask(policies, subject).meaning), skipped)
         return AuditResult(carried=carried, left_out=left_out)
-    over = excess_of_template(pod)
-    if over is not None:
-        reason = reasons.TOO_LARGE(str(over))
-        return AuditResult(carried=carried, left_out={turn.name: reason for turn in possible(policies, subject)})
-    decision = decide(pod, policies, facts, alike.namespace, terms, marked=marked)
+    size_excess = excess_of_template(pod)
+    if size_excess is not None:
+        reason = reasons.TOO_LARGE(str(size_excess))
+        return AuditResult(
+            carried=carried, left_out={compiled.name: reason for compiled in possible(policies, subject)}
+        )
+    decision = decide(pod, policies, facts, alike.namespace, terms, marked=annotation)
     return AuditResult(
-        meant=frozenset(found.policy for found in decision.matched),
+        meant=frozenset(matched.policy for matched in decision.matched),
         carried=carried,
         lacks=_by_policy(decision.changes, decision.modes),
         would=_by_policy(decision.would, decision.modes),
-        left_out=_left_out(ask(policies, subject)),
-        overruled=_overruled(marked, decision),
-        failed=_failed(decision),
+        left_out={omission.policy: omission.reason for omission in ask(policies, subject).not_asked},
+        overruled=_overruled(annotation, decision),
+        failed=_failures_by_policy(decision),
         denied=decision.denied,
     )
 
 
-def as_seen(pod: Pod, facts: ClusterFacts) -> Pod:
-    """With the overhead its class brings now: the stored one is the class's of then, and told of apart.
+def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
+    """Returns the pod with the overhead that its class defines now: a stale stored overhead is reported separately.
 
-    Overhead without a class, or whose class is gone, is the pod's own and stays.
+    Overhead without a class, or whose class was deleted, belongs to the pod and stays.
     """
-    found = facts.runtime_classes.get(get(pod.spec.runtime_class_name, ""))
+    runtime_class = facts.runtime_classes.get(get(pod.spec.runtime_class_name, ""))
     stored = get(pod.spec.overhead, {})
-    if found is None or not stored or stored == found.overhead.pod_fixed:
+    if runtime_class is None or not stored or stored == runtime_class.overhead.pod_fixed:
         return pod
-    now = dict(found.overhead.pod_fixed)
-    return change(pod, spec=change(pod.spec, overhead=now or UNSET))
+    current = dict(runtime_class.overhead.pod_fixed)
+    return change(pod, spec=change(pod.spec, overhead=current or UNSET))
 
 
-def _by_policy(changes: tuple[FieldChange, ...], known: Mapping[str, str]) -> dict[str, tuple[FieldChange, ...]]:
-    """What nobody's policy says (a class's overhead) is told apart; what is not held is not judged."""
-    found: dict[str, list[FieldChange]] = {}
-    for one in changes:
-        if one.policy in known and one.before != NOT_HELD and one.field != overhead.FIELD:
-            found.setdefault(one.policy, []).append(one)
-    return {policy: tuple(same) for policy, same in found.items()}
+def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> dict[str, tuple[FieldChange, ...]]:
+    """Groups changes by policy, without those of no policy (a class's overhead is reported separately) and without
+    those to values that are not stored."""
+    by_policy: dict[str, list[FieldChange]] = {}
+    for field_change in changes:
+        if field_change.policy in modes and field_change.before != NOT_HELD and field_change.field != overhead.FIELD:
+            by_policy.setdefault(field_change.policy, []).append(field_change)
+    return {policy: tuple(of_policy) for policy, of_policy in by_policy.items()}
 
 
-def _left_out(asked: ApplicablePolicies) -> dict[str, Reason]:
-    return {left.policy: left.reason for left in asked.not_asked}
-
-
-def _overruled(marked: ChangedAnnotation | None, decision: Decision) -> frozenset[str]:
-    """A field that another policy's change has set already was that policy's to decide."""
-    deciders = marked.deciders if marked else {}
+def _overruled(annotation: ChangedAnnotation | None, decision: Decision) -> frozenset[str]:
+    """Returns the policies that were overruled; a field that another policy's change has already set counts, too."""
+    deciders = annotation.deciders if annotation else {}
     return frozenset(
-        left.policy
-        for left in decision.left
-        if left.reason.code is reasons.OVERRULED
-        or (left.reason.code is reasons.ALREADY_SET and deciders.get(left.field, (left.policy,))[0] != left.policy)
+        kept_field.policy
+        for kept_field in decision.left
+        if kept_field.reason.code is reasons.OVERRULED
+        or (
+            kept_field.reason.code is reasons.ALREADY_SET
+            and deciders.get(kept_field.field, (kept_field.policy,))[0] != kept_field.policy
+        )
     )
 
 
-def _failed(decision: Decision) -> dict[str, str]:
-    """`decide` tells failures as "policy: action: what"."""
-    told = (failure.partition(": ") for failure in decision.failures)
-    return {policy: what for policy, _, what in told}
+def _failures_by_policy(decision: Decision) -> dict[str, str]:
+    """Returns policy → error, from the decision's failures in the form "policy: action: error"."""
+    parts = (failure.partition(": ") for failure in decision.failures)
+    return {policy: error for policy, _, error in parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInputs:
-    """What decisions rest on."""
+    """The inputs of all decisions."""
 
     policies: Policies
     facts: ClusterFacts
@@ -133,16 +132,16 @@ class AuditInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditState:
-    """What one step came to."""
+    """The state after one step."""
 
     groups: Mapping[PodTemplateKey, tuple[AuditedPod, ...]]
-    """Every pod that has not finished, with those it is like."""
-    standings: Mapping[PodTemplateKey, AuditResult]
-    """Of all groups but those that nobody has come to yet."""
+    """Template → its pods, without finished ones."""
+    results: Mapping[PodTemplateKey, AuditResult]
+    """Template → its result; absent for templates that were not decided yet."""
     decided: int = 0
-    """Groups decided about in this step."""
+    """Templates decided in this step."""
     behind: int = 0
-    """Groups left for the next step: unknown yet, or known as they stood before the last change."""
+    """Templates left for the next step: without a result, or with one from before the last change."""
 
     @property
     def pods(self) -> int:
@@ -150,73 +149,73 @@ class AuditState:
 
 
 @dataclass(slots=True)
-class _Known:
-    standing: AuditResult
+class _CachedResult:
+    result: AuditResult
     reads: FactDependencies | None
-    """What the decision read of the facts; None: it is not to be relied on any more."""
+    """The facts that the decision read; None if the result must be decided again."""
     facts: ClusterFacts
-    """The newest facts of which it would have read the same."""
+    """The newest facts for which all reads are unchanged."""
 
 
 @dataclass(slots=True)
 class Auditor:
-    """Remembers from step to step. Not for two threads."""
+    """Audits all pods in steps, and keeps the results between them. For one thread."""
 
     most: int = 1000
-    """Decisions in one step; a decision takes some 100 to 300 µs."""
-    _known: dict[PodTemplateKey, _Known] = field(default_factory=dict)
-    _rests_on: tuple[Policies, AdmissionSettings] | None = None
+    """Decisions in one step; one decision takes about 100 to 300 µs."""
+    _results: dict[PodTemplateKey, _CachedResult] = field(default_factory=dict)
+    _last_inputs: tuple[Policies, AdmissionSettings] | None = None
 
-    def look(self, pods: Iterable[AuditedPod], world: AuditInputs) -> AuditState:
-        """One step over all pods there are."""
-        groups = _groups(pods)
-        self._known = {alike: found for alike, found in self._known.items() if alike in groups}
-        if self._rests_on != (world.policies, world.terms):
-            self._doubt()
-            self._rests_on = (world.policies, world.terms)
-        waiting = self._waiting(groups, world.facts)
-        for alike in waiting[: self.most]:
-            self._known[alike] = _decided(alike, world)
-        decided = min(len(waiting), self.most)
-        standings = {alike: found.standing for alike, found in self._known.items()}
-        return AuditState(groups=groups, standings=standings, decided=decided, behind=len(waiting) - decided)
+    def look(self, pods: Iterable[AuditedPod], inputs: AuditInputs) -> AuditState:
+        """Makes one step over all existing pods."""
+        groups = _group_by_template(pods)
+        self._results = {alike: cached for alike, cached in self._results.items() if alike in groups}
+        if self._last_inputs != (inputs.policies, inputs.terms):
+            self._invalidate_all()
+            self._last_inputs = (inputs.policies, inputs.terms)
+        outdated = self._outdated_templates(groups, inputs.facts)
+        for alike in outdated[: self.most]:
+            self._results[alike] = _decide_template(alike, inputs)
+        decided_count = min(len(outdated), self.most)
+        results = {alike: cached.result for alike, cached in self._results.items()}
+        return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
 
-    def standing(self, alike: PodTemplateKey) -> AuditResult | None:
-        """As it was found last; None where nobody has come to it, or its pods are gone."""
-        found = self._known.get(alike)
-        return found.standing if found else None
+    def result_of(self, alike: PodTemplateKey) -> AuditResult | None:
+        """Returns the last result for a template; None if it was not decided yet, or if its pods were deleted."""
+        cached = self._results.get(alike)
+        return cached.result if cached else None
 
-    def _doubt(self) -> None:
-        """Every decision has to be made again."""
-        for found in self._known.values():
-            found.reads = None
+    def _invalidate_all(self) -> None:
+        """Marks every result as outdated."""
+        for cached in self._results.values():
+            cached.reads = None
 
-    def _waiting(self, groups: Mapping[PodTemplateKey, object], facts: ClusterFacts) -> list[PodTemplateKey]:
-        """Those nobody has come to first."""
-        new = [alike for alike in groups if alike not in self._known]
-        changed = [alike for alike, found in self._known.items() if not _holds(found, facts)]
+    def _outdated_templates(self, groups: Mapping[PodTemplateKey, object], facts: ClusterFacts) -> list[PodTemplateKey]:
+        """Returns the templates to decide: those without a result first."""
+        new = [alike for alike in groups if alike not in self._results]
+        changed = [alike for alike, cached in self._results.items() if not _is_still_valid(cached, facts)]
         return new + changed
 
 
-def _holds(found: _Known, facts: ClusterFacts) -> bool:
-    """Would the decision read of these facts what it read then?"""
-    if found.reads is None:
+def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
+    """Returns whether the decision would read the same values from these facts."""
+    if cached.reads is None:
         return False
-    if found.facts is not facts:
-        if found.reads.since(facts) is Freshness.OTHER:
+    if cached.facts is not facts:
+        if cached.reads.since(facts) is Freshness.OTHER:
             return False
-        found.facts = facts
+        cached.facts = facts
     return True
 
 
-def _decided(alike: PodTemplateKey, world: AuditInputs) -> _Known:
-    noted, reads = watched(world.facts)
-    return _Known(stand(alike, world.policies, noted, world.terms), reads, world.facts)
+def _decide_template(alike: PodTemplateKey, inputs: AuditInputs) -> _CachedResult:
+    recorded_facts, reads = watched(inputs.facts)
+    return _CachedResult(stand(alike, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts)
 
 
-def _groups(pods: Iterable[AuditedPod]) -> dict[PodTemplateKey, tuple[AuditedPod, ...]]:
-    found: dict[PodTemplateKey, list[AuditedPod]] = {}
+def _group_by_template(pods: Iterable[AuditedPod]) -> dict[PodTemplateKey, tuple[AuditedPod, ...]]:
+    groups: dict[PodTemplateKey, list[AuditedPod]] = {}
     for pod in pods:
         if pod.running:
-            found.setdefault(pod.alike, []).append(pod)
-    return {alike: tuple(same) for alike, same in found.items()}
+            groups.setdefault(pod.alike, []).append(pod)
+    return {alike: tuple(of_template) for alike, of_template in groups.items()}

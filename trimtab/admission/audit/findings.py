@@ -1,10 +1,10 @@
-"""What came of it: which pods lack what, and how many pods each policy means, changes, leaves alone."""
+"""Builds the result of an audit: the pods that lack changes, and the number of pods per policy and state."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit import stale_overhead
-from trimtab.admission.audit.causes import ChangeTimes, unpatched
+from trimtab.admission.audit.causes import ChangeTimes, explain_unpatched
 from trimtab.admission.audit.drift import AuditInputs, AuditResult, AuditState
 from trimtab.admission.audit.original_pod import AuditedPod, PodTemplateKey
 from trimtab.admission.audit.reasons import DECIDED_OTHERWISE, ONLY_WATCHING
@@ -19,43 +19,43 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFinding:
-    """One thing that is not as policy says, of some pods alike."""
+    """One difference from the policies, for pods of one template."""
 
     alike: PodTemplateKey
     owners: tuple[Owner, ...]
     """Nearest first; empty for bare pods."""
     pods: tuple[AuditedPod, ...]
     policy: str
-    """Empty for what no policy says: a class's overhead."""
+    """Empty for a class's overhead, which belongs to no policy."""
     reason: Reason
-    """Of the youngest of the pods."""
+    """The reason for the youngest of the pods."""
     changes: tuple[FieldChange, ...] = ()
-    """What policy would change."""
+    """The changes that the policy would make."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PolicyTally:
-    """Pods, to one policy."""
+    """The number of pods in each state for one policy."""
 
     matched: int = 0
-    """It means them: its `match` and its rollout."""
+    """Pods selected by its `match` and its rollout."""
     changed: int = 0
-    """They carry its marker: it changed them when they were admitted."""
+    """Pods that it changed on admission, by their annotation."""
     unpatched: int = 0
-    """It would change them and has not."""
+    """Pods that it would change and has not."""
     would: int = 0
-    """In mode warn or audit: it would change them."""
+    """Pods that it would change, in mode warn or audit."""
     skipped: int = 0
-    """Its `match` means them, and they are left out: opted out, not in the rollout, paused."""
+    """Pods that its `match` selects and that are left out: opted out, not in the rollout, or paused."""
     overruled: int = 0
-    """A policy of higher priority decided something it wanted otherwise."""
+    """Pods for which a policy of higher priority decided something that it wanted otherwise."""
     failure: str = ""
-    """How an action of it failed; empty while none did."""
+    """The error of a failed action; empty if none failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """Everything of one look."""
+    """The complete result of one audit."""
 
     unpatched: tuple[AuditFinding, ...] = ()
     watching: tuple[AuditFinding, ...] = ()
@@ -63,63 +63,66 @@ class Findings:
     left_out: tuple[AuditFinding, ...] = ()
     overhead: tuple[AuditFinding, ...] = ()
     refused: tuple[AuditFinding, ...] = ()
-    """They run, and would be denied if they were created now: a restart would not bring them back."""
+    """Running pods that would be denied if they were created now: a restart would not bring them back."""
     tallies: dict[str, PolicyTally] = field(default_factory=dict)
-    """Every policy there is."""
+    """Policy name → counts, for every policy."""
     filled_by: OverheadExample | NotYet
     setting: Reason | None = None
-    """Why the setting `overhead` is wrong; None: it is right, or nothing shows it."""
+    """Why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
 
 
-def findings(seen: AuditState, world: AuditInputs, since: ChangeTimes) -> Findings:
-    """All of it, from what a survey saw."""
-    tallies = {policy.name: PolicyTally() for policy in world.policies.all}
-    for alike, standing in seen.standings.items():
-        _count(tallies, standing, len(seen.groups[alike]))
-    classes = world.facts.runtime_classes
-    filled_by = stale_overhead.who(_youngest(seen), classes, since.classes)
-    lacking = tuple(_unpatched(seen, world, since))
-    for one in lacking:
-        tallies[one.policy].unpatched += len(one.pods)
+def findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
+    """Returns the complete result for the state that an Auditor returned."""
+    tallies = {policy.name: PolicyTally() for policy in inputs.policies.all}
+    for alike, result in state.results.items():
+        _add_to_tallies(tallies, result, len(state.groups[alike]))
+    classes = inputs.facts.runtime_classes
+    filled_by = stale_overhead.detect_overhead_writer(_youngest_pods(state), classes, since.classes)
+    lacking = tuple(_unpatched_findings(state, inputs, since))
+    for finding in lacking:
+        tallies[finding.policy].unpatched += len(finding.pods)
     return Findings(
         unpatched=lacking,
-        watching=tuple(_watching(seen, world)),
-        left_out=tuple(_left_out(seen, world)),
-        overhead=tuple(_overheads(seen, world, since)),
+        watching=tuple(_watching_findings(state, inputs)),
+        left_out=tuple(_left_out_findings(state, inputs)),
+        overhead=tuple(_overhead_findings(state, inputs, since)),
         refused=tuple(
-            _finding(alike, world, seen.groups[alike], "", standing.denied)
-            for alike, standing in seen.standings.items()
-            if standing.denied is not None
+            _build_finding(alike, inputs, state.groups[alike], "", result.denied)
+            for alike, result in state.results.items()
+            if result.denied is not None
         ),
         tallies=tallies,
         filled_by=filled_by,
-        setting=stale_overhead.setting(world.terms.overhead, filled_by),
+        setting=stale_overhead.check_overhead_setting(inputs.terms.overhead, filled_by),
     )
 
 
-def _count(tallies: dict[str, PolicyTally], standing: AuditResult, pods: int) -> None:
-    for part, names in (
-        ("matched", standing.meant), ("changed", standing.carried),
-        ("would", standing.would), ("skipped", standing.left_out), ("overruled", standing.overruled),
+def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: int) -> None:
+    for field_name, names in (
+        ("matched", result.meant), ("changed", result.carried),
+        ("would", result.would), ("skipped", result.left_out), ("overruled", result.overruled),
     ):  # fmt: skip
         for name in names:
             if name in tallies:
-                setattr(tallies[name], part, getattr(tallies[name], part) + pods)
-    for name, what in standing.failed.items():
+                setattr(tallies[name], field_name, getattr(tallies[name], field_name) + pods)
+    for name, error in result.failed.items():
         if name in tallies:
-            tallies[name].failure = what
+            tallies[name].failure = error
 
 
-def _unpatched(seen: AuditState, world: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
-    """Pods alike may be of different age: those of one cause stand together."""
-    for alike, standing in seen.standings.items():
-        marked = _informs(alike, world.policies)
-        for policy, changes in standing.lacks.items():
-            for pods in _by_cause(policy, seen.groups[alike], since, is_marked=bool(marked.by)):
-                reason = _why(policy, max(pods, key=_age), since, is_marked=bool(marked.by))
-                told = changes if reason.code is not DECIDED_OTHERWISE else _never_decided(marked, changes)
-                if told:
-                    yield _finding(alike, world, pods, policy, reason, told)
+def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
+    """Yields what pods lack. Pods of one template may be of different age: those with the same cause form one
+    finding."""
+    for alike, result in state.results.items():
+        annotation = _trusted_annotation(alike, inputs.policies)
+        for policy, changes in result.lacks.items():
+            for pods in _by_cause(policy, state.groups[alike], since, is_marked=bool(annotation.by)):
+                reason = _cause_of(policy, max(pods, key=_creation_time), since, is_marked=bool(annotation.by))
+                reported = (
+                    changes if reason.code is not DECIDED_OTHERWISE else _drop_earlier_values(annotation, changes)
+                )
+                if reported:
+                    yield _build_finding(alike, inputs, pods, policy, reason, reported)
 
 
 def _by_cause(
@@ -127,77 +130,79 @@ def _by_cause(
 ) -> Iterable[list[AuditedPod]]:
     causes: dict[str, list[AuditedPod]] = {}
     for pod in pods:
-        causes.setdefault(_why(policy, pod, since, is_marked=is_marked).code.name, []).append(pod)
+        causes.setdefault(_cause_of(policy, pod, since, is_marked=is_marked).code.name, []).append(pod)
     return causes.values()
 
 
-def _why(policy: str, pod: AuditedPod, since: ChangeTimes, *, is_marked: bool) -> Reason:
-    return unpatched(policy, pod.created, is_marked, since)
+def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, *, is_marked: bool) -> Reason:
+    return explain_unpatched(policy, pod.created, is_marked, since)
 
 
-def _age(pod: AuditedPod) -> float:
+def _creation_time(pod: AuditedPod) -> float:
     return pod.created or 0.0
 
 
-def _informs(alike: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
-    """What the marker says of policies that exist. It may be forged: whoever may patch a pod may write it."""
+def _trusted_annotation(alike: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
+    """Returns what the annotation says about existing policies. It may be forged: everyone who may patch pods can
+    write it."""
     return alike.marker.of({policy.name for policy in policies.all}) if alike.marker else ChangedAnnotation()
 
 
-def _never_decided(marked: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
-    """A value we gave once and would give otherwise today is no lack: what containers use moves every day.
+def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+    """Returns the changes without those to values that Trimtab itself set earlier and would set differently now:
+    recommendations change every day, so this is not a missing change.
 
-    Only where the pod carries the value that the marker speaks of.
+    Only if the pod still has the value that the annotation names.
     """
-    said = {name: value for name, (_, value) in marked.deciders.items()}
-    return tuple(c for c in changes if c.field not in said or said[c.field] != _text(c.before))
+    recorded = {name: value for name, (_, value) in annotation.deciders.items()}
+    return tuple(c for c in changes if c.field not in recorded or recorded[c.field] != _value_text(c.before))
 
 
-def _text(value: Value) -> str | None:
+def _value_text(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def _watching(seen: AuditState, world: AuditInputs) -> Iterator[AuditFinding]:
-    modes = {policy.name: policy.spec.mode for policy in world.policies.all}
-    for alike, standing in seen.standings.items():
-        for policy, changes in standing.would.items():
+def _watching_findings(state: AuditState, inputs: AuditInputs) -> Iterator[AuditFinding]:
+    modes = {policy.name: policy.spec.mode for policy in inputs.policies.all}
+    for alike, result in state.results.items():
+        for policy, changes in result.would.items():
             reason = ONLY_WATCHING(f"{policy} is in mode {modes[policy]}")
-            yield _finding(alike, world, seen.groups[alike], policy, reason, changes)
+            yield _build_finding(alike, inputs, state.groups[alike], policy, reason, changes)
 
 
-def _left_out(seen: AuditState, world: AuditInputs) -> Iterator[AuditFinding]:
-    for alike, standing in seen.standings.items():
-        for policy, reason in standing.left_out.items():
-            yield _finding(alike, world, seen.groups[alike], policy, reason)
+def _left_out_findings(state: AuditState, inputs: AuditInputs) -> Iterator[AuditFinding]:
+    for alike, result in state.results.items():
+        for policy, reason in result.left_out.items():
+            yield _build_finding(alike, inputs, state.groups[alike], policy, reason)
 
 
-def _overheads(seen: AuditState, world: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
-    for alike, pods in seen.groups.items():
+def _overhead_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
+    for alike, pods in state.groups.items():
         name = get(alike.pod.spec.runtime_class_name, "")
-        found = world.facts.runtime_classes.get(name) if name else None
+        runtime_class = inputs.facts.runtime_classes.get(name) if name else None
         causes: dict[str, tuple[Reason, list[AuditedPod]]] = {}
-        for pod in pods if found else ():
-            reason = stale_overhead.finding(alike, pod.created, found, since.classes.get(name))
+        for pod in pods if runtime_class else ():
+            reason = stale_overhead.explain_overhead(alike, pod.created, runtime_class, since.classes.get(name))
             if reason is not None:
                 causes.setdefault(reason.code.name, (reason, []))[1].append(pod)
         for reason, wrong in causes.values():
-            yield _finding(alike, world, wrong, "", reason)
+            yield _build_finding(alike, inputs, wrong, "", reason)
 
 
-def _finding(
+def _build_finding(
     alike: PodTemplateKey,
-    world: AuditInputs,
+    inputs: AuditInputs,
     pods: list[AuditedPod] | tuple[AuditedPod, ...],
     policy: str,
     reason: Reason,
     changes: tuple[FieldChange, ...] = (),
 ) -> AuditFinding:
-    owners = world.facts.chain(alike.pod, alike.namespace)
+    owners = inputs.facts.chain(alike.pod, alike.namespace)
     return AuditFinding(alike=alike, owners=owners, pods=tuple(pods), policy=policy, reason=reason, changes=changes)
 
 
-def _youngest(seen: AuditState) -> Iterator[stale_overhead.Named]:
-    for alike, pods in seen.groups.items():
+def _youngest_pods(state: AuditState) -> Iterator[stale_overhead.Named]:
+    for alike, pods in state.groups.items():
         if get(alike.pod.spec.runtime_class_name, ""):
-            pod = max(pods, key=_age)
+            pod = max(pods, key=_creation_time)
             yield alike, pod.name, pod.created

@@ -1,17 +1,15 @@
-"""Counts → does this policy harm pods? Harmful, quiet, or not enough is known.
+"""Compares failures of pods with and without a policy's change, and judges whether the policy harms pods.
 
-A trouble is blamed on a policy only where all of this holds:
+A failure is attributed to a policy only if all of this holds:
 
-- the policy changed fields of the pods that can cause it (a label kills nobody);
-- at least `least_pods` pods carry its change, and `least_troubled` of them were hit within the window;
-- at least `least_pods` pods it means are known that do not carry its change: those from before, or it missed;
-- the share that is hit rose by at least `rise`, and to at least `factor` times what it was;
-- pods it does not mean are hit less than that: else the trouble is the cluster's.
+- the policy changed fields of the pods that can cause it (a label causes none);
+- at least `least_pods` pods carry its change, and `least_troubled` of them failed within the window;
+- at least `least_pods` pods are known that it matches and that do not carry its change: older pods, or missed ones;
+- the share of failed pods rose by at least `rise`, and to at least `factor` times the share before;
+- pods that it does not match fail less often than that: else the cause is the cluster.
 
-How many pods with a policy's change were hit, and how many without, over the same length of time?
-
-A pod that is gone counts as it was at its end: a rollout that replaces every pod does not erase what it is compared
-with. One that was changed by an earlier version of the policy counts among those from before.
+A deleted pod counts with its state at deletion: a rollout that replaces every pod does not erase the comparison. A pod
+that an earlier version of the policy changed counts as one from before.
 """
 
 from collections import Counter
@@ -28,24 +26,25 @@ from trimtab.cluster.reason import NotYet, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmTerms:
-    """When is a rise harm?"""
+    """The thresholds from which a rise of failures counts as harm."""
 
     window: float = 3600.0
-    """Seconds back from now (or from a pod's end) within which a trouble counts. An hour: memory creeps slowly, and
-    longer would blame a policy for yesterday."""
+    """Seconds before now (or before a pod's deletion) in which a failure counts. An hour: memory grows slowly, and a
+    longer window would attribute yesterday's failures to a policy."""
     memory: float = 86400.0
-    """Seconds for which pods are remembered that are gone and did not carry the change. A day: a rollout that replaces
-    every pod must not erase what it is compared with."""
+    """Seconds for which deleted pods without the change are remembered. A day: a rollout that replaces every pod must
+    not erase the comparison."""
     unschedulable_after: float = 300.0
-    """Seconds a pod may wait for a node before that counts. Five minutes: an autoscaler brings one in two to four."""
+    """Seconds that a pod may be unschedulable before it counts as a failure. Five minutes: an autoscaler adds a node
+    in two to four."""
     least_pods: int = 5
-    """Pods on either side, at least. Below, one unlucky pod is a share of 20% and more."""
+    """Minimum number of pods with, and without, the change. Below five, one failed pod is a share of more than 20%."""
     least_troubled: int = 3
-    """Pods that were hit, at least. Two may be chance, or one bad release."""
+    """Minimum number of failed pods. Two may be chance, or one bad release."""
     rise: float = 0.05
-    """Share of pods by which it must have risen: 0.05 is one pod in twenty more than before."""
+    """Minimum rise of the share of failed pods: 0.05 is one pod in twenty more than before."""
     factor: float = 2.0
-    """How many times as often as before. Twice: workloads that are killed now and then stay as they are."""
+    """Minimum ratio to the share before. Two: workloads that fail now and then do not count."""
 
 
 DEFAULT_HARM_TERMS = HarmTerms()
@@ -53,7 +52,7 @@ DEFAULT_HARM_TERMS = HarmTerms()
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Pods, and how many of them were hit."""
+    """A number of pods, and how many of them failed."""
 
     pods: int = 0
     hit: int = 0
@@ -62,7 +61,7 @@ class Count:
         return Count(self.pods + other.pods, self.hit + other.hit)
 
     @property
-    def share(self) -> float:
+    def failed_share(self) -> float:
         return self.hit / self.pods if self.pods else 0.0
 
     def __str__(self) -> str:
@@ -71,19 +70,19 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureComparison:
-    """One trouble, to one policy."""
+    """One kind of failure, compared for one policy."""
 
     before: Count = Count()
-    """Pods it means that do not carry its change."""
+    """Pods that the policy matches and that do not carry its change."""
     after: Count = Count()
-    """Pods that carry a change of it that can cause this trouble."""
+    """Pods that carry a change of the policy that can cause this failure."""
     elsewhere: Count = Count()
-    """Pods it does not mean."""
+    """Pods that the policy does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarmEvidence:
-    """The policy harms pods; the evidence."""
+    """The evidence that a policy harms pods."""
 
     reason: Reason
     trouble: FailureKind
@@ -91,42 +90,51 @@ class HarmEvidence:
 
 
 Verdict = HarmEvidence | NotYet | Reason
-"""Harm; not enough is known; or why there is none."""
+"""Harm, too little data, or the reason why there is no harm."""
 
 
-def judge(
+def judge_harm(
     policy: str, counts: Mapping[FailureKind, FailureComparison], terms: HarmTerms = DEFAULT_HARM_TERMS
 ) -> Verdict:
-    """Over all troubles: the first that is harm, else what is not known, else that all is quiet."""
-    found = [_judged(policy, trouble, compared, terms) for trouble, compared in sorted(counts.items())]
-    for kind in (HarmEvidence, NotYet):
-        for verdict in found:
-            if isinstance(verdict, kind):
+    """Returns the verdict over all kinds of failure: the first harm, else the first lack of data, else that there is
+    none."""
+    verdicts = [_judge_failure(policy, kind, compared, terms) for kind, compared in sorted(counts.items())]
+    for verdict_type in (HarmEvidence, NotYet):
+        for verdict in verdicts:
+            if isinstance(verdict, verdict_type):
                 return verdict
-    quiet = reasons.QUIET(f"pods that {policy} changed fare no worse than others")
-    return next((verdict for verdict in found if isinstance(verdict, Reason)), quiet)
+    quiet = reasons.QUIET(f"pods that {policy} changed do not fail more often than others")
+    return next((verdict for verdict in verdicts if isinstance(verdict, Reason)), quiet)
 
 
-def _judged(policy: str, trouble: FailureKind, found: FailureComparison, terms: HarmTerms) -> Verdict | None:
-    """None: nothing was hit."""
-    if found.after.hit < terms.least_troubled:
-        return _few(found, terms) if found.after.hit else None
-    if found.after.pods < terms.least_pods or found.before.pods < terms.least_pods:
-        return _few(found, terms)
-    rose, least = found.after.share - found.before.share, terms.factor * found.before.share
-    if rose < terms.rise or found.after.share < least:
+def _judge_failure(policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms) -> Verdict | None:
+    """Returns the verdict on one kind of failure; None if no pod failed."""
+    if compared.after.hit < terms.least_troubled:
+        return _too_few(compared, terms) if compared.after.hit else None
+    if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
+        return _too_few(compared, terms)
+    rise, min_share = (
+        compared.after.failed_share - compared.before.failed_share,
+        terms.factor * compared.before.failed_share,
+    )
+    if rise < terms.rise or compared.after.failed_share < min_share:
         return None
-    told = f"{trouble}: {found.after} that {policy} changed, {found.before} that it means and did not change"
-    if found.elsewhere.pods >= terms.least_pods and found.elsewhere.share * terms.factor >= found.after.share:
-        return reasons.EVERYWHERE(f"{told}; but {found.elsewhere} that it does not mean")
-    return HarmEvidence(reasons.HARMFUL(told), trouble, found)
+    comparison_text = (
+        f"{trouble}: {compared.after} that {policy} changed, {compared.before} that it matches and did not change"
+    )
+    if (
+        compared.elsewhere.pods >= terms.least_pods
+        and compared.elsewhere.failed_share * terms.factor >= compared.after.failed_share
+    ):
+        return reasons.EVERYWHERE(f"{comparison_text}; but {compared.elsewhere} that it does not match")
+    return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
 
 
-def _few(found: FailureComparison, terms: HarmTerms) -> NotYet:
+def _too_few(compared: FailureComparison, terms: HarmTerms) -> NotYet:
     return NotYet(
-        reason=reasons.TOO_FEW("too few pods to tell harm from chance"),
-        have=f"{found.after} changed, {found.before} not changed",
-        need=f"{terms.least_troubled} hit, and {terms.least_pods} pods on either side",
+        reason=reasons.TOO_FEW("too few pods to distinguish harm from chance"),
+        have=f"{compared.after} changed, {compared.before} not changed",
+        need=f"{terms.least_troubled} failed pods, and {terms.least_pods} pods with and without the change",
     )
 
 
@@ -137,10 +145,12 @@ MAY_CAUSE: dict[FailureKind, tuple[str, ...]] = {
     FailureKind.EVICTED: (*_SIZES, "priorityClassName"),
     FailureKind.UNSCHEDULABLE: (*_SIZES, *_PLACES),
 }
-"""Parts of the names of fields whose change can cause it."""
+"""Kind of failure → parts of field names whose change can cause it."""
 
 
 class Cohort(StrEnum):
+    """The side of the comparison that a pod counts for: before or after the policy's change."""
+
     BEFORE = "before"
     AFTER = "after"
 
@@ -150,192 +160,212 @@ Counts = dict[FailureKind, FailureComparison]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A policy that is in force, as far as its harm is looked for."""
+    """A policy in force that is checked for harm."""
 
     name: str
     since: Moment | None
-    """When its spec was last written; None: not known, and every pod that carries its change counts."""
+    """When its spec was last written; None if that is unknown, and every pod that carries its change counts."""
 
 
-def side(policy: Watched, pod: AuditedPod, standing: AuditResult | None) -> Cohort | None:
-    """Where the pod stands to the policy; None: elsewhere, or not known."""
-    carried = pod.alike.marker is not None and policy.name in pod.alike.marker.by
-    if carried and (policy.since is None or pod.created is None or pod.created >= policy.since):
+def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
+    """Returns the pod's side of the comparison; None if the policy does not match it, or that is not known."""
+    has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
+    if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
         return Cohort.AFTER
-    return Cohort.BEFORE if carried or (standing is not None and policy.name in standing.meant) else None
+    return Cohort.BEFORE if has_change or (result is not None and policy.name in result.meant) else None
 
 
-def hits(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
-    """What befell it within the window before `end`: now, or its own end."""
+def recent_failures(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
+    """Returns the failures within the window before `end`, which is now or the pod's deletion."""
     if not pod.incidents:
-        return _NONE
+        return _NO_FAILURES
     return frozenset(
-        found.trouble
-        for found in pod.incidents
-        if (found.trouble is FailureKind.UNSCHEDULABLE and end - found.at >= terms.unschedulable_after)
-        or (found.trouble is not FailureKind.UNSCHEDULABLE and end - found.at <= terms.window)
+        failure.trouble
+        for failure in pod.incidents
+        if (failure.trouble is FailureKind.UNSCHEDULABLE and end - failure.at >= terms.unschedulable_after)
+        or (failure.trouble is not FailureKind.UNSCHEDULABLE and end - failure.at <= terms.window)
     )
 
 
-_NONE: frozenset[FailureKind] = frozenset()
+_NO_FAILURES: frozenset[FailureKind] = frozenset()
 
 
 def may_cause(alike: PodTemplateKey, policy: str, trouble: FailureKind) -> bool:
-    """Did the policy change anything of these pods that can cause it?"""
+    """Returns whether the policy changed a field of these pods that can cause the failure."""
     fields = alike.marker.by.get(policy, {}) if alike.marker else {}
     return any(part in name for name in fields for part in MAY_CAUSE[trouble])
 
 
 @dataclass(slots=True)
 class FailureHistory:
-    """Pods that are gone, counted by the hour. Not for two threads."""
+    """Counts of deleted pods, by the hour of deletion. For one thread."""
 
     terms: HarmTerms = field(default_factory=HarmTerms)
-    _restored: dict[tuple[str, Moment | None], dict[FailureKind, Count]] = field(default_factory=dict)
-    _hours: dict[int, dict[tuple[str, Moment | None, Cohort, FailureKind], Count]] = field(default_factory=dict)
+    _restored_counts: dict[tuple[str, Moment | None], dict[FailureKind, Count]] = field(default_factory=dict)
+    _counts_by_hour: dict[int, dict[tuple[str, Moment | None, Cohort, FailureKind], Count]] = field(
+        default_factory=dict
+    )
 
-    def gone(self, pod: AuditedPod, standing: AuditResult | None, policies: Iterable[Watched], now: Moment) -> None:
-        """It was there until now."""
-        hit = hits(pod, now, self.terms)
+    def record_deleted(
+        self, pod: AuditedPod, result: AuditResult | None, policies: Iterable[Watched], now: Moment
+    ) -> None:
+        """Counts a pod that was just deleted."""
+        failures = recent_failures(pod, now, self.terms)
         for policy in policies:
-            where = side(policy, pod, standing)
-            for trouble in FailureKind if where is not None else ():
-                if where is Cohort.BEFORE or may_cause(pod.alike, policy.name, trouble):
-                    self._add(policy, where, trouble, Count(1, trouble in hit), now)
+            cohort = cohort_of(policy, pod, result)
+            for kind in FailureKind if cohort is not None else ():
+                if cohort is Cohort.BEFORE or may_cause(pod.alike, policy.name, kind):
+                    self._add_count(policy, cohort, kind, Count(1, kind in failures), now)
 
-    def restore(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
-        """What an earlier life of ours knew of the time before this version; used while nobody knows of more pods."""
+    def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
+        """Restores the counts that an earlier leader stored for pods from before this version; they are used while
+        fewer pods are known."""
         if before:
-            self._restored[policy.name, policy.since] = dict(before)
+            self._restored_counts[policy.name, policy.since] = dict(before)
 
-    def forget(self, now: Moment) -> None:
-        """What is older than the terms' memory."""
-        first = _hour(now - self.terms.memory)
-        self._hours = {hour: found for hour, found in self._hours.items() if hour >= first}
+    def drop_old_counts(self, now: Moment) -> None:
+        """Drops the counts of hours that are older than the configured memory."""
+        oldest_hour = _hour_of(now - self.terms.memory)
+        self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
-    def counted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
-        """AFTER within the window, BEFORE within the memory; what an earlier version changed is from before."""
-        first = _hour(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
+    def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
+        """Returns the deleted pods: AFTER within the window, BEFORE within the memory. Pods that an earlier version
+        changed count as BEFORE."""
+        oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
         total = Count()
-        for hour, found in self._hours.items():
-            for (name, since, side_then, what), count in found.items() if hour >= first else ():
-                side_now = side_then if since == policy.since else Cohort.BEFORE
-                if (name, side_now, what) == (policy.name, where, trouble):
+        for hour, counts in self._counts_by_hour.items():
+            for (name, since, recorded_cohort, kind), count in counts.items() if hour >= oldest_hour else ():
+                cohort = recorded_cohort if since == policy.since else Cohort.BEFORE
+                if (name, cohort, kind) == (policy.name, where, trouble):
                     total += count
         return total
 
-    def known_before(self, policy: Watched, trouble: FailureKind, standing: Count, now: Moment) -> Count:
-        """Pods that stand, those that are gone; or what was restored, where that is more."""
-        seen = standing + self.counted(policy, Cohort.BEFORE, trouble, now)
-        restored = self._restored.get((policy.name, policy.since), {}).get(trouble, Count())
-        return restored if restored.pods > seen.pods else seen
+    def count_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
+        """Returns the pods from before the change, existing and deleted; or the restored count if that has
+        more pods."""
+        observed = existing + self.count_deleted(policy, Cohort.BEFORE, trouble, now)
+        restored = self._restored_counts.get((policy.name, policy.since), {}).get(trouble, Count())
+        return restored if restored.pods > observed.pods else observed
 
-    def _add(self, policy: Watched, where: Cohort | None, trouble: FailureKind, count: Count, now: Moment) -> None:
+    def _add_count(
+        self, policy: Watched, where: Cohort | None, trouble: FailureKind, count: Count, now: Moment
+    ) -> None:
         assert where is not None
-        hour, key = self._hours.setdefault(_hour(now), {}), (policy.name, policy.since, where, trouble)
-        hour[key] = hour.get(key, Count()) + count
+        counts, key = self._counts_by_hour.setdefault(_hour_of(now), {}), (policy.name, policy.since, where, trouble)
+        counts[key] = counts.get(key, Count()) + count
 
 
-def _hour(moment: Moment) -> int:
-    return int(moment // 3600)
+def _hour_of(time: Moment) -> int:
+    return int(time // 3600)
 
 
-def count(
+def compare_failures(
     pods: Iterable[AuditedPod],
-    standings: Mapping[PodTemplateKey, AuditResult],
+    results: Mapping[PodTemplateKey, AuditResult],
     policies: Iterable[Watched],
-    ledger: FailureHistory,
+    history: FailureHistory,
     now: Moment,
 ) -> dict[str, Counts]:
-    """Policy → trouble → pods on every side, those that are gone included."""
-    groups = _groups(pods, now, ledger.terms)
-    return {policy.name: _to(policy, groups, standings, ledger, now) for policy in policies}
+    """Returns policy → kind of failure → pods on every side, deleted pods included."""
+    groups = _group_recent_pods(pods, now, history.terms)
+    return {policy.name: _compare_policy(policy, groups, results, history, now) for policy in policies}
 
 
-_Hit = tuple[AuditedPod, frozenset[FailureKind]]
+_PodWithFailures = tuple[AuditedPod, frozenset[FailureKind]]
 
 
 @dataclass(slots=True)
-class _Sum:
-    """Pods and hits of one side, while they are added up."""
+class _FailureCounter:
+    """A running count of pods and failures on one side."""
 
     pods: int = 0
     hit: Counter[FailureKind] = field(default_factory=Counter)
 
-    def add(self, hit: frozenset[FailureKind]) -> None:
+    def add_pod(self, hit: frozenset[FailureKind]) -> None:
         self.pods += 1
         if hit:
             self.hit.update(hit)
 
-    def merge(self, other: "_Sum") -> None:
+    def add_counter(self, other: "_FailureCounter") -> None:
         self.pods += other.pods
         if other.hit:
             self.hit.update(other.hit)
 
-    def count(self, trouble: FailureKind) -> Count:
+    def count_of(self, trouble: FailureKind) -> Count:
         return Count(self.pods, self.hit[trouble])
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """Pods alike."""
+class _TemplatePods:
+    """The pods of one template."""
 
-    pods: list[_Hit]
-    all: _Sum
-    young: _Sum
-    """Those made within the window."""
+    pods: list[_PodWithFailures]
+    all: _FailureCounter
+    young: _FailureCounter
+    """Pods created within the window."""
 
 
-def _groups(pods: Iterable[AuditedPod], now: Moment, terms: HarmTerms) -> dict[PodTemplateKey, _Group]:
-    """Pods that run, or were made or hit within the window."""
-    oldest, found = now - terms.window, dict[PodTemplateKey, _Group]()
+def _group_recent_pods(
+    pods: Iterable[AuditedPod], now: Moment, terms: HarmTerms
+) -> dict[PodTemplateKey, _TemplatePods]:
+    """Returns the pods that run, or were created or failed within the window, by template."""
+    oldest, groups = now - terms.window, dict[PodTemplateKey, _TemplatePods]()
     for pod in pods:
-        hit = hits(pod, now, terms)
-        young = pod.created is not None and pod.created >= oldest
-        if pod.running or hit or young:
-            group = found.get(pod.alike)
+        failures = recent_failures(pod, now, terms)
+        is_young = pod.created is not None and pod.created >= oldest
+        if pod.running or failures or is_young:
+            group = groups.get(pod.alike)
             if group is None:
-                group = found[pod.alike] = _Group([], _Sum(), _Sum())
-            group.pods.append((pod, hit))
-            group.all.add(hit)
-            if young:
-                group.young.add(hit)
-    return found
+                group = groups[pod.alike] = _TemplatePods([], _FailureCounter(), _FailureCounter())
+            group.pods.append((pod, failures))
+            group.all.add_pod(failures)
+            if is_young:
+                group.young.add_pod(failures)
+    return groups
 
 
-def _to(
+def _compare_policy(
     policy: Watched,
-    groups: Mapping[PodTemplateKey, _Group],
-    standings: Mapping[PodTemplateKey, AuditResult],
-    ledger: FailureHistory,
+    groups: Mapping[PodTemplateKey, _TemplatePods],
+    results: Mapping[PodTemplateKey, AuditResult],
+    history: FailureHistory,
     now: Moment,
 ) -> Counts:
-    before, elsewhere, young, after = _Sum(), _Sum(), _Sum(), {trouble: _Sum() for trouble in FailureKind}
+    before, elsewhere, young, after = (
+        _FailureCounter(),
+        _FailureCounter(),
+        _FailureCounter(),
+        {trouble: _FailureCounter() for trouble in FailureKind},
+    )
     for alike, group in groups.items():
-        standing = standings.get(alike)
+        result = results.get(alike)
         if alike.marker is not None and policy.name in alike.marker.by:
-            _carrying(policy, alike, group, before, after)
-        elif standing is not None and policy.name in standing.meant:
-            before.merge(group.all)
+            _count_carriers(policy, alike, group, before, after)
+        elif result is not None and policy.name in result.meant:
+            before.add_counter(group.all)
         else:
-            elsewhere.merge(group.all)
-            young.merge(group.young)
+            elsewhere.add_counter(group.all)
+            young.add_counter(group.young)
     return {
         trouble: FailureComparison(
-            before=ledger.known_before(policy, trouble, before.count(trouble), now),
-            after=after[trouble].count(trouble) + ledger.counted(policy, Cohort.AFTER, trouble, now),
-            # Only pods as young as those blamed can tell whether nodes have room.
-            elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count(trouble),
+            before=history.count_before(policy, trouble, before.count_of(trouble), now),
+            after=after[trouble].count_of(trouble) + history.count_deleted(policy, Cohort.AFTER, trouble, now),
+            # Only pods of the same age show whether nodes have room now, so older pods are no comparison here.
+            elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count_of(trouble),
         )
         for trouble in FailureKind
     }
 
 
-def _carrying(
-    policy: Watched, alike: PodTemplateKey, group: _Group, before: _Sum, after: Mapping[FailureKind, _Sum]
+def _count_carriers(
+    policy: Watched,
+    alike: PodTemplateKey,
+    group: _TemplatePods,
+    before: _FailureCounter,
+    after: Mapping[FailureKind, _FailureCounter],
 ) -> None:
-    """Pods that carry its change: by the version that is in force, or by an earlier one."""
-    blamed = [total for trouble, total in after.items() if may_cause(alike, policy.name, trouble)]
-    for pod, hit in group.pods:
-        for total in blamed if side(policy, pod, None) is Cohort.AFTER else (before,):
-            total.add(hit)
+    """Counts pods that carry a change of the policy, by its current version or an earlier one."""
+    counters = [counter for trouble, counter in after.items() if may_cause(alike, policy.name, trouble)]
+    for pod, failures in group.pods:
+        for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):
+            counter.add_pod(failures)

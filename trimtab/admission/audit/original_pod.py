@@ -1,10 +1,9 @@
-"""What befell this pod, as its status tells?
+"""Reduces a stored pod to the pod as submitted, groups pods that are decided alike, and reads failures from pod
+status.
 
-The stored pod as it was submitted, as far as that can be known; and pods that are decided alike.
-
-What the API server fills in before it asks a webhook (defaults, LimitRange, priority, the class's overhead) a webhook
-sees, too: it stays. What comes after (name, node, times, status) goes. What another webhook or an in-place resize
-changed later cannot be told from what was submitted, and stays.
+What the API server fills in before it calls a webhook (defaults, LimitRange, priority, the class's overhead) is visible
+to the webhook and stays. What is added later (name, node, times, status) is removed. Later changes by another webhook
+or by an in-place resize cannot be distinguished from submitted values, and stay.
 """
 
 import hashlib
@@ -26,92 +25,93 @@ from trimtab.policy.changed_annotation import LIMIT_RANGER, ChangedAnnotation
 
 
 class FailureKind(StrEnum):
-    """What a policy can do to a pod without meaning to. Bounded: metrics carry it."""
+    """The ways in which a policy can harm a pod. The set of values is bounded: metrics use it as a label."""
 
     OOM_KILLED = "oom-killed"
-    """A container was killed for using more memory than it may, or than its node has."""
+    """A container was killed because it exceeded its memory limit, or its node ran out of memory."""
     EVICTED = "evicted"
-    """The kubelet evicted the pod because its node ran short."""
+    """The kubelet evicted the pod because its node ran short of a resource."""
     UNSCHEDULABLE = "unschedulable"
-    """No node takes the pod."""
+    """The pod does not fit any node."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodFailure:
-    """One trouble of one pod."""
+    """One failure of one pod."""
 
     trouble: FailureKind
     at: float
-    """Seconds since 1970: when it happened; for an unschedulable pod, since when it waits."""
+    """Seconds since 1970: the time of the failure; for an unschedulable pod, the start of the wait."""
 
 
-def incidents(status: PodStatus, created: float | None) -> tuple[PodFailure, ...]:
-    """Every trouble once, the latest of its kind. What tells no time is taken to be as old as the pod."""
+def read_failures(status: PodStatus, created: float | None) -> tuple[PodFailure, ...]:
+    """Returns the latest failure of each kind. A failure without a time is dated to the pod's creation."""
     latest: dict[FailureKind, float] = {}
-    for found in _all(status, created or 0.0):
-        latest[found.trouble] = max(found.at, latest.get(found.trouble, 0.0))
-    return tuple(PodFailure(trouble, at) for trouble, at in sorted(latest.items()))
+    for failure in _all_failures(status, created or 0.0):
+        latest[failure.trouble] = max(failure.at, latest.get(failure.trouble, 0.0))
+    return tuple(PodFailure(kind, time) for kind, time in sorted(latest.items()))
 
 
-def _all(status: PodStatus, created: float) -> Iterator[PodFailure]:
+def _all_failures(status: PodStatus, created: float) -> Iterator[PodFailure]:
     for container in status.container_statuses:
-        yield from _killed(container, created)
+        yield from _oom_kills(container, created)
     if status.phase == "Failed" and status.reason == "Evicted":
-        yield PodFailure(FailureKind.EVICTED, _since(status.conditions, "DisruptionTarget", created))
-    if status.phase == "Pending" and any(map(_waits, status.conditions)):
-        yield PodFailure(FailureKind.UNSCHEDULABLE, _since(status.conditions, "PodScheduled", created))
+        yield PodFailure(FailureKind.EVICTED, _transition_time(status.conditions, "DisruptionTarget", created))
+    if status.phase == "Pending" and any(map(_is_unschedulable, status.conditions)):
+        yield PodFailure(FailureKind.UNSCHEDULABLE, _transition_time(status.conditions, "PodScheduled", created))
 
 
-def _killed(container: ContainerStatus, created: float) -> Iterator[PodFailure]:
-    """Both the state it is in and the one before: a restarted container has the latter."""
+def _oom_kills(container: ContainerStatus, created: float) -> Iterator[PodFailure]:
+    """Yields the OOM kills of a container. Both states are read: a restarted container shows the kill in
+    `lastState`."""
     for state in (container.state, container.last_state):
-        ended: Any = state.get("terminated") if isinstance(state, Mapping) else None
-        if isinstance(ended, Mapping) and ended.get("reason") == "OOMKilled":
-            yield PodFailure(FailureKind.OOM_KILLED, float(seconds(ended.get("finishedAt")) or created))
+        terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
+        if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
+            yield PodFailure(FailureKind.OOM_KILLED, float(seconds(terminated.get("finishedAt")) or created))
 
 
-def _waits(condition: Condition) -> bool:
+def _is_unschedulable(condition: Condition) -> bool:
     return condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
 
 
-def _since(conditions: tuple[Condition, ...], kind: str, otherwise: float) -> float:
-    """A condition's last change: when it came to be what it is."""
+def _transition_time(conditions: tuple[Condition, ...], kind: str, otherwise: float) -> float:
+    """Returns the time of the condition's last transition, or `otherwise` if there is none."""
     times = (seconds(c.last_transition_time) for c in conditions if c.type == kind)
-    return float(next((at for at in times if at is not None), otherwise))
+    return float(next((time for time in times if time is not None), otherwise))
 
 
 NOT_HELD = "(not held)"
-"""Stands for the value of an annotation that nobody here reads: that it is there counts, what it says does not."""
-_GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
-"""What the API server puts behind a generateName (apimachinery, util/rand)."""
+"""Replaces the value of an annotation that no decision reads; the presence of the annotation is kept."""
+_GENERATED_SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+"""The suffix that the API server appends to a generateName (apimachinery, util/rand)."""
 _FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodTemplateKey:
-    """What some pods share, and all that a decision on them looks at. Two are the same only if they are one object."""
+    """The parts of a pod that a decision reads, shared by equal pods. Compared by identity."""
 
     namespace: str
     pod: Pod
-    """As it was submitted, as far as that can be known."""
+    """The pod as submitted, as far as that can be reconstructed."""
     marker: ChangedAnnotation | None
-    """What we did to them when they were admitted, as they claim: whoever may patch a pod may write it. None where
-    nothing, or nothing that can be read."""
+    """The changes made on admission according to the pods' annotation, which everyone who may patch pods can write;
+    None if there is no readable annotation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditedPod:
-    """One pod of the cluster, thinly: some 300 bytes beside what it shares."""
+    """One pod of the cluster, in about 300 bytes besides the shared template."""
 
     alike: PodTemplateKey
     name: str
     uid: str
     created: float | None
-    """Seconds since 1970; None where it does not say."""
+    """Seconds since 1970; None if it is absent."""
     running: bool
-    """Not finished, and not about to be deleted."""
+    """True if the pod is neither finished nor marked for deletion."""
     incidents: tuple[PodFailure, ...] = ()
-    """What befell it, as far as its status tells; nearly always empty."""
+    """Failures shown by its status; nearly always empty."""
 
     @property
     def namespace(self) -> str:
@@ -120,80 +120,88 @@ class AuditedPod:
 
 @dataclass(slots=True)
 class AuditedPodReader:
-    """API pods → held ones; equal parts are the very same. Not for two threads, but for `read_annotations`."""
+    """Converts API pods to AuditedPods; pods with equal submitted parts share one template. For one thread, except
+    `read_annotations`."""
 
     read_annotations: frozenset[str] = frozenset()
-    """Annotations whose values policies ask for."""
-    _known: WeakValueDictionary[bytes, PodTemplateKey] = field(default_factory=WeakValueDictionary)
-    """What no pod is like any more is forgotten by itself."""
+    """Annotations whose values policies read."""
+    _templates: WeakValueDictionary[bytes, PodTemplateKey] = field(default_factory=WeakValueDictionary)
+    """Templates by hash; an entry is dropped when no pod refers to it."""
 
     def __call__(self, pod: Pod) -> AuditedPod:
         meta = pod.metadata
         return AuditedPod(
-            alike=self._alike(pod),
+            alike=self._template_of(pod),
             name=meta.name,
             uid=meta.uid,
             created=seconds(meta.creation_timestamp),
             running=pod.status.phase not in _FINISHED and not meta.deletion_timestamp,
-            incidents=incidents(pod.status, seconds(meta.creation_timestamp)),
+            incidents=read_failures(pod.status, seconds(meta.creation_timestamp)),
         )
 
-    def _alike(self, pod: Pod) -> PodTemplateKey:
+    def _template_of(self, pod: Pod) -> PodTemplateKey:
         namespace = pod.metadata.namespace or "default"
-        bare = submitted(pod, self.read_annotations)
+        bare = reconstruct_submitted(pod, self.read_annotations)
         key = hashlib.blake2b(_encode((namespace, bare)), digest_size=16).digest()
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = PodTemplateKey(namespace, bare, changed_annotation.claimed(bare, namespace))
-        return found
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = PodTemplateKey(
+                namespace, bare, changed_annotation.claimed(bare, namespace)
+            )
+        return template
 
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
-    """Without what came after admission, and without what no decision asks for. read_annotations: whose values policies
-    ask for."""
+def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
+    """Returns the pod as submitted: without what is added after admission, and without what no decision reads.
+
+    read_annotations: the annotations whose values policies read.
+    """
     meta = pod.metadata
-    bare = Pod(
+    unrestored = Pod(
         metadata=Metadata(
             name=meta.name,
             generate_name=meta.generate_name,
             namespace=meta.namespace,
             labels=meta.labels,
-            annotations=_annotations(meta.annotations, read_annotations),
+            annotations=_reduced_annotations(meta.annotations, read_annotations),
             owner_references=meta.owner_references,
         ),
-        spec=_anywhere(meta, _spec(pod.spec)),
+        spec=_without_daemon_node(meta, _submitted_spec(pod.spec)),
     )
-    return _as_sent(bare, meta.namespace or "default")
+    return _with_submitted_name(unrestored, meta.namespace or "default")
 
 
-def _as_sent(pod: Pod, namespace: str) -> Pod:
-    """Under the name it was sent with: none, where the API server made one of `generateName`.
+def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
+    """Returns the pod with the name it was submitted with: empty if the API server generated it.
 
-    Our marker tells for sure. Without one the look of the name does. A controller's pods are told by their controller,
-    whatever their names: they are given none, and their marker is made to fit, so that they are alike.
+    The annotation of changes proves which it was, because it is bound to the name; without one the form of the name
+    decides. Pods with a controller are identified by the controller: their name is removed and the annotation rewritten
+    to match, so that they are equal.
     """
     meta = pod.metadata
     unnamed = change(pod, metadata=change(meta, name=""))
     if meta.controller is not None:
-        found = changed_annotation.claimed(pod, namespace) or changed_annotation.claimed(unnamed, namespace)
-        return unnamed if found is None else changed_annotation.write(unnamed, namespace, found, ())[0]
+        annotation = changed_annotation.claimed(pod, namespace) or changed_annotation.claimed(unnamed, namespace)
+        return unnamed if annotation is None else changed_annotation.write(unnamed, namespace, annotation, ())[0]
     generated = meta.generate_name and meta.name.startswith(meta.generate_name)
     if not generated or changed_annotation.claimed(pod, namespace) is not None:
         return pod
-    looks_drawn = _GENERATED.fullmatch(meta.name.removeprefix(meta.generate_name))
-    return unnamed if looks_drawn or changed_annotation.claimed(unnamed, namespace) is not None else pod
+    looks_generated = _GENERATED_SUFFIX.fullmatch(meta.name.removeprefix(meta.generate_name))
+    return unnamed if looks_generated or changed_annotation.claimed(unnamed, namespace) is not None else pod
 
 
-def _spec(spec: PodSpec) -> PodSpec:
-    """A pod sent with its node cannot be told from one that the scheduler placed; nearly all are the latter."""
-    return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _says_something(v)))
+def _submitted_spec(spec: PodSpec) -> PodSpec:
+    """Returns the spec without node name and token volume. A pod submitted with a node name cannot be distinguished
+    from a scheduled one; nearly all are the latter."""
+    return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _has_source(v)))
 
 
-def _anywhere(meta: Metadata, spec: PodSpec) -> PodSpec:
-    """A DaemonSet names each pod's node in its affinity; apart from that its pods are alike."""
+def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
+    """Returns the spec without the node name that the DaemonSet controller writes into each pod's affinity; apart from
+    that its pods are equal."""
     owner = meta.controller
     node = get(get(spec.affinity, _NO_AFFINITY).node_affinity, _NO_NODE)
     required = get(node.required, None)
@@ -209,16 +217,21 @@ _NO_AFFINITY, _NO_NODE = Affinity(), NodeAffinity()
 _ANY_NODE = (SelectorRequirement(key="metadata.name", operator="Exists"),)
 
 
-def _says_something(volume: Volume) -> bool:
-    """The token's volume has a name of chance, and says nothing to any policy."""
+def _has_source(volume: Volume) -> bool:
+    """Returns whether a source of the volume is decoded. The token volume has none, has a generated name, and matters
+    to no policy."""
     return any(getattr(volume, name) is not UNSET for name in Volume.__struct_fields__ if name != "name")
 
 
-def _annotations(found: Labels | UnsetType, asked: frozenset[str]) -> Labels | UnsetType:
-    """Values only of those that decide something; of the others (addresses, checksums) that they are there."""
-    items = sorted(get(found, {}).items())
-    held = {name: text if name.startswith(_READ) or name in asked else NOT_HELD for name, text in items}
-    return held or UNSET
+def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: frozenset[str]) -> Labels | UnsetType:
+    """Returns the annotations with only the values that decisions read; of others (addresses, checksums) only the key
+    is kept."""
+    items = sorted(get(annotations, {}).items())
+    reduced = {
+        name: value if name.startswith(_READ_PREFIXES) or name in read_annotations else NOT_HELD
+        for name, value in items
+    }
+    return reduced or UNSET
 
 
-_READ = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", LIMIT_RANGER, WRITTEN_BY_VPA)
+_READ_PREFIXES = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", LIMIT_RANGER, WRITTEN_BY_VPA)

@@ -1,10 +1,10 @@
-"""Is the stored overhead the class's? And who fills it in: the API server, or nobody?
+"""Compares stored pod overhead with the RuntimeClass, detects who fills it in, and sums it up per class.
 
-With RuntimeClass admission on, a pod that names a class with overhead cannot be stored without it, nor with another
-one (plugin/pkg/admission/runtimeclass). So a pod younger than its class's last change, whose overhead is
-missing, shows that the plugin is off; one whose overhead is there though we did not write it shows that it is on.
+With RuntimeClass admission on, a pod that names a class with overhead cannot be stored without it, nor with another one
+(plugin/pkg/admission/runtimeclass). So a pod that is younger than its class's last change and has no overhead shows
+that the plugin is off; a pod with overhead that Trimtab did not write shows that it is on.
 
-What do RuntimeClasses cost in overhead, and is there a node that their pods may run on?
+For each class, the module also tells what its overhead costs and whether a node takes its pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,20 +27,20 @@ from trimtab.policy.reasons import OVERHEAD_MISSING
 from trimtab.scheduling.node_filters import untolerated
 
 
-def finding(
-    alike: PodTemplateKey, created: Moment | None, found: RuntimeClass | None, since: Moment | None
+def explain_overhead(
+    alike: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
 ) -> Reason | None:
-    """What is wrong with the stored overhead; None: nothing, or the class is not there to tell.
+    """Returns what is wrong with the stored overhead; None if nothing is, or if the class does not exist.
 
-    since: when the class was last written, where that is known.
+    since: when the class was last written, if that is known.
     """
-    if found is None:
+    if runtime_class is None:
         return None
-    name = found.metadata.name
-    stored, defined = get(alike.pod.spec.overhead, {}), found.overhead.pod_fixed
+    name = runtime_class.metadata.name
+    stored, defined = get(alike.pod.spec.overhead, {}), runtime_class.overhead.pod_fixed
     if same(defined, stored):
         return None
-    if not stored and not _older(created, since):
+    if not stored and not _is_older_than_class(created, since):
         return OVERHEAD_MISSING(f"carries no overhead, RuntimeClass {name} defines {shown(defined)}")
     return reasons.OVERHEAD_STALE(
         f"carries overhead {shown(stored) or 'none'}, RuntimeClass {name} now defines {shown(defined) or 'none'}"
@@ -48,17 +48,18 @@ def finding(
 
 
 LAG = 3.0
-"""Seconds: times are whole ones, and an API server's own view of the classes is a little late."""
+"""Seconds: timestamps are whole seconds, and an API server's own view of the classes is a little late."""
 
 
-def _older(created: Moment | None, since: Moment | None) -> bool:
-    """Was the class changed after the pod was made, or about then? Not where either is unknown."""
+def _is_older_than_class(created: Moment | None, since: Moment | None) -> bool:
+    """Returns whether the class was changed after the pod was created, or about then; False if either time is
+    unknown."""
     return created is not None and since is not None and created < since + LAG
 
 
 @dataclass(frozen=True, slots=True)
 class OverheadExample:
-    """Who fills overhead in, and which pod shows it."""
+    """The writer of overhead, and a pod that shows it."""
 
     by: OverheadBy
     namespace: str
@@ -67,108 +68,115 @@ class OverheadExample:
 
 
 Named = tuple[PodTemplateKey, str, Moment | None]
-"""Pods alike, one of their names, and when it was created."""
+"""The template that pods share, the name of one of them, and its creation time."""
 
 
-def who(
+def detect_overhead_writer(
     pods: Iterable[Named], classes: Mapping[str, RuntimeClass], since: Mapping[str, Moment]
 ) -> OverheadExample | NotYet:
-    """What the youngest pod shows that shows anything: the API server's flags may have changed since the others."""
-    shown_by = [found for pod in pods if (found := _shows(*pod, classes, since)) is not None]
-    if not shown_by:
+    """Returns the writer shown by the youngest pod that shows one: the API server's flags may have changed since older
+    pods."""
+    examples = [example for pod in pods if (example := _overhead_example(*pod, classes, since)) is not None]
+    if not examples:
         return NotYet(
             reason=reasons.NO_EVIDENCE("no running pod shows whether RuntimeClass admission is on"),
             have="none",
             need="one pod that names a RuntimeClass with overhead",
         )
-    return max(shown_by, key=lambda found: (found.created, found.namespace, found.pod))
+    return max(examples, key=lambda example: (example.created, example.namespace, example.pod))
 
 
-def _shows(
+def _overhead_example(
     alike: PodTemplateKey,
     name: str,
     created: Moment | None,
     classes: Mapping[str, RuntimeClass],
     since: Mapping[str, Moment],
 ) -> OverheadExample | None:
-    found = classes.get(get(alike.pod.spec.runtime_class_name, ""))
-    if found is None or not found.overhead.pod_fixed or created is None:
+    runtime_class = classes.get(get(alike.pod.spec.runtime_class_name, ""))
+    if runtime_class is None or not runtime_class.overhead.pod_fixed or created is None:
         return None
-    by: Literal["server", "webhook"]
+    writer: Literal["server", "webhook"]
     if get(alike.pod.spec.overhead, {}):
         if alike.marker is not None and any(FIELD in fields for fields in alike.marker.by.values()):
-            return None  # we wrote it; the plugin, where it is on, only agreed
-        by = "server"
-    elif _older(created, since.get(found.metadata.name)):
-        return None  # older than the class's change: the class may have had none then
+            return None  # Trimtab wrote it; the plugin, if it is on, only agreed
+        writer = "server"
+    elif _is_older_than_class(created, since.get(runtime_class.metadata.name)):
+        return None  # the pod is older than the class's change: the class may have had no overhead then
     else:
-        by = "webhook"
-    return OverheadExample(by, alike.namespace, name, created)
+        writer = "webhook"
+    return OverheadExample(writer, alike.namespace, name, created)
 
 
-def setting(terms: OverheadBy, shown_by: OverheadExample | NotYet) -> Reason | None:
-    """Is the setting `overhead` wrong? None: it is right, or nothing shows it."""
-    if isinstance(shown_by, NotYet) or shown_by.by == terms:
+def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
+    """Returns why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
+    if isinstance(example, NotYet) or example.by == configured:
         return None
-    pod = f"{shown_by.namespace}/{shown_by.pod}"
-    if shown_by.by == "server":
-        return reasons.SETTING_WRONG(f"overhead: webhook, but the API server filled in that of pod {pod}: say server")
-    return reasons.SETTING_WRONG(f"overhead: server, but nobody filled in that of pod {pod}: say webhook")
+    pod = f"{example.namespace}/{example.pod}"
+    if example.by == "server":
+        return reasons.SETTING_WRONG(
+            f"overhead: webhook, but the API server filled in the overhead of pod {pod}: set server"
+        )
+    return reasons.SETTING_WRONG(
+        f"overhead: server, but the API server did not fill in the overhead of pod {pod}: set webhook"
+    )
 
 
 NoNodes = Literal["no-label", "cordoned", "tainted", "may-come"]
-"""Why no node takes pods of a class. `no-label`: no node has the labels that the class selects. `cordoned`: those that
-have them take no pods. `tainted`: they have taints that the class does not tolerate, so each pod must by itself.
-`may-come`: no node has the labels, and an autoscaler may make one."""
+"""The reason why no node takes pods of a class. `no-label`: no node has the labels that the class selects. `cordoned`:
+the nodes that have them are cordoned. `tainted`: the nodes have taints that the class does not tolerate, so each
+pod must tolerate them. `may-come`: no node has the labels, and an autoscaler may add one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassOverhead:
-    """The running pods of one RuntimeClass together. Pods of classes without overhead count, too."""
+    """The running pods of one RuntimeClass together. Pods of classes without overhead count as well."""
 
     pods: int
     millicores: int
-    """Of overhead, which the scheduler reserves beside what the containers ask for."""
+    """The overhead that the scheduler reserves in addition to the containers' requests."""
     memory_bytes: int
     node_kinds: int | None
-    """Kinds of nodes that the class's node selector allows and that take pods; None where nodes or the class are not
-    known. 0: its pods wait until somebody adds such a node."""
+    """The number of node shapes that the class's node selector allows and that take pods; None if nodes or the class
+    are not known. With 0, its pods stay pending until such a node is added."""
     no_nodes: NoNodes | None = None
-    """Why no node takes its pods by what the class says; None where one does, or nodes are not known."""
+    """The reason why no node takes its pods according to the class; None if one does, or if nodes are not known."""
 
 
 def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: ClusterFacts) -> dict[str, ClassOverhead]:
-    """RuntimeClass → its overhead. pods: the class, the stored overhead, and how many pods are alike."""
+    """Returns RuntimeClass → its overhead. pods: the class, the stored overhead, and the number of pods with the same
+    template."""
     sums: dict[str, tuple[int, int, int]] = dict.fromkeys(facts.runtime_classes, (0, 0, 0))
     for name, overhead, count in pods:
-        before = sums.get(name, (0, 0, 0))
+        sums_so_far = sums.get(name, (0, 0, 0))
         cpu, memory = overhead_of(overhead)
-        sums[name] = (before[0] + count, before[1] + cpu * count, before[2] + memory * count)
+        sums[name] = (sums_so_far[0] + count, sums_so_far[1] + cpu * count, sums_so_far[2] + memory * count)
     return {
-        name: ClassOverhead(*total, *_nodes(facts.runtime_classes.get(name), facts)) for name, total in sums.items()
+        name: ClassOverhead(*total, *_allowed_nodes(facts.runtime_classes.get(name), facts))
+        for name, total in sums.items()
     }
 
 
 def overhead_of(overhead: ResourceList) -> tuple[int, int]:
-    """Millicores and bytes; nothing of what cannot be read."""
+    """Returns millicores and bytes; zeros if the overhead cannot be parsed."""
     try:
-        found = amounts(overhead)
+        parsed = amounts(overhead)
     except NotAQuantity:
         return 0, 0
-    return found.get("cpu", 0), found.get("memory", 0)
+    return parsed.get("cpu", 0), parsed.get("memory", 0)
 
 
-def _nodes(found: RuntimeClass | None, facts: ClusterFacts) -> tuple[int | None, NoNodes | None]:
-    """How many kinds of nodes the class allows, and why none takes its pods."""
-    if found is None or "Node" not in facts.known:
+def _allowed_nodes(runtime_class: RuntimeClass | None, facts: ClusterFacts) -> tuple[int | None, NoNodes | None]:
+    """Returns the number of node shapes that the class allows, and the reason why none takes its pods."""
+    if runtime_class is None or "Node" not in facts.known:
         return None, None
-    selector, nodes = get(found.scheduling.node_selector, {}), facts.nodes
+    selector, nodes = get(runtime_class.scheduling.node_selector, {}), facts.nodes
     allowed = [shape for shape in nodes.shapes if _is_selected(selector, shape)]
     if not allowed:
         if any(_is_selected(selector, shape) for shape in nodes.closed):
             return 0, "cordoned"
         return 0, "may-come" if nodes.may_grow else "no-label"
-    is_open = any(untolerated(found.scheduling.tolerations, shape.taints) is None for shape in allowed)
+    is_open = any(untolerated(runtime_class.scheduling.tolerations, shape.taints) is None for shape in allowed)
     return len(allowed), None if is_open else "tainted"
 
 

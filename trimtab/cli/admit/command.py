@@ -40,14 +40,18 @@ class _AdmitInputs:
 
 
 @click.command("admit")
-@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Manifests; - is stdin.")
-@click.option("--running", "look_at_running", is_flag=True, help="Look at the pods of --cluster that run already.")
+@click.option(
+    "-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Manifest files; - is standard input."
+)
+@click.option(
+    "--running", "look_at_running", is_flag=True, help="Check the running pods of --cluster instead of manifests."
+)
 @click.option(
     "--policies",
     "policy_paths",
     multiple=True,
     metavar="PATH",
-    help="Policies; default: our recommended set (with --running: the cluster's own, where it has any).",
+    help="Policies. Default: the recommended set; with --running, the cluster's own if it has any.",
 )
 @live_cluster.add_cluster_options
 @click.option(
@@ -55,11 +59,13 @@ class _AdmitInputs:
     type=click.Choice(["server", "webhook"]),
     default="server",
     show_default=True,
-    help="Who writes pod overhead: the API server's RuntimeClass admission, or the webhook.",
+    help="The component that writes pod overhead: the API server or the webhook.",
 )
-@click.option("--vpa-webhook/--no-vpa-webhook", default=True, show_default=True, help="Can the VPA's own webhook act?")
-@click.option("--explain", is_flag=True, help="Tell all: what was left alone and why, and the server's own steps.")
-@click.option("--strict", is_flag=True, help="Exit 1 where a pod is refused, or a warning was given.")
+@click.option(
+    "--vpa-webhook/--no-vpa-webhook", default=True, show_default=True, help="Whether the VPA's own webhook can act."
+)
+@click.option("--explain", is_flag=True, help="Also show what stays unchanged and why, and the API server's own steps.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a pod is refused or there is a warning.")
 @output.add_output_options
 def verb(
     filenames: tuple[str, ...],
@@ -73,14 +79,14 @@ def verb(
     output: str,
     output_file: str | None,
 ) -> None:
-    """What would become of these pods, and why?
+    """Show how policies would change these pods, and why.
 
-    Reads pods, and anything with a pod template (Deployment, Job, …); RuntimeClasses, LimitRanges, quotas, VPAs and
-    Namespaces among the files (or in the snapshot) are taken as standing in the cluster. -o yaml prints the manifests
-    as they would be: admitting them again changes nothing.
+    Reads pods, and objects with a pod template (Deployment, Job, …). RuntimeClasses, LimitRanges, quotas, VPAs and
+    Namespaces in the files (or in the snapshot) count as objects of the cluster. -o yaml prints the manifests with the
+    changes: admitting them again changes nothing.
 
-    With --running, instead of manifests: which pods of the cluster came through without what policy says, and why;
-    whose overhead is not their RuntimeClass's.
+    With --running, the command checks the pods of the cluster instead of manifests: which of them lack a change of a
+    policy, and why, and which have another overhead than their RuntimeClass.
     """
     _check_options(filenames, look_at_running, cluster)
     if look_at_running:

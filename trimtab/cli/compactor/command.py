@@ -37,25 +37,33 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _add_login_options(function: F) -> F:
     """Decorate a subcommand with the options of a login, and with the compactor's namespace."""
     function = click.option(
-        "--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives."
+        "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
     )(function)
     return live_cluster.add_login_options(function)
 
 
 @click.group("compactor", invoke_without_command=True)
 @click.option(
-    "--listen", metavar="HOST:PORT", help="Metrics and health; default 0.0.0.0:9090, port 0 takes a free one."
+    "--listen",
+    metavar="HOST:PORT",
+    help="The address for metrics and health. Default: 0.0.0.0:9090; port 0 takes a free one.",
 )
-@click.option("--namespace", help=f"Our own namespace; default {Settings().namespace}.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's account, else your kubeconfig.")
-@click.option("--rehearse", is_flag=True, default=None, help="Begin nothing, whatever the pools say.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the pages are served.")
+@click.option("--namespace", help=f"Trimtab's own namespace. Default: {Settings().namespace}.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
+)
+@click.option("--rehearse", is_flag=True, default=None, help="Start no drain, whatever the mode of a pool is.")
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+)
 @click.pass_context
 def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
-    """Run the compactor until a signal: plan, wait, look afresh, empty nodes one budget at a time.
+    """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
-    Pools only rehearse until their ConfigMap says `mode: act`. Every option can be set in the environment too, as
-    TRIMTAB_COMPACTOR_LISTEN and so on; docs/reference/settings.md has them all.
+    A pool only rehearses until its ConfigMap has `mode: act`. You can also set every option in the environment, such
+    as TRIMTAB_COMPACTOR_LISTEN: docs/reference/settings.md.
     """
     if context.invoked_subcommand is not None:
         return
@@ -71,36 +79,36 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
 @_add_login_options
 @output.add_output_options
 def show_status(output: str, output_file: str | None, **login: Any) -> None:
-    """Who leads, what is under way, and what each pool would do next."""
+    """Show the leader, the drains that are under way, and what each pool would do next."""
     report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
     _emit(output, output_file, report, lambda console: report_module.draw_status(console, report))
 
 
 @verb.command("history")
-@click.option("--pool", help="Only of this pool.")
-@click.option("--node", help="Only of this node.")
+@click.option("--pool", help="Show only this pool.")
+@click.option("--node", help="Show only this node.")
 @_add_login_options
 @output.add_output_options
 def show_history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
-    """The last decisions, each with its reason."""
+    """Show the last decisions, each with its reason."""
     report = report_module.build_history_report(state.read_compactor_state(state.ClusterLogin(**login)), pool, node)
     _emit(output, output_file, report, lambda console: report_module.draw_history(console, report))
 
 
 @verb.command("pause")
-@click.option("--why", default="true", help="Written down, for the others.")
+@click.option("--why", default="true", help="The reason, which other people see in the annotation and the status.")
 @_add_login_options
 def pause_compactor(why: str, **login: Any) -> None:
-    """Stop everything: no node is cordoned, no pod evicted; what is not empty yet is given back."""
+    """Pause all pools: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
     _annotate_namespace(state.ClusterLogin(**login), why or "true")
     click.echo("paused")
 
 
 @verb.command("resume")
-@click.option("--pool", help="Open this pool again, which failures had closed; else the pause is ended.")
+@click.option("--pool", help="Reopen this pool after failures closed it. Default: end the pause.")
 @_add_login_options
 def resume_compactor(pool: str | None, **login: Any) -> None:
-    """End the pause, or open a closed pool again."""
+    """End the pause, or reopen a closed pool."""
     cluster_login = state.ClusterLogin(**login)
     if pool is None:
         _annotate_namespace(cluster_login, None)
@@ -126,13 +134,13 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
 
 @verb.command("release")
 @click.argument("names", metavar="[NODE]...", nargs=-1)
-@click.option("--yes", is_flag=True, help="Open the nodes that are named; without it they are only listed.")
+@click.option("--yes", is_flag=True, help="Uncordon the named nodes. Without it the command only lists them.")
 @_add_login_options
 def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:
-    """Open nodes and take the annotation of a drain off, whoever wrote it; without NODE all such nodes are listed.
+    """Uncordon nodes and remove their drain annotation; without NODE, list the nodes that have one.
 
-    For nodes that the compactor leaves alone because the annotation is not authentic: the signing key was lost, or
-    somebody else wrote it. Of a drain that is under way the compactor takes it for a no.
+    Use it for nodes that the compactor leaves alone because the annotation is not authentic: the signing key was lost,
+    or another client wrote it. If a drain of the node is under way, the compactor stops it.
     """
     if yes and not names:
         raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", got="--yes alone")])

@@ -112,6 +112,7 @@ def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> S
     """
     if not isinstance(pool_state, PoolState):
         return now
+    # The later of both: the reopening ends a closing and a back-off that began before it.
     ended = [pool_state.closed, pool_state.backoff.last if pool_state.backoff is not None else None]
     return max((at for at in ended if at is not None), default=now)
 

@@ -130,7 +130,9 @@ _FILES = ("world.yaml", "shop.yaml", "policies.yaml")
 
 
 @click.command("demo")
-@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the demo's files here.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="A folder in which the files of the demo are kept."
+)
 def verb(keep: Path | None) -> None:
     """The main job end to end on this machine, without a cluster.
 

@@ -141,8 +141,7 @@ class SimulatedCluster:
         )
 
     def _choose_node(self, pod: PodInfo) -> str:
-        """Return the node of the lowest requests that admits the pod, a node with the soft taint last; "" without
-        one."""
+        """Return the emptiest node that admits the pod, or "" without one; nodes with the soft taint are last."""
         model = build(replace(self.inventory, pods=(*self.inventory.pods, pod)))
         capacity, [(_, kind)] = FreeCapacity(model), model.waiting
         numbers = [number for number in range(len(model.nodes)) if admits(capacity, kind, number)]

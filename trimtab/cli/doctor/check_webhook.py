@@ -31,7 +31,7 @@ PAIR_UNUSABLE = Code(
 PAIR_DUE = Code(
     "certificate-renewal-due",
     "The certificate still works and should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be kept`; `trimtab certs rotate --namespace NAMESPACE` does it "
+    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` does it "
     "now.",
 )
 CONFIGURATION_MISSING = Code(
@@ -217,6 +217,8 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         for hook in configuration.hooks
         if hook.creates_pods
     ]
+    # API servers call configurations in the order of their names (docs: "Dynamic Admission Control", reinvocation). The
+    # VPA's webhook has a check of its own.
     later_hooks = [
         (name, hook) for name, hook in other_hooks if name > CONFIGURATION and hook.reinvoked and hook.name != VPA
     ]

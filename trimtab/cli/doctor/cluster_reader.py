@@ -177,8 +177,7 @@ def build_invalid_policy() -> dict[str, Any]:
 
 
 def _build_pod(metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod that the restricted Pod Security Standard admits, with the requests and limits that a quota
-    needs."""
+    """Return a pod that the restricted Pod Security Standard admits, with requests and limits in case of a quota."""
     amounts = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "asks", "image": "trimtab.invalid/doctor", "resources": {"requests": amounts, "limits": amounts},
@@ -206,6 +205,7 @@ def look(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
     from trimtab.kube.errors import KubeFault
 
     probe = ClusterProbe(client)
+    # First of all: the Date header of this response is compared with this machine's clock.
     here = clock.utc()
     version_response = probe.exchange("GET", "/version")
     server_time = version_response.at

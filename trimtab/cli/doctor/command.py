@@ -144,16 +144,21 @@ def _format_summary(report: DoctorReport) -> str:
 
 
 @click.command("doctor")
-@click.option("--namespace", default=InstallValues().namespace, show_default=True, help="Where we are installed.")
+@click.option(
+    "--namespace",
+    default=InstallValues().namespace,
+    show_default=True,
+    help="The namespace in which Trimtab is installed.",
+)
 @click.option(
     "--ask-in", default="default", show_default=True, metavar="NAMESPACE",
-    help="Where pods are asked for, none of which is stored: one whose pods are to be changed.",
+    help="The namespace of the dry-run pods, none of which is stored. Use one whose pods policies change.",
 )  # fmt: skip
 @click.option(
     "--without", multiple=True, type=click.Choice([check.name for check in CHECKS]), metavar="CHECK",
-    help="Leave a check out; the report says so. May be given several times.",
+    help="Skip this check; the report says so. You can repeat the option.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Warnings count, too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
 @output.add_output_options
 @live_cluster.add_login_options
 def verb(
@@ -166,11 +171,11 @@ def verb(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Is everything wired? Certificates, caBundles, the way from the API server to us, rights, Leases, autoscaler, …
+    """Check the installation: certificates, caBundles, calls from the API server, permissions, Leases, autoscaler, …
 
-    Each finding comes with what mends it. Nothing is stored: two pods and a policy are created as a dry run. What
-    could not be looked at is told as unknown, with the right that is missing. Exits 1 where something is wrong or
-    unknown, 3 where no API server answers.
+    Each finding has its fix. Nothing is stored: the command creates two pods and a policy as a dry run. A check that
+    is not possible is reported as unknown, with the permission that is missing. Exits with 1 if a finding is a problem
+    or unknown, with 3 if no API server answers.
     """
     doctor_report = _check_cluster(
         live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict

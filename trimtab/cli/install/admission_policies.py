@@ -87,8 +87,7 @@ def _node_policy() -> Iterator[Manifest]:
 
 
 def _other_taints_cel(variable: str) -> str:
-    """Return CEL for the taints without Trimtab's, in order; `timeAdded` is left out, because the API server sets
-    it."""
+    """Return CEL for the taints without Trimtab's, in order; without `timeAdded`, which the API server sets."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
     key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
     return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"

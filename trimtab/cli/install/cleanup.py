@@ -120,8 +120,7 @@ class Uninstaller:
                 )
 
     def _read_keys(self) -> NodeSigner | None:
-        """Return the compactor's keys; None if they do not exist or may not be read: no annotation is authentic
-        then."""
+        """Return the compactor's keys; None if they cannot be read: then no annotation is authentic."""
         try:
             return node_signatures.read(self.writer, self.namespace)
         except NotAllowed:

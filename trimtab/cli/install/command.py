@@ -21,23 +21,38 @@ DEFAULTS = InstallValues()
 
 
 @click.command("install")
-@click.option("--apply", "applying", is_flag=True, help="Apply them to the cluster; without it they are only printed.")
-@click.option("--remove", "removing", is_flag=True, help="Take it away again: the webhook configurations first.")
-@click.option("--everything", is_flag=True, help="With --remove: namespace and CRD too, with all policies and pools.")
+@click.option(
+    "--apply", "applying", is_flag=True, help="Apply the manifests to the cluster. Without it they are only printed."
+)
+@click.option("--remove", "removing", is_flag=True, help="Remove the installation, webhook configurations first.")
+@click.option(
+    "--everything",
+    is_flag=True,
+    help="With --remove: also remove the namespace and the CRD, with all policies and pools.",
+)
 @click.option(
     "--traces", is_flag=True,
-    help="With --remove: only what the processes wrote, for Helm's own hook: calls, cordons, taints, Leases, records.",
+    help="With --remove: remove only what the processes wrote (cordons, taints, Leases, records), for Helm's hook.",
 )  # fmt: skip
-@click.option("--keep-usage", is_flag=True, help="With --remove: leave the recommender's checkpoints.")
-@click.option("--dry-run", is_flag=True, help="With --apply or --remove: the API server checks all and stores nothing.")
-@click.option("--namespace", default=DEFAULTS.namespace, show_default=True, help="Ours alone.")
-@click.option("--image", default=DEFAULTS.image, show_default=True, help="What every process runs.")
-@click.option("--replicas", type=click.IntRange(1, 20), default=DEFAULTS.replicas, show_default=True, help="Webhooks.")
+@click.option("--keep-usage", is_flag=True, help="With --remove: keep the recommender's checkpoints.")
+@click.option(
+    "--dry-run", is_flag=True, help="With --apply or --remove: the API server checks every change and stores none."
+)
+@click.option(
+    "--namespace",
+    default=DEFAULTS.namespace,
+    show_default=True,
+    help="The namespace of Trimtab. Nothing else should run in it.",
+)
+@click.option("--image", default=DEFAULTS.image, show_default=True, help="The container image of every process.")
+@click.option(
+    "--replicas", type=click.IntRange(1, 20), default=DEFAULTS.replicas, show_default=True, help="Webhook replicas."
+)
 @click.option(
     "--timeout", type=click.IntRange(1, 10), default=DEFAULTS.timeout, show_default=True,
-    help="Seconds until an API server lets a pod through without us.",
+    help="Seconds after which an API server admits a pod without the webhook's answer.",
 )  # fmt: skip
-@click.option("--cert-manager", is_flag=True, help="cert-manager issues the pair and keeps the caBundle.")
+@click.option("--cert-manager", is_flag=True, help="Let cert-manager issue the certificate and write the caBundle.")
 @click.option(
     "--scale-namespace", "scale_namespaces", metavar="NAMESPACE", multiple=True,
     help="Let the compactor scale Deployments here: a workload of one replica gets a second one while its pod moves. "
@@ -45,14 +60,16 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option(
     "--autoscaler-namespace", default=DEFAULTS.autoscaler_namespace, show_default=True,
-    help="Where the cluster autoscaler writes its status (its own flag --namespace).",
+    help="The namespace of the cluster autoscaler's status (its own flag --namespace).",
 )  # fmt: skip
 @click.option(
     "--autoscaler-status", default=DEFAULTS.autoscaler_status, show_default=True,
-    help="The ConfigMap of that status (its flag --status-config-map-name); the compactor may read it by this name.",
+    help="The ConfigMap of that status (its flag --status-config-map-name); the compactor may read only this name.",
 )  # fmt: skip
-@click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
+@click.option(
+    "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
+)
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 @live_cluster.add_login_options
 def verb(
     applying: bool,
@@ -67,16 +84,16 @@ def verb(
     context: str | None,
     **chosen: Any,
 ) -> None:
-    """What Trimtab needs in a cluster: CRD, accounts and their rights, the webhook, and who calls it when.
+    """Print, apply or remove what Trimtab needs in a cluster: CRD, roles, processes, webhook configurations.
 
-    Printed as plain manifests, in the order to apply them. With --apply they are applied server-side, and the first
-    certificate is issued before API servers begin to call; nothing is changed in any pod until a PodPolicy is applied.
-    Applying again changes what differs; certificates stay. Options are not remembered: give the same ones again, the
-    image first of all. What Helm installed is changed by `helm upgrade` alone.
+    Without --apply the command prints the manifests in the order in which to apply them. With --apply it applies them
+    server-side, and issues the first certificate before API servers call the webhook; no pod changes until you apply a
+    PodPolicy. Applying again changes what differs; certificates stay. The command does not remember its options: give
+    the same ones again, above all the image. Use `helm upgrade` for an installation by Helm.
 
-    With --remove API servers stop calling first; then the processes stop, nodes are given back (no cordon, note or
-    taint of ours is left), and Leases and records go. PodPolicies, pools and the namespace stay; --everything takes
-    them, too.
+    With --remove API servers stop calling the webhook first; then the processes stop, nodes are uncordoned and lose
+    Trimtab's annotations and taints, and Leases and records are deleted. PodPolicies, pools and the namespace stay;
+    --everything removes them too.
     """
     narrower = {"--everything": everything, "--traces": traces, "--keep-usage": keep_usage}
     _check_options(

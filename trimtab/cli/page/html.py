@@ -290,8 +290,7 @@ _TEXT = Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>')
 
 
 def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> Markup:
-    """Return an SVG with evictions on the x axis and savings on the y axis: a line for the plan, named marks for
-    presets.
+    """Return an SVG of savings by evictions: a line for the plan, and a named mark for each preset.
 
     Empty with fewer than two points, or without savings.
     """

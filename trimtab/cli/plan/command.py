@@ -19,7 +19,7 @@ from trimtab.scheduling.cluster_model import build
 @click.command("plan")
 @plan_inputs
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
-              help="The chain of reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
+              help="Show all reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=None,
               help="The three presets beside each other, and what keeps the rest, priced. Default: where no pool has "
                    "settings, and with -o html.")  # fmt: skip
@@ -31,13 +31,13 @@ def verb(
     output: str,
     output_file: str | None,
 ) -> None:
-    """Which nodes can go, in which order, where would every pod go, and why does every other node stay?
+    """Show which nodes can be drained, in which order, where every pod would move, and why the other nodes stay.
 
     Reads a snapshot (nodes, pods, pdb; better with rs, deploy, sts, pv, pvc, csinodes, cm) and changes nothing.
-    Without --pools the pool ConfigMaps of the snapshot count, else each pool that the nodes name, by label or by the
-    annotation of their MachineSet, is planned with the preset balanced. Where policies stand (--policies, else the
-    snapshot's PodPolicies) a pod counts with the larger of what it asks now and what it would be given when admitted
-    again, as the compactor counts it.
+    Without --pools it uses the pool ConfigMaps of the snapshot; if there are none, it plans each pool that nodes name
+    by a label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies,
+    or the PodPolicies of the snapshot), a pod counts with the larger of its requests now and those that it would get
+    when it is admitted again, as in the compactor.
     """
     plan_inputs = inputs.read_inputs(options)
     explain.check_subjects(plan_inputs, subjects)

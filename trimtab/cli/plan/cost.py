@@ -93,6 +93,7 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
         node.name: quote_node(node, index) for node in inventory.nodes
         if any(pool.goal is Goal.COST for pool in index.of(node))
     }  # fmt: skip
+    # The reason of a missing price has the machine type in `have`.
     missing = Counter(price.have for price in prices.values() if isinstance(price, NotYet))
     if not missing:
         return []

@@ -36,8 +36,7 @@ def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
 
 
 def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    """Yield a sentence per pod of the node: the number of other nodes that it fits on alone, and why not on the
-    rest."""
+    """Yield a sentence per pod of the node: on how many other nodes it fits alone, and why not on the rest."""
     capacity, own_node = free_capacity_after(world, plan), world.index[name]
     removed_nodes = {world.index[step.node] for step in plan.steps}
     other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]

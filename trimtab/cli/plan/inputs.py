@@ -85,18 +85,18 @@ def add_plan_options(function: F) -> F:
     decorated: Any = verb
     for option in (
         click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
-                     help="careful, balanced or keen for this pool; the pool `all` is every node."),
+                     help="The preset of a pool: careful, balanced or keen; the pool `all` is every node."),
         click.option("--autoscaler-flags", metavar="FLAGS", default="",
-                     help="As the cluster autoscaler runs with; a capture leaves command lines out."),
-        click.option("--now", metavar="TIME", help="The moment to plan in, or `now`. Without it no clock is asked."),
+                     help="The cluster autoscaler's flags; a capture does not contain them."),
+        click.option("--now", metavar="TIME", help="The time of the plan, or `now`. Default: no clock is read."),
         click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
-                     help="Who writes pod overhead, as the webhook is set; counts where there are policies."),
+                     help="The component that writes pod overhead, as for the webhook. It matters only with policies."),
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
-                     help="What evicted pods would be given, admitted again. Default: PodPolicies of the snapshot."),
+                     help="Policies for evicted pods. Default: the PodPolicies of the snapshot."),
         click.option("--prices", "price_paths", multiple=True, metavar="FILE",
-                     help="What nodes really cost, as OpenCost's CSV; before labels, settings and list prices."),
+                     help="Prices of nodes as OpenCost's CSV. They precede labels, settings and list prices."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
-                     help="Pool ConfigMaps, or an estafette configuration. Default: those of the snapshot."),
+                     help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
         live_cluster.add_cluster_options,
     ):  # fmt: skip
         decorated = option(decorated)

@@ -73,11 +73,11 @@ def verb() -> None:
 def check_policies(
     paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
 ) -> None:
-    """Are these policies sound? Every mistake of every file, with its line; exits 2 where there is one.
+    """Check policies: report every mistake of every file, with its line. Exits with 2 if there is one.
 
-    What is sound but will not do what it says (an amount without its unit, a kind that no pod has, requirements that no
-    node can meet, policies of equal priority that disagree, a rule that another always overrules; with `--cluster`, a
-    class, namespace or node that is not there) is told as a finding, and exits 1.
+    A valid policy that will not do what it says is a finding, and the command exits with 1: an amount without its
+    unit, a kind that no pod has, requirements that no node can meet, policies of equal priority that conflict, a rule
+    that another one always overrules, or, with `--cluster`, a class, namespace or node that does not exist.
     """
     policies = _load_policies(paths)
     facts = _read_facts(cluster)
@@ -91,16 +91,16 @@ def check_policies(
 @_PATHS
 @output.add_output_options
 def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """The policies in these paths, or those we ship, in the order in which they decide."""
+    """List the policies in these paths, or the shipped ones, in the order in which they decide."""
     _emit(output, output_file, _build_report(_load_policies(paths).all, ()), _draw_list)
 
 
 @verb.command("explain")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Default: those we ship.")
+@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
 @output.add_output_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """What single policies mean and do, in words. Without a NAME: all of them."""
+    """Explain what policies match and do, in words. Default: all policies."""
     policies = _load_policies(paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
     unknown_names = [name for name in names if name not in policies_by_name]
@@ -118,9 +118,9 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
 
 
 @verb.command("schema")
-@click.option("--crd", "as_crd", is_flag=True, help="The CustomResourceDefinition instead, as YAML.")
+@click.option("--crd", "as_crd", is_flag=True, help="Print the CustomResourceDefinition instead, as YAML.")
 def print_schema(as_crd: bool) -> None:
-    """The JSON Schema of a PodPolicy, for editors and CI."""
+    """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
         sys.stdout.write(yaml.safe_dump(crd(), sort_keys=False, width=120))
     else:
@@ -130,7 +130,7 @@ def print_schema(as_crd: bool) -> None:
 @verb.command("compile")
 @_PATHS
 @click.option("--to", "target", type=click.Choice(["validatingadmissionpolicy"]), required=True, help="What to print.")
-@click.option("--enforce", is_flag=True, help="The Binding says Deny; without it, Warn and Audit.")
+@click.option("--enforce", is_flag=True, help="Deny pods. Without it the binding only warns and audits.")
 def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None:
     """Print what denies pods without the webhook: a ValidatingAdmissionPolicy of each policy with a required action.
 
@@ -155,10 +155,14 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None
 
 @verb.command("test")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(exists=True, path_type=Path))
-@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Default: those we ship.")
-@click.option("--accept", is_flag=True, help="Write down as expected what is stored now; read it before you commit.")
+@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Overwrite the expected files with the present results. Review them before you commit.",
+)
 def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
-    """Run the cases of policies: is each pod stored as its case says, and for these reasons?
+    """Run the test cases of policies: compare each stored pod, and the reasons, with the case.
 
     A case of policy web is a few files in a folder `web`: CASE.before.yaml (a manifest), CASE.after.yaml (the pod as it
     is stored), CASE.why.yaml (what the case claims) and, if anything is in the cluster, CASE.world.yaml. See

@@ -30,20 +30,24 @@ STOP_TIMEOUT_SECONDS = 330
 
 @click.group("pools")
 def verb() -> None:
-    """Pools of the compactor from what another one was told."""
+    """Import pools from another compactor's configuration."""
 
 
 @verb.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@click.option("--apply", "applying", is_flag=True, help="Create the pools in the cluster; without it they are printed.")
+@click.option(
+    "--apply", "applying", is_flag=True, help="Create the pools in the cluster. Without it they are only printed."
+)
 @click.option(
     "--take-over", "taking_over", is_flag=True,
     help="Stop the estafette node-compactor, open the nodes that it left cordoned and take its marks off; without "
     "--apply what would be done is only listed.",
 )  # fmt: skip
-@click.option("--namespace", default=Settings().namespace, show_default=True, help="Where the compactor lives.")
-@click.option("-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="How it is printed.")
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Print into this file.")
+@click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor.")
+@click.option(
+    "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
+)
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 @live_cluster.add_login_options
 def import_(
     paths: tuple[str, ...],
@@ -54,11 +58,11 @@ def import_(
     output_file: str | None,
     **login: Any,
 ) -> None:
-    """An estafette node-compactor's configuration as pool ConfigMaps that rehearse.
+    """Print an estafette node-compactor's configuration as pool ConfigMaps in the mode rehearse.
 
-    FILE holds its ConfigMap, that ConfigMap's JSON by itself, or the values of its Helm chart; its Deployment beside
-    it tells the times, and so does `kubectl -n estafette get configmap,deployment -o yaml` as a whole.
-    A pool that is there with other settings is left alone. Each step can be repeated.
+    FILE contains its ConfigMap, that ConfigMap's JSON, or the values of its Helm chart. With its Deployment in the
+    same files, the times are read as well; the output of `kubectl -n estafette get configmap,deployment -o yaml` has
+    both. A pool that already exists with other settings stays unchanged. You can repeat each step.
     """
     reading = _read_configuration(paths)
     manifests = [config_map(pool, namespace, COMMENTS) for pool in reading.pools]
@@ -81,8 +85,7 @@ def import_(
 
 
 def _read_configuration(paths: Sequence[str]) -> PoolReading:
-    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, and without a
-    configuration."""
+    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, or without any pool."""
     readings = [read(name, content) for name, content in live_cluster.read_paths(paths)]
     reading = imported(document for file_reading in readings for document in file_reading.documents)
     mistakes = [mistake for file_reading in readings for mistake in file_reading.mistakes] + list(reading.mistakes)

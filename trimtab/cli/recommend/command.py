@@ -74,7 +74,7 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
 def verb(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any
 ) -> None:
-    """What should every container ask for, judging by what it used; what would that save, and how sure is it?
+    """Recommend requests for every container from its usage, with the savings and the confidence.
 
     By --rule where the request is static, P5 where a VPA takes over; memory by the peaks of six hours. What is asked
     for now, replicas, VPAs, HPAs and prices come from --cluster. Changes nothing.
@@ -100,6 +100,7 @@ def verb(
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc().timestamp())
         sources.add_prometheus(histories, server, owners, now_seconds)
     book = histories.book() if not more["by"] else create_history()
+    # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)
     for history in histories.all.values():
         notes += sources.note_ignored_samples(history)

@@ -44,6 +44,7 @@ def write_patches(
     changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))
     patched = [rows for rows in changing if rows[0].kind in _VERSIONS]
     patches = {_patch_file_name(rows[0]): _build_patch(rows) for rows in patched}
+    # A Component has no resources of its own: an overlay includes it beside its base.
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component",
         "patches": [{"path": _patch_file_name(rows[0]), "target": _patch_target(rows[0], patched)} for rows in patched],
@@ -98,6 +99,7 @@ def _patch_file_name(row: ContainerReport) -> str:
 def _build_patch(rows: list[ContainerReport]) -> dict[str, Any]:
     """Return a strategic merge patch, which merges containers by their name."""
     first = rows[0]
+    # A sidecar is an init container with restartPolicy Always (KEP-753).
     main, sidecars = (
         [_patch_container(row) for row in rows if (row.role == "sidecar") is side] for side in (False, True)
     )

@@ -34,18 +34,20 @@ _SOURCES = (
         help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved answer of Prometheus, "
         "VPA checkpoints, gzip or not; - for standard input.",
     ),
-    click.option("--prometheus", "url", metavar="URL", help="Prometheus, Thanos, Mimir or what speaks like them."),
+    click.option(
+        "--prometheus", "url", metavar="URL", help="The URL of Prometheus, Thanos, Mimir or a server with the same API."
+    ),
     click.option(
         "--kubelets",
         is_flag=True,
-        help="With --cluster live: ask each node's kubelet, not the metrics API; takes `get` on nodes/proxy.",
+        help="With --cluster live: read each node's kubelet, not the metrics API. Needs `get` on nodes/proxy.",
     ),
     click.option(
         "--header",
         "headers",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="To log in or name a tenant: Authorization, X-Scope-OrgID, …",
+        help="A header to log in or to name a tenant: Authorization, X-Scope-OrgID, …",
     ),
     click.option(
         "--header-file",
@@ -53,7 +55,7 @@ _SOURCES = (
         multiple=True,
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE",
-        help="The same, a line each: nothing secret in the list of processes.",
+        help="A file with one header in each line, so that no secret is in the list of processes.",
     ),
     click.option(
         "--token-file",
@@ -66,57 +68,62 @@ _SOURCES = (
         "--ca",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
-        help="Certificates that Prometheus' own is signed by.",
+        help="A file of authorities that sign Prometheus' certificate.",
     ),
     click.option(
         "--certificate",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
-        help="Your own certificate, for a server that asks for one.",
+        help="Your client certificate, for a server that requires one.",
     ),
     click.option(
         "--key",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
-        help="Its key, where it is not in the same file.",
+        help="The key of that certificate, if it is in another file.",
     ),
     click.option(
         "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'
     ),
     click.option(
-        "--by", default="", metavar="LABEL", help="Report every value of this label, such as cluster, on its own."
+        "--by", default="", metavar="LABEL", help="Report each value of this label, such as cluster, separately."
     ),
     click.option(
-        "--cpu-metric", default="", metavar="NAME", help="The counter of cpu, where it is not cAdvisor's name."
+        "--cpu-metric", default="", metavar="NAME", help="The counter of cpu, if it has another name than cAdvisor's."
     ),
     click.option(
-        "--cpu-recorded", default="", metavar="NAME", help="A recording rule that gives cores, instead of it."
+        "--cpu-recorded", default="", metavar="NAME", help="A recording rule that gives cores, instead of the counter."
     ),
-    click.option("--memory-metric", default="", metavar="NAME", help="The working set of memory, likewise."),
+    click.option(
+        "--memory-metric",
+        default="",
+        metavar="NAME",
+        help="The memory working set, if it has another name than cAdvisor's.",
+    ),
     click.option(
         "--label-name",
         "label_names",
         multiple=True,
         metavar="OURS=THEIRS",
-        help="What namespace, pod or container is called there, such as pod=k8s_pod_name.",
+        help="The name of the label namespace, pod or container, such as pod=k8s_pod_name.",
     ),
     click.option(
         "--at-once",
         default=4,
         show_default=True,
         type=click.IntRange(1, 16),
-        help="Queries that Prometheus is asked at the same time.",
+        help="The number of concurrent queries to Prometheus.",
     ),
-    click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Of history."),
+    click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Days of history."),
     click.option(
-        "--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between points."
+        "--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between two points."
     ),
     click.option(
         "--rate",
         default="5m",
         show_default=True,
         metavar="WINDOW",
-        help="Cpu is averaged over it: four scrapes at least.",
+        help="The window over which cpu is averaged: at least four scrapes.",
     ),
     click.option(
         "--start-up",
@@ -125,19 +132,19 @@ _SOURCES = (
         show_default=True,
         type=click.IntRange(0, 3600),
         metavar="SECONDS",
-        help="Leave out what a pod's first seconds took of cpu, and say how much that was.",
+        help="Ignore the cpu usage of a pod's first seconds, and report how much it was.",
     ),
     click.option(
-        "--now", metavar="TIME", help="The end of the history asked of Prometheus, and what age is counted from."
+        "--now", metavar="TIME", help="The end of the history that is read from Prometheus; ages are relative to it."
     ),
 )
 _SELECTION = (
-    click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only these."),
+    click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only pods in this namespace."),
     click.option(
         "-l",
         "--selector",
         metavar="SELECTOR",
-        help="Only pods with these labels, as kubectl reads them; labels of their namespace count, too.",
+        help="Only pods with these labels, in kubectl's syntax; the labels of their namespace match too.",
     ),
     click.option(
         "--kind",
@@ -150,7 +157,7 @@ _SELECTION = (
         "--severity",
         type=click.Choice(["low", "medium", "high"]),
         metavar="LEVEL",
-        help="Only what is so far off at least: low, medium or high.",
+        help="Only findings of at least this severity: low, medium or high.",
     ),
     click.option(
         "--total-by",
@@ -163,7 +170,7 @@ _SELECTION = (
         "--against",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="What changed since this report, which -o json wrote.",
+        help="Show the changes since this report, which -o json wrote.",
     ),
 )
 _REPORT = (
@@ -176,7 +183,7 @@ _REPORT = (
         "headroom as in 'p99 +15%', or +15% alone.",
     ),
     click.option(
-        "--memory-rule", metavar="RULE", help="Of memory, where it is another than --rule, such as 'max +15%'."
+        "--memory-rule", metavar="RULE", help="The rule for memory, if it differs from --rule, such as 'max +15%'."
     ),
     click.option(
         "--pods",
@@ -186,32 +193,34 @@ _REPORT = (
         help="Where one pod steadily uses far more than the others: cover it always, or only where a tenth of them do; "
         "as in policies.",
     ),
-    click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="Never ask for less."),
-    click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="Never ask for less."),
-    click.option("--allow-hpa", is_flag=True, help="Change requests that an HPA counts by, and say what it would do."),
-    click.option("--guaranteed", is_flag=True, help="Change Guaranteed pods too, request and limit together."),
+    click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="The smallest request."),
+    click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="The smallest request."),
+    click.option(
+        "--allow-hpa", is_flag=True, help="Also change requests that an HPA uses, and report what the HPA would do."
+    ),
+    click.option("--guaranteed", is_flag=True, help="Also change Guaranteed pods, request and limit together."),
     click.option(
         "--vpa-down",
         is_flag=True,
-        help="The VPA's webhook cannot act: P95 instead of P5. Of a live cluster it is looked at.",
+        help="Assume that the VPA's webhook cannot act: P95 instead of P5. With a live cluster this is checked.",
     ),
-    click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches there."),
+    click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches to this folder."),
     click.option(
         "--min-confidence",
         default=0.5,
         show_default=True,
         type=click.FloatRange(0, 1),
-        help="A patch lowers no request of which less is sure; in policies, minConfidence.",
+        help="A patch lowers no request below this confidence (minConfidence in policies).",
     ),
     click.option(
         "--export-vpa",
         "export",
         metavar="FILE",
         type=click.Path(dir_okay=False, writable=True),
-        help="Write checkpoints there that a fresh VPA begins with.",
+        help="Write checkpoints to this file, with which a new VPA can start.",
     ),
     click.option(
-        "--number", is_flag=True, help="Of a single series: only the request, in cores or bytes, not rounded."
+        "--number", is_flag=True, help="Print only the request of a single series, in cores or bytes, not rounded."
     ),
     click.option(
         "-o",
@@ -220,10 +229,12 @@ _REPORT = (
         type=click.Choice(FORMS),
         default="table",
         show_default=True,
-        help="The form of the report.",
+        help="The format of the report.",
     ),
     click.option(
-        "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write here instead of to the terminal."
+        "--output-file",
+        type=click.Path(dir_okay=False, writable=True),
+        help="Write to this file instead of the terminal.",
     ),
 )
 

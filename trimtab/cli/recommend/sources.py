@@ -78,8 +78,7 @@ class RunningTime:
             )
 
     def former_pods(self, key: ContainerKey, present: Collection[tuple[str, str]]) -> int:
-        """Return the number of pods with usage that no longer exist; `present` are (namespace, pod) of existing
-        pods."""
+        """Return the number of pods with usage that no longer exist; `present`: (namespace, pod) of existing pods."""
         return sum((key.namespace, pod) not in present for pod in self.pods.get(key, ()))
 
     def hours_per_month(self, key: ContainerKey, history: BatchHistory, replicas: int | None) -> float | None:
@@ -97,6 +96,7 @@ class RunningTime:
             span = max(span, window.last - window.first)
         if not seconds:
             return None
+        # Whole days: a CronJob that ran once in a history of one hour does not run all the time.
         return round(seconds / (max(1, ceil(span / DAY)) * DAY) * HOURS, 2)
 
 

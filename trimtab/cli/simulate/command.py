@@ -20,20 +20,20 @@ from trimtab.compaction.simulate import Scheduler, simulate
 @plan_inputs
 @click.option("--scheduler", type=click.Choice([str(kind.value) for kind in Scheduler]), default="plan",
               show_default=True,
-              help="Who places evicted pods: the plan, or a scheduler that spreads or packs.")  # fmt: skip
+              help="The placement of evicted pods: by the plan, or by a scheduler that spreads or packs.")  # fmt: skip
 @click.option("--marked", is_flag=True,
-              help="The scheduler avoids nodes that go next, as with the compactor's soft taint on them.")  # fmt: skip
+              help="Let the scheduler avoid nodes that are drained next, as by the soft taint.")  # fmt: skip
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
-              help="The rounds of one node, or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
+              help="Show the rounds of one node, or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
 @output.add_output_options
 def verb(
     options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
     output_file: str | None,
 ) -> None:  # fmt: skip
-    """What would be left, if the plan were carried out round by round until nothing more can go?
+    """Simulate the plan round by round until no more node can be drained, and show what is left.
 
-    Each round plans, empties the nodes of the first wave, lets a model of the scheduler place the successors, and
-    begins again with budgets full. Reads what `trimtab plan` reads, and changes nothing.
+    Each round makes a plan, drains the nodes of the first wave, places the successors with a model of the scheduler,
+    and starts again with full budgets. It reads the same input as `trimtab plan`, and changes nothing.
     """
     plan_inputs = inputs.read_inputs(options)
     check_subjects(plan_inputs, subjects)

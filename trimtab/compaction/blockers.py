@@ -134,6 +134,7 @@ class EvictionChecker:
         return self._verdicts.setdefault(id(pool), {})
 
     def _judge(self, pod: PodInfo, pool: Pool) -> Verdict:
+        # As kubectl drain: the kubelet owns a static pod, and an eviction deletes only its mirror in the API.
         if pod.finished or pod.static or self._is_past_deletion(pod):
             return IGNORED
         budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)

@@ -95,6 +95,7 @@ class Recheck:
     def _place_pods(self, step: DrainStep, node: int) -> Reason | None:
         """Places the pods where the plan placed them, or on any other node; keeps the placement where it is valid."""
         problem, closed = self.problem, self.problem.capacity.closed_nodes[node]
+        # The planned targets first: they were chosen together with those of the other steps.
         dest = self._planned_targets(step, node)
         if not dest or not replay_drain(problem.capacity, node, list(dest), dest):
             problem.capacity.closed_nodes[node] = closed

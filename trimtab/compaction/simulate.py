@@ -150,6 +150,7 @@ def _execute_wave(
     later_waves = current.waves[number + 1 :] if marked else ()
     later = {model.index[step.node] for wave in later_waves for step in wave.steps}
     pods = {pod.key: n for n, pod in enumerate(model.pods)}
+    # All nodes of the wave are cordoned first, or successors of the first node would be placed on the second.
     for step in wave.steps:
         capacity.close(model.index[step.node])
     landings = []
@@ -210,6 +211,7 @@ def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again
         if pod.key in target_of and pod.node in drained:
             requirements = successor(pod, again)
             key = (id(pod.ask), str(requirements.requests))
+            # Replicas share one requirements object: the next model then classifies them with one lookup.
             pods.append(change(pod, node=target_of[pod.key], ask=shared_requirements.setdefault(key, requirements)))
         elif pod.node not in drained:
             pods.append(pod)

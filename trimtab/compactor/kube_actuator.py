@@ -46,6 +46,8 @@ class KubeActuator:
 
     def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         with _translate_errors():
+            # One patch with the resourceVersion: a cordon never exists without its annotation, and a changed node is a
+            # conflict.
             nodes.cordon(self.writer, node.name, version, {CORDONED_BY_US: written(note, node, self.keys)})
 
     def release(self, node: str, version: str, *, uncordon: bool) -> None:

@@ -99,6 +99,7 @@ class Loop:
             with collector.tried():
                 self.faults.caught("plan", lambda: self._plan_or_start(view, active, now))
         self.trouble = self.trouble or (self.faults.last if self.faults.count != before else "")
+        # Saved before the taints: they cost up to a hundred writes, and the states must not wait for them.
         self._save_states(view)
         with collector.tried():
             self.steering.steer(view)

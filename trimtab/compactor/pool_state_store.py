@@ -218,6 +218,7 @@ class ConfigMapPoolStateStore:
         text, serial = memories.write(memory), max(self._serials.get(pool, 0), self.signing.serials.get(pool, 0)) + 1
         data = {KEY: text, SERIAL: str(serial), SIGNATURE: self.signing.sign(pool, serial, text)}
         try:
+            # State before number: in the other order a crash would make the only stored state invalid.
             objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": data})
             self._serials[pool] = serial
             if final:

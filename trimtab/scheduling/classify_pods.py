@@ -123,6 +123,7 @@ class PodClassifier:
         }
         devices = self._devices(pod)
         amounts |= {} if isinstance(devices, str) else devices
+        # Volumes to attach are counted like a resource: CSINode limits them per driver (nodevolumelimits).
         for claim in bound:
             if claim.driver:
                 volume = f"volumes:{claim.driver}"

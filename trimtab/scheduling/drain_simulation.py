@@ -97,6 +97,7 @@ class DrainSimulation:
         was_open, placements, unplaced = self.index.open_nodes[node], [], -1
         if was_open:
             self.index.close_node(node)
+        # Largest first (best fit decreasing): a large pod has the fewest nodes on which it fits.
         for pod in sorted(pods, key=self._size_order):
             request = self.requests[pod]
             place = self.index.find_best_fit(request) if request is not None else -1

@@ -234,6 +234,7 @@ def _cluster_without_drains(
     )  # fmt: skip
     nodes = [node for node in view.inventory.nodes if node.name not in shapes]
     nodes += [shape.as_node(name) for name, shape in shapes.items()]
+    # The model numbers nodes in the order of their names.
     nodes.sort(key=lambda node: node.name)
     return build(replace(view.inventory, nodes=tuple(nodes), pods=pods))
 

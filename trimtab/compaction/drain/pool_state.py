@@ -303,6 +303,7 @@ def moved(states: Iterable[PoolState]) -> frozenset[str]:
 def write(state: PoolState) -> str:
     """Returns the text for a ConfigMap. While it is too long, the older half of the history is removed."""
     text = msgspec.json.encode(state).decode()
+    # The history is the only part that grows without a bound of its own.
     while len(text) > MAX_STATE_LENGTH and state.ring:
         state = change(state, ring=state.ring[len(state.ring) // 2 + 1 :])
         text = msgspec.json.encode(state).decode()

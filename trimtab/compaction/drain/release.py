@@ -32,6 +32,7 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
         return {}
     model = build(with_nodes_open(view.inventory, {node.name for node in emptied}))
     classes = {pod.uid: pod_class for pod, pod_class in model.waiting}
+    # In the order in which kube-scheduler would place them: priority first, then the oldest.
     order = sorted(pods, key=lambda pod: (-pod.priority, pod.created or 0, pod.key))
     queue = [(pod.key, classes[pod.uid]) for pod in order if pod.uid in classes]
     closed = {model.index[node.name] for node in emptied}

@@ -124,6 +124,7 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     workloads = Workloads.count_pods(view)
     moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
     identity = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
+    # Derived from the decision and not random: a repeated start of the same drain has the same name.
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
     surges = dict(_needed_surges(moves, workloads))
     return DrainAnnotation(

@@ -90,6 +90,13 @@ def test_pools_in_the_snapshot_count(tmp_path: Path) -> None:
     assert {stay["reason"]["code"] for stay in report["stays"]} == {"pool-disabled"}
 
 
+def test_a_pool_of_the_snapshot_that_cannot_be_read_is_noted_and_stops_no_other(tmp_path: Path) -> None:
+    broken = config_map("broken", {}, labels={"trimtab.dev/pool": "broken"})
+    report = told("plan", "--cluster", snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), broken)))
+    assert [pool["name"] for pool in report["pools"]] == ["web"]
+    assert any("left out" in note and "ConfigMap broken" in note for note in report["notes"])
+
+
 def test_pools_in_files_count_before_those_in_the_snapshot(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, *half_empty(pool("web", "enabled: false")))
     report = told("plan", "--cluster", cluster, "--pools", snapshot(tmp_path, pool("web", "preset: keen")))

@@ -61,6 +61,21 @@ def test_what_no_share_was_made_of_counts_for_nothing(told: str):
     assert cpu_of(decided(new_pod, HALF).pod) == "1"
 
 
+def test_no_share_is_taken_of_what_a_policy_gives_that_brings_the_shares_own_policy_in():
+    gives = "{labels: {add: {tier: untrusted}}, requests: {cpu: {from: usage, otherwise: '1.5', when: missing}}}"
+    halves = "{requests: {cpu: {from: request, percent: 50%, when: always}}}"
+    both = policies(
+        policy(gives, name="gives", priority=1),
+        policy(halves, name="halves", match="{podLabels: {tier: untrusted}}", priority=2),
+    )
+    once = decided(pod(container()), both).pod
+    assert cpu_of(once) == "1500m"
+    as_committed = msgspec.structs.replace(
+        once, metadata=msgspec.structs.replace(once.metadata, annotations=_but_the_marker(once))
+    )
+    assert cpu_of(decided(as_committed, both).pod) == "1500m"
+
+
 def test_a_share_of_nothing_is_nothing():
     assert decided(pod(container()), HALF).changes == ()
 

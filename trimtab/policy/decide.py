@@ -280,6 +280,7 @@ def _evaluate_policies(
     pod_changes = PodChanges(
         subject=subject,
         silent=silent,
+        turns=turns,
         is_guarded=is_guarded,
         applied_before=earlier_marker.value_by_field if earlier_marker else {},
         decided_before=earlier_marker.deciders if earlier_marker else {},

@@ -82,6 +82,8 @@ class PodChanges:
     """The policy whose turn it is names DaemonSet as an owner."""
     silent: bool = False
     """Reasons for fields that stay as they are need not be recorded."""
+    turns: tuple[Any, ...] = ()
+    """All policies of this round (`CompiledPolicy`), in their order."""
     is_guarded: bool = True
     """A step that fails is taken back and reported instead of raised."""
     metadata: Metadata = field(init=False)
@@ -92,9 +94,6 @@ class PodChanges:
     """Requests that are, or would be, a mere `otherwise`."""
     shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
-    yielding: dict[tuple[ContainerRef, str], tuple[Any, ...]] = field(default_factory=dict)
-    """Container and resource → the rules that give a request only where the author wrote none, and the author wrote
-    one."""
     bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = field(default_factory=dict)
     """Container and resource → the rules that bound a request where there is none: they bound what a later policy
     gives."""
@@ -123,7 +122,7 @@ class PodChanges:
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
             len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses), len(self.left),
-            len(self.yielding), len(self.bounds),
+            len(self.bounds),
         )  # fmt: skip
 
     def restore_savepoint(self, savepoint: tuple[Any, ...]) -> None:
@@ -132,7 +131,7 @@ class PodChanges:
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
             self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses, self.left,
-            self.yielding, self.bounds,
+            self.bounds,
         )  # fmt: skip
         for collected, count in zip(grown, counts, strict=True):
             while len(collected) > count:
@@ -143,7 +142,7 @@ class PodChanges:
         current = self.create_savepoint()
         # The last four lengths are of reasons, guesses and rules: they say something, and decide nothing.
         return (
-            any(a is not b for a, b in zip(current[:3], savepoint[:3], strict=True)) or current[3:-4] != savepoint[3:-4]
+            any(a is not b for a, b in zip(current[:3], savepoint[:3], strict=True)) or current[3:-3] != savepoint[3:-3]
         )
 
     @property

@@ -233,8 +233,8 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
     Raises any other KubeFault.
     """
     try:
-        found = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
-        for shape in found:
+        shapes = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
+        for shape in shapes:
             node = noun(shape)
             rest = tuple(
                 taint for taint in node.taints if taint.key != RENAMED_LEAVING or not is_ours(taint, namespace)

@@ -1,0 +1,265 @@
+"""Where the number of a request comes from: recorded usage, the policy, a limit, or what the author wrote."""
+
+from decimal import Decimal
+
+import msgspec
+
+from trimtab.cluster import quantity, usage_rule
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.quantity import Written
+from trimtab.cluster.reason import Code, NotYet, Reason
+from trimtab.cluster.recommendation import ContainerUsage, Percentiles, confidence_at
+from trimtab.cluster.resources import limits_of
+from trimtab.cluster.timestamps import written as written_at
+from trimtab.policy import autoscalers, reasons
+from trimtab.policy.actions.request_fields import RequestRule, ResourceRequestRule
+from trimtab.policy.pod_context import ContainerRef, PodContext
+from trimtab.policy.recorded_usage import doubts, killed, origin
+
+
+def share_of_request(rule: RequestRule, resource: str, share_base: Written) -> int:
+    """Returns the share of the author's value, rounded up to the rule's step."""
+    if rule.percent == 100:
+        return quantity.scheduler_value(resource, share_base)
+    step = _rounding_step(rule, resource)
+    return -(-quantity.scheduler_value(resource, share_base) * rule.percent // (100 * step)) * step
+
+
+class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A number for a request, and where it comes from."""
+
+    amount: int
+    """The scheduler's number."""
+    reason: Reason
+    confidence: float | None = None
+    """The recommendation's confidence; None where it has none, and for every other origin."""
+    is_recommended: bool = False
+    is_young: bool = False
+    """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
+    used: int = 0
+    """P95 of the recorded use."""
+
+
+# The confidence from which a recommendation may lower a request, where the policy sets no other one.
+LOWERING_CONFIDENCE = 0.5
+
+
+def find_origin(
+    rule: RequestRule,
+    subject: PodContext,
+    place: ContainerRef,
+    resource: str,
+    share_base: Written | None,
+    vpa: autoscalers.VpaConstraints | None,
+) -> RequestOrigin | Reason | None:
+    """Returns the number that the rule gives; a Reason where there is no usage and the rule has no default; None where
+    the rule gives nothing."""
+    if rule.from_ == "limit":
+        limit = limits_of(place.container.resources).get(resource)
+        return None if limit is None else _share_of_limit(rule, resource, limit)
+    if isinstance(rule, ResourceRequestRule) and rule.from_ == "usage":
+        # A workload of many owners (CronJob, Job) has its history at the topmost one.
+        usage = _find_usage(subject, place, resource, rule.max_age)
+        if isinstance(usage, ContainerUsage):
+            origin = _origin_from_usage(rule, resource, usage, vpa)
+            # Where the author wrote a request, the confidence is checked later, together with the value.
+            if share_base is not None or _has_confidence(origin, rule.min_confidence):
+                return origin
+            usage = NotYet(
+                reason=reasons.LOW_CONFIDENCE(f"the recommendation has a confidence of {origin.confidence:.0%} only"),
+                have=f"{origin.confidence:.2f}", need=f"a confidence of {rule.min_confidence:g}",
+            )  # fmt: skip
+        if share_base is not None or rule.otherwise is None:
+            return usage.reason
+        sentence = f"{usage.reason}; the policy says {rule.otherwise}"
+        return RequestOrigin(
+            amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.FROM_DEFAULT(sentence)
+        )
+    if rule.from_ == "request" and share_base is not None:
+        if rule.percent == 100:
+            reason = reasons.POLICY_SAYS(f"the container asks for {share_base} itself")
+        else:
+            reason = reasons.FROM_REQUEST(f"{rule.percent}% of {share_base}, which the container asks for")
+        return RequestOrigin(amount=share_of_request(rule, resource, share_base), reason=reason)
+    if rule.otherwise is None:
+        return None
+    sentence = f"the policy says {rule.otherwise}"
+    return RequestOrigin(
+        amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.POLICY_SAYS(sentence)
+    )
+
+
+def _find_usage(
+    subject: PodContext, place: ContainerRef, resource: str, max_age: int | None
+) -> ContainerUsage | NotYet:
+    """Returns the recorded usage of the topmost owner that has any; NotYet where none has, or where it ended before
+    that owner was created."""
+    not_yet: NotYet | None = None
+    for owner, usage in subject.usage_of(place.container.name):
+        if isinstance(usage, NotYet):
+            not_yet = not_yet or usage
+        elif usage.of(resource) is not None:
+            return _find_ended(subject, owner, usage, max_age) or usage
+    if not_yet is not None:
+        return not_yet
+    sentence = f"no usage is known of container {place.container.name}"
+    return NotYet(reason=reasons.FROM_DEFAULT(sentence), have="no history", need="a day of usage")
+
+
+def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
+    """Returns NotYet where the recommendation ended before its owner was created. An owner that existed before the end
+    keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
+    known."""
+    end, created = usage.end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    # An owner without a known creation time keeps what it has: that is the smaller surprise.
+    if end is None or created is None or created <= end:
+        return None
+    owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
+    sentence = f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before the {owner.kind} was made"
+    return NotYet(reason=reasons.RECOMMENDATION_ENDED(sentence), have="an ended recommendation", need="newer usage")
+
+
+def _has_confidence(origin: RequestOrigin, min_confidence: float | None) -> bool:
+    return min_confidence is None or origin.confidence is None or origin.confidence >= min_confidence
+
+
+def find_doubt(
+    rule: ResourceRequestRule, resource: str, origin: RequestOrigin, own: Written | None, value: str
+) -> Reason | None:
+    """Returns why a recommendation is not certain enough to replace what the container asks for; None where it is.
+
+    A policy's `minConfidence` counts for raises, too: the second call of the webhook gets the policy's own `otherwise`
+    as the current request.
+    """
+    if own is not None and origin.is_young and origin.used <= quantity.scheduler_value(resource, own):
+        return reasons.YOUNG_HISTORY(f"the container asks for {own}, and less than a day of its use is known")
+    min_confidence = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
+    if own is None or not origin.is_recommended or _has_confidence(origin, min_confidence):
+        return None
+    if rule.min_confidence is None and quantity.scheduler_value(resource, value) >= quantity.scheduler_value(
+        resource, own
+    ):
+        return None
+    return reasons.LOW_CONFIDENCE(f"{origin.reason}; a confidence of {min_confidence:g} is needed to replace {own}")
+
+
+def _origin_from_usage(
+    rule: ResourceRequestRule, resource: str, usage: ContainerUsage, vpa: autoscalers.VpaConstraints | None
+) -> RequestOrigin:
+    """Returns the number that follows from usage, with the sentence that explains it."""
+    percentiles = usage.of(resource)
+    assert percentiles is not None
+    is_first = vpa is not None and vpa.corrects and rule.under_vpa == "p5"
+    number = _first_number(resource, percentiles) if is_first else _static_number(rule, resource, percentiles)
+    # The confidence belongs to this very amount: a larger request is more certain to be enough.
+    confidence, history = confidence_at(resource, percentiles, number.amount, usage.confidence_of(resource)), ""
+    if usage.days is not None:
+        history += f" over {usage.days:g} days"
+    if usage.last_sample_at is not None:
+        history += f" up to {written_at(usage.last_sample_at)[:10]}"
+    if confidence is not None and confidence < 1:
+        history += f" (confidence {confidence:.0%})"
+    vpa_note = ""
+    if vpa is not None:
+        vpa_note = f", VPA {vpa.name} takes over" if vpa.corrects else f"; of VPA {vpa.name}: {vpa.uncorrected}"
+    value = quantity.format_quantity(resource, number.amount)
+    doubt_notes = "" if is_first else "".join(f"; {doubt}" for doubt in doubts(resource, percentiles, number.amount))
+    reason = number.code(f"{number.origin}{history} is {value}{vpa_note}{doubt_notes}")
+    return RequestOrigin(
+        amount=number.amount, reason=reason, confidence=confidence, is_recommended=True, is_young=percentiles.young,
+        used=quantity.scheduler_value(resource, percentiles.p95),
+    )  # fmt: skip
+
+
+class _UsageNumber(msgspec.Struct, frozen=True, gc=False):
+    """A number of recorded use, in the scheduler's units, and its name for people."""
+
+    amount: int
+    origin: str
+    code: Code = reasons.FROM_USAGE
+
+
+def _first_number(resource: str, usage: Percentiles) -> _UsageNumber:
+    return _UsageNumber(quantity.scheduler_value(resource, usage.p5), f"P5{_peaks_suffix(resource)}")
+
+
+def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _UsageNumber:
+    """Returns the number that the policy's rule selects, or P95 where the recommender published no adaptive number. It
+    is never below what a container needs that was killed because it ran out of memory."""
+    parsed_rule = usage_rule.parse(rule.rule)
+    headroom = f" and {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
+    if parsed_rule.percentile is None and usage.request is not None:
+        code = reasons.OOM_KILLED if usage.bound == "oom-kill" else reasons.FROM_USAGE
+        number = _UsageNumber(quantity.scheduler_value(resource, usage.request), origin(resource, usage), code)
+    else:
+        percentile = Decimal(95) if parsed_rule.percentile is None else parsed_rule.percentile
+        recorded = usage.of(percentile)
+        name = "the largest" if percentile == 100 else f"P{percentile.normalize():f}"
+        # A percentile that this recommendation does not hold: it was published by an older version.
+        if recorded is None:
+            name, recorded = "P95", usage.p95
+        number = _UsageNumber(quantity.scheduler_value(resource, recorded), f"{name}{_peaks_suffix(resource)}")
+    number = _UsageNumber(parsed_rule.with_headroom(number.amount), number.origin + headroom, number.code)
+    bounds = [(usage.floor, killed(usage), reasons.OOM_KILLED)]
+    if rule.pods == "largest":
+        bounds.append((usage.pod_use, f"what pod {usage.pod} uses on average", reasons.FROM_USAGE))
+    # The largest of these floors gives the reason.
+    for amount, description, code in bounds:
+        if amount is not None and quantity.scheduler_value(resource, amount) > number.amount:
+            number = _UsageNumber(quantity.scheduler_value(resource, amount), description, code)
+    return number
+
+
+def _peaks_suffix(resource: str) -> str:
+    return " of peaks" if resource == "memory" else ""
+
+
+def _share_of_limit(rule: RequestRule, resource: str, limit: Written) -> RequestOrigin:
+    """Returns the share of the container's limit, rounded down to the rule's step."""
+    step = _rounding_step(rule, resource)
+    exact = quantity.scheduler_value(resource, limit) * rule.percent // 100
+    # A share below one step is not rounded down to zero.
+    amount = max(exact // step * step, min(step, exact), 1)
+    return RequestOrigin(amount=amount, reason=reasons.FROM_LIMIT(f"{rule.percent}% of the limit {limit}"))
+
+
+def limit_to_bounds(
+    rule: RequestRule, resource: str, amount: int, reason: Reason, share_base: Written | None = None
+) -> tuple[str, Reason]:
+    """Returns the amount within the policy's bounds, and the reason for the last bound that changed it.
+
+    share_base: what shares of the author's request are computed from.
+    """
+    step = _rounding_step(rule, resource)
+    rounded = amount if rule.from_ in ("limit", "request") else -(-amount // step) * step
+    if isinstance(rule, ResourceRequestRule) and share_base is not None:
+        rounded, reason = _within_percentages(rule, resource, rounded, reason, share_base)
+    minimum = quantity.scheduler_value(resource, rule.min) if rule.min else 1
+    maximum = quantity.scheduler_value(resource, rule.max) if rule.max else None
+    if rounded < minimum:
+        rounded, reason = minimum, reasons.REQUEST_RAISED(f"{reason}; the policy's min is {rule.min or 1}")
+    if maximum is not None and rounded > maximum:
+        rounded, reason = maximum, reasons.REQUEST_CAPPED(f"{reason}; the policy's max is {rule.max}")
+    return quantity.format_quantity(resource, rounded), reason
+
+
+def _within_percentages(
+    rule: ResourceRequestRule, resource: str, amount: int, reason: Reason, share_base: Written
+) -> tuple[int, Reason]:
+    """Brings the amount between `minPercent` and `maxPercent` of the author's request. Both are rounded towards that
+    request."""
+    whole = quantity.scheduler_value(resource, share_base)
+    if rule.min_percent is not None and amount < (minimum := -(-whole * rule.min_percent // 100)):
+        return minimum, reasons.REQUEST_RAISED(
+            f"{reason}; the policy's minPercent is {rule.min_percent}% of {share_base}"
+        )
+    if rule.max_percent is not None and amount > (maximum := max(1, whole * rule.max_percent // 100)):
+        return maximum, reasons.REQUEST_CAPPED(
+            f"{reason}; the policy's maxPercent is {rule.max_percent}% of {share_base}"
+        )
+    return amount, reason
+
+
+def _rounding_step(rule: RequestRule, resource: str) -> int:
+    """Returns the rounding step: 1m of cpu and 1Mi of memory unless the rule sets it."""
+    return quantity.scheduler_value(resource, rule.round) if rule.round else (1 if resource == "cpu" else 1 << 20)

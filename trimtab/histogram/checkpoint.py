@@ -303,6 +303,7 @@ def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart |
         max(window.first, first),
         min(window.last, last),
         tuple(window.hours_of(day) for day, _ in histograms),
+        # Only the newest day can still grow, so only it stays in single buckets.
         b"".join(pack_day(day, counts, over=day != window.newest) for day, counts in histograms),
     )
 

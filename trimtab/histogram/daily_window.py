@@ -189,6 +189,7 @@ class DailyHistograms:
             return False
         else:
             self._add_late(day, values)
+        # The newest day has the lowest bits: the hours of an older day are shifted up.
         self.hours |= (hours_within_day(first, last) if hours is None else hours) << HOURS_PER_DAY * (self.newest - day)
         self.unstored_bits |= 1 << self.newest - day
         self._extend_span(first, last)
@@ -358,6 +359,7 @@ class DailyHistograms:
         return isinstance(other, DailyHistograms) and (self.first, self.last, self.hours_by_day(), self.by_day()) == (
             other.first, other.last, other.hours_by_day(), other.by_day())  # fmt: skip
 
+    # Mutable and compared by value, so it must not be hashable.
     __hash__ = None  # type: ignore[assignment]
 
 

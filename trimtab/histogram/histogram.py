@@ -237,6 +237,7 @@ class UsageHistogram:
         base, cells = (
             (other.base, other.counts) if self.shift == other.shift else pair_buckets(other.base, other.counts)
         )
+        # Counts of the other histogram below the lowest place are added to the lowest place.
         below = max(0, self.base - base)
         added = cells[below:]
         self._set_counts(start, list(map(operator.add, self.counts[start : start + len(added)], added)))
@@ -306,6 +307,7 @@ class UsageHistogram:
         """Whether both hold the same values, as far as buckets tell."""
         return isinstance(other, UsageHistogram) and self._comparable() == other._comparable()
 
+    # Mutable and compared by value, so it must not be hashable.
     __hash__ = None  # type: ignore[assignment]
 
     def _comparable(self) -> tuple[float, int, bool, dict[int, int]]:

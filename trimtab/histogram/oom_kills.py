@@ -62,6 +62,7 @@ def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> Oo
         return after
     count, last = before.count + 1, max(before.last, kill.at)
     now = max(before.at, kill.at)
+    # Both floors fade, so they are compared at the same moment.
     higher = max((after, before), key=lambda record: (record.floor_at(now, window_seconds), record.at))
     return replace(higher, count=count, last=last)
 

@@ -56,6 +56,7 @@ class PodAverages:
         if last <= before:
             return
         added = min(len(recent), MAX_VALUES)
+        # The new values replace as much of the weight of the average as they bring.
         count = min(count, MAX_VALUES - added)
         mean = (mean * count + sum(recent) / len(recent) * added) / (count + added)
         self.pods[pod] = (int(last), count + added, mean)

@@ -134,6 +134,7 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Add the weights of another histogram. The older reference is moved to the newer one first."""
+        # Weights are relative to a reference: both histograms need the same one before they are added.
         factor = self._align(other)
         for bucket, weight in other.weights.items():
             self._set_weight(bucket, self.weights.get(bucket, 0.0) + weight * factor)
@@ -352,6 +353,7 @@ def known(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY)
 def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
     histogram = Histogram(CPU, half_life)
     for day, counts in sorted(window.by_day().items()):
+        # The middle of the day stands for all of its values, limited to the observed time.
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
         for value, count in counts.iter_buckets():
             histogram.add(value, CPU_WEIGHT * count, middle)

@@ -118,6 +118,7 @@ def relax_tls_checks(api: ApiClient) -> None:
     """Make the client's TLS checks as strict as those of Go. Raises OSError where a certificate cannot be read."""
     configuration = api.configuration
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
+    # Go's crypto/x509 accepts an authority without keyUsage, so every other client of the cluster works with it.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if configuration.ssl_ca_cert or configuration.ca_cert_data:
         context.load_verify_locations(configuration.ssl_ca_cert, None, configuration.ca_cert_data)
@@ -126,6 +127,7 @@ def relax_tls_checks(api: ApiClient) -> None:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
     pool = api.rest_client.pool_manager.connection_pool_kw
+    # urllib3 would load these into the shared context again for every connection.
     for option in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
         pool.pop(option, None)
     pool["ssl_context"] = context
@@ -233,6 +235,7 @@ class Client:
             except BaseException:
                 response.close()
                 raise
+            # Only after a complete body: a connection with unread bytes cannot be used again.
             response.release_conn()
         return Exchange(status=response.status, content=content, headers=response.headers)
 
@@ -291,6 +294,7 @@ class Stream:
         rest = b""
         with _library_errors_as_faults(self._doing), contextlib.closing(self._response):
             for part in self._iter_parts():
+                # A part may end in the middle of a line: the rest is put before the next part.
                 end = part.rfind(b"\n") + 1
                 if end:
                     yield rest + part[:end]  # usually the received bytes themselves: nothing is copied
@@ -306,6 +310,7 @@ class Stream:
             else:
                 yield from iter(lambda: self._response.read1(1 << 16), b"")
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
+            # `close` shuts the socket down under the reader, which then raises any of these errors.
             if not self._is_closed():
                 raise
 

@@ -93,6 +93,7 @@ class Recorder:
             self._series_by_name.popitem(last=False)
         if series.count == 1:
             return True
+        # The second occurrence is written at once: it turns the Event into a series.
         if series.count > 2 and self.elapsed() - series.written < self.quiet:
             return False
         return self._count_occurrence(name, series, about, reason, note, action, kind)

@@ -85,6 +85,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     except TooManyRequests as error:
         return _too_many_requests(error)
     except RequestRefused as error:
+        # The API server has no status of its own for this case: only the message tells it.
         if error.status == 500 and _TWO_BUDGETS in error.message:
             return EvictionOutcome(became=EvictionStatus.TWO_BUDGETS, message=error.message)
         if error.status in _DENIALS:
@@ -118,6 +119,7 @@ def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Confli
     exists."""
     current_uid = _uid(writer, namespace, name)
     if current_uid == uid:
+        # The same pod, changed while the eviction wrote its status: the next attempt can succeed.
         return EvictionOutcome(became=EvictionStatus.WAIT, message=error.message, retry_after=1.0)
     return EvictionOutcome(became=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE, message=error.message)
 

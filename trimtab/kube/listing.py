@@ -39,6 +39,7 @@ def pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator
     token: str | None = None
     while True:
         doing = f"list {source}"
+        # The token pins the version of the first page, so all pages belong to one list.
         query = {**source.query, "limit": size, "continue": token}
         accept = source.accept("PartialObjectMetadataList")
         page = decode.decode_page(client.get(source.path, query, doing=doing, accept=accept), doing)
@@ -87,6 +88,7 @@ def observe(
             absent.append(source.kind)
             continue
         except NotAllowed as error:
+            # 401 concerns every request of this identity; only 403 is about this kind alone.
             if error.status != FORBIDDEN_STATUS or source.kind not in DISPENSABLE_KINDS:
                 raise
             forbidden.add(source.kind)

@@ -108,6 +108,7 @@ def scale(writer: Writer, kind: str, namespace: str, name: str, *, before: int, 
         current: _Scale = parsed(writer.client.get(path, doing=doing), _Scale, doing)
     except NotFound:
         return False
+    # Another controller, such as an HPA, has set a different number since: leave it.
     if current.spec.replicas != before:
         return False
     body = {"metadata": {"resourceVersion": current.metadata.resource_version}, "spec": {"replicas": replicas}}

@@ -75,6 +75,7 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
     name, namespace = meta["name"], meta.get("namespace", "")
     path, doing = one(PLACES[kind], namespace, name), f"apply {object_ref(kind, name, namespace)}"
     body = {"apiVersion": PLACES[kind].group_version, **document}
+    # Force: take the fields over from another manager instead of a conflict.
     stored = writer.write("PATCH", path, body, doing=doing, content_type=APPLY, query={"force": "true"})
     return decode.metadata(Raw(stored))
 

@@ -153,6 +153,7 @@ class Reflector(Generic[V]):
         self._thread_id = threading.get_ident()
         while not self._wait_or_stop():
             if self._forced_version is not None:
+                # An empty version forces a new list.
                 self._version, self._forced_version = self._forced_version or None, None
             try:
                 if self._version is None and not self._streaming:
@@ -198,6 +199,7 @@ class Reflector(Generic[V]):
             self._reconnect_gate.report_failure(self)
         else:
             self._reconnect_gate.report_success()
+        # The CustomResourceDefinition is not installed: an empty list, and no error.
         if isinstance(error, NotFound) and self.source.optional:
             self._replace_store(self.store.begin_list(), absent=True)
             self._version = None  # a list that returns one day is a new one
@@ -266,6 +268,7 @@ class Reflector(Generic[V]):
         timeout = self.settings.stream_seconds + random.randrange(max(1, self.settings.stream_seconds // 2))  # noqa: S311
         query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if initial:
+            # KEP-3157: a streamed list must set resourceVersionMatch.
             return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return {**query, "resourceVersion": self._version}
 
@@ -316,6 +319,8 @@ class Reflector(Generic[V]):
 
     def _apply_bookmark(self, raw: Raw, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         if initial is not None:
+            # A bookmark with this annotation ends the initial events of a streamed list (KEP-3157); others before it do
+            # not.
             if INITIAL_END not in bytes(raw):
                 return initial
             self._replace_store(initial)

@@ -87,6 +87,7 @@ def _sources_of_group(
     group_version: str, *names: str, namespaced: bool = True, optional: bool = False
 ) -> Iterable[ListSource]:
     for name in names:
+        # Kinds with another plural, such as NetworkPolicy, are added below one by one.
         plural = name.lower() + ("es" if name.endswith("s") else "s")
         yield ListSource(
             kind=name, group_version=group_version, plural=plural, namespaced=namespaced, optional=optional

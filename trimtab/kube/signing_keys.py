@@ -49,6 +49,7 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
             return keys
         try:
             objects.put(Writer(client=client), with_keys(secret, SigningKeys(secrets.token_bytes(MIN_KEY_BYTES))))
+        # Another replica stored a key first: read that one and use it.
         except Conflict:
             continue
     raise NoSigningKeys(f"Secret {namespace}/{name} was changed by others {_MAX_ATTEMPTS} times while a key was stored")

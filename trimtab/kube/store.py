@@ -97,6 +97,7 @@ class ObjectStore(Generic[V]):
             if key not in fresh.entries:
                 self._report_change(key, old, None)
         for key, new in fresh.entries.items():
+            # Identity suffices: an unchanged object keeps its very entry (see `read_item`).
             if before.get(key) is not new:
                 self._report_change(key, before.get(key), new)
 

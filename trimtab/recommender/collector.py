@@ -76,6 +76,7 @@ class RangeCollector:
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         step = self.prometheus.pieces.step
+        # On the grid of steps, so that consecutive passes neither repeat nor skip a point.
         end, oldest = (now - SCRAPE_LAG_SECONDS) // step * step, now - history.days * DAY
         imported_until = min(history.imported_until.values(), default=oldest) if history.is_complete else oldest
         pass_start = imported_until if self._begin is None else self._begin

@@ -70,6 +70,7 @@ class Loop:
         self._guarded("collect", self._collect)
         if import_batch is not None:
             self._guarded("import", lambda: self._import(import_batch()))
+        # Before the first complete read, recommendations would come from a part of the history.
         if self._collected and self.elapsed() - self._last_published >= self.publish_every:
             self._guarded("publish", lambda: self._publish(everything=everything))
         self._guarded("checkpoint", lambda: self._store(everything=False))

@@ -154,6 +154,7 @@ def _cheapest(resource: str, use: RecentUse, tail: float) -> float:
         value_share = value / top
         weight_below += weight
         tail_weight += weight * value_share**tail
+        # The section is completely below the smallest allowed request.
         if end < min_candidate:
             continue
         # The zero of the slope, limited to the section between this value and the next one.

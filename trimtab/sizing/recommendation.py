@@ -109,6 +109,7 @@ def _amount_change(resource: str, before: Percentiles | None, after: Percentiles
     are written along with them."""
     if before is None or after is None:
         return 0.0 if before is after else inf
+    # A young recommendation lowers no request, so a change of this flag is always written.
     if before.young is not after.young:
         return inf
     pairs = [(getattr(before, name), getattr(after, name)) for name in _REQUEST_FIELDS]

@@ -170,6 +170,7 @@ def propose(
     for bounded, reason in _apply_bounds(current, settings, target):
         target = bounded
         proposal_reasons.append(reason)
+    # The limit of a Guaranteed pod rises with its request, so it cannot be too small.
     if limit_too_small is not None and current.qos is not QoS.GUARANTEED:
         if target == current.request:
             return Unchanged(limit_too_small)

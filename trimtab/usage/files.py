@@ -137,6 +137,7 @@ def parse_moment(cell: object) -> int | None:
         return _parse_time(text)
     if _DATE.fullmatch(text):
         return _parse_time(text)
+    # A number this large is later than the year 5000 as seconds, so it is milliseconds.
     seconds = value / 1000 if value > _MIN_MILLISECONDS else value
     return int(seconds) if 0 < seconds < _LATEST else None
 

@@ -140,6 +140,7 @@ class HttpApi:
         """Wait until the pause after the previous query is over: several threads send one query after the other."""
         with self._lock:
             now = elapsed()
+            # The turn is reserved under the lock, and waited for without it.
             seconds_left = max(0.0, self._last + self.retry_policy.pause - now)
             self._last = now + seconds_left
         if seconds_left > 0:

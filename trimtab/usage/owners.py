@@ -16,6 +16,7 @@ _JOB = re.compile(rf"(.+)-(\d{{8}})(?:-\d+)?-{_TAIL}{{5}}")
 _REPLICA = re.compile(rf"(.+)-({_TAIL}{{6,10}})-{_TAIL}{{5}}")
 _ORDINAL = re.compile(r"(.+)-(\d{1,5})")
 _DAEMON = re.compile(rf"(.+)-{_TAIL}{{5}}")
+# From the most to the least specific pattern: a later one also matches names of earlier ones.
 _NAME_PATTERNS = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "StatefulSet"), (_DAEMON, "DaemonSet"))
 
 

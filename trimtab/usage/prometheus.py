@@ -108,11 +108,13 @@ class Prometheus:
                     yield from parsed(body, piece.resource, piece.end, piece.start)
                 tell(done, len(pieces))
         finally:
+            # The consumer may stop early: queries whose results are not read need not finish.
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
         """The responses for a part, or for its halves where it is too much for the server: the whole part is never sent
         twice."""
+        # A part that can be divided is not retried whole when it is too large: its halves are the retry.
         halves = _halves(piece, self.pieces.step)
         final = _is_too_much if halves else _is_never_final
         doing = f"{piece.resource} of {piece.namespace}"

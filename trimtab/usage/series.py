@@ -73,6 +73,7 @@ def counter_rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[
     """The rate per second between readings of a counter, at the later one. A counter that decreased began at 0 again; a
     gap gives no value."""
     rate_times, values = [], []
+    # The first reading has no predecessor, so it gives no rate.
     for n in range(1, len(times)):
         seconds = times[n] - times[n - 1]
         if 0 < seconds <= MAX_GAP_SECONDS:

@@ -66,7 +66,10 @@ def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path
 
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
-    assert "no observations were given: pools are taken for settled" in told("plan", "--cluster", cluster)["notes"]
+    assert (
+        "there are no observations of earlier rounds: the plan assumes that pools are settled"
+        in told("plan", "--cluster", cluster)["notes"]
+    )
 
 
 # ── where pools come from ────────────────────────────────────────────────
@@ -166,8 +169,8 @@ def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
 
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
-    assert "goes in wave 1 of 1" in result.output
-    assert "pods of node a, which goes" in result.output
+    assert "is drained in wave 1 of 1" in result.output
+    assert "of node a, which is drained" in result.output
 
 
 def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:

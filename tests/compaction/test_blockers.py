@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster_of import ALL, NOW, SAFE, Item, budget, cluster, node, pod
 from trimtab.cluster.pool import Pool
-from trimtab.compaction.blockers import FREE, Blocked, Evictable, EvictionChecker, Verdict
+from trimtab.compaction.blockers import UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
 from trimtab.scheduling.cluster_model import build
@@ -28,7 +28,7 @@ def judged(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -
     twin = {**pod("twin", "b"), "metadata": {**item["metadata"], "name": "twin", "uid": "twin", "annotations": {}}}
     inventory = cluster(node("a"), node("b"), item, twin, *others)
     mine = next(p for p in inventory.pods if p.name == item["metadata"]["name"])
-    return EvictionChecker.of(inventory, now).verdict(mine, pool)
+    return EvictionChecker.for_inventory(inventory, now).judge_pod(mine, pool)
 
 
 def test_case_13_a_pod_without_controller_blocks() -> None:
@@ -145,7 +145,7 @@ def test_a_budget_with_a_broken_selector_blocks_its_namespace() -> None:
 
 
 def test_an_unready_pod_may_go_while_enough_others_are_healthy() -> None:
-    assert judged(pod("x-1", "a", ready=False), budget("x", 0)) == FREE
+    assert judged(pod("x-1", "a", ready=False), budget("x", 0)) == UNRESTRICTED
 
 
 def test_an_unready_pod_spends_from_a_budget_that_wants_no_healthy_pods() -> None:

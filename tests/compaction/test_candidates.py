@@ -169,10 +169,10 @@ def test_case_72_in_no_group_annotation_set_and_at_minimum() -> None:
 
 def test_a_failed_drain_backs_off_doubling() -> None:
     failed = Failure(times=3, last=NOW - 1000)
-    assert failed.until == NOW - 1000 + 1200
+    assert failed.retry_after == NOW - 1000 + 1200
     now = PlanningContext(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
     assert why("a", *TWO, now=now) == "drain-failed-before"
-    assert Failure(times=50, last=0).until == 7200
+    assert Failure(times=50, last=0).retry_after == 7200
 
 
 def test_case_79_a_young_node_is_not_taken_old_ones_are() -> None:

@@ -20,15 +20,15 @@ PLAN = plan(WORLD, [ALL], PlanningContext(at=NOW))
 
 def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
     lines = explain.node(PLAN, WORLD, "a")
-    assert lines[0] == "node a goes in wave 1 of 1, as number 1 of 1"
-    assert lines[2] == "pod default/x-1 has a place on node b, paid by budget default/x"
+    assert lines[0] == "node a is drained in wave 1 of 1, as 1 of 1"
+    assert lines[2] == "pod default/x-1 fits on node b, allowed by budget default/x"
 
 
 def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
     lines = explain.node(PLAN, WORLD, "b")
     assert "must stay" in lines[1]
     assert "Remove the annotation" in lines[1]
-    assert lines[2] == "it takes 1 pods of node a, which goes"
+    assert lines[2] == "it receives 1 pod of node a, which is drained"
 
 
 def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
@@ -37,25 +37,25 @@ def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
 
 
 def test_a_pod_that_moves_and_one_that_could() -> None:
-    assert explain.pod(PLAN, WORLD, "default/x-1")[0].startswith("pod default/x-1 goes from node a")
+    assert explain.pod(PLAN, WORLD, "default/x-1")[0].startswith("pod default/x-1 is evicted from node a")
     assert "would fit on 2 of 2 other nodes" in explain.pod(PLAN, WORLD, "default/y-1")[-1]
 
 
 def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
     lines = explain.pod(PLAN, WORLD, "default/x-1")
     assert lines == (
-        "pod default/x-1 goes from node a in wave 1 of 1",
-        "pod default/x-1 has a place on node b, paid by budget default/x",
+        "pod default/x-1 is evicted from node a in wave 1 of 1",
+        "pod default/x-1 fits on node b, allowed by budget default/x",
         "budget default/x allows 1 disruption now",
-        "as things are it would also fit on 0 of 1 other nodes that stay",
+        "now it would also fit on 0 of 1 other nodes that stay",
     )
 
 
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        ({}, "it could have gone instead of others: its 1 pods"),
-        ({"spec": {"nodeSelector": {HOST: "b"}}}, "it could not have gone instead"),
+        ({}, "it could be drained instead of others: before any drain its 1 pods"),
+        ({"spec": {"nodeSelector": {HOST: "b"}}}, "it could not be drained instead"),
     ],
 )
 def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:
@@ -71,7 +71,7 @@ def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_b
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
     world = build(cluster(*items))
     lines = explain.pod(plan(world, [ALL], PlanningContext(at=NOW)), world, "default/x-1")
-    assert lines[1] == "pod default/x-1 has a place on node b, paid by budget default/x-1"
+    assert lines[1] == "pod default/x-1 fits on node b, allowed by budget default/x-1"
 
 
 def test_what_is_not_there_has_no_reasons() -> None:

@@ -8,9 +8,9 @@ from tests.cluster_of import ALL, NOW, ZONE, Item, apart, budget, cluster, node,
 from tests.compaction.plans import goes, keeper, planned
 from trimtab.cluster.pool import Goal
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.drain.start import due
+from trimtab.compaction.drain.start import steps_within_pace
 from trimtab.compaction.plan_types import Observations
-from trimtab.compaction.recheck import recheck
+from trimtab.compaction.recheck import recheck_step
 from trimtab.scheduling.cluster_model import build
 
 
@@ -40,7 +40,7 @@ def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b", "1"), pod("x-3", "b", "1")]
     step = planned(*items).steps[0]
     assert step.node == "a"
-    reason = recheck(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
+    reason = recheck_step(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
     assert reason is not None
     assert reason.code.name == "node-not-found"
 
@@ -160,14 +160,14 @@ def test_case_64_arithmetic_over_all_nodes_is_not_enough() -> None:
 
 def test_case_65_places_by_what_is_free() -> None:
     from trimtab.scheduling.cluster_model import FreeCapacity as Room
-    from trimtab.scheduling.filters import place
+    from trimtab.scheduling.filters import place_pods
 
     spots = [node("s1", "1"), node("s2", "1"), node("s3", "1")]
     used = [keeper("k-1", "s1", "900m"), keeper("k-2", "s2", "800m"), keeper("k-3", "s3", "300m")]
 
     def fits(*sizes: int) -> bool:
         world = build(cluster(*spots, *used, *(pod(f"w-{i}", cpu=f"{size}m") for i, size in enumerate(sizes))))
-        return None not in place(Room(world), [kind for _, kind in world.waiting], range(3))
+        return None not in place_pods(Room(world), [kind for _, kind in world.waiting], range(3))
 
     assert [fits(size) for size in (100, 200, 700, 2200)] == [True, True, True, False]
     assert fits(500, 300, 100) is False
@@ -195,17 +195,17 @@ def test_case_70_and_71_drains_at_a_time_count_those_in_progress() -> None:
     wave = planned(*items, pool=replace(ALL, min_nodes=1)).waves[0]
     pool = replace(ALL, drains=10)
     assert len(wave.steps) == 11
-    assert len(due(wave, pool, Observations(), NOW)) == 10
-    assert len(due(wave, pool, Observations(draining={"x": "all", "y": "all"}), NOW)) == 8
+    assert len(steps_within_pace(wave, pool, Observations(), NOW)) == 10
+    assert len(steps_within_pace(wave, pool, Observations(draining={"x": "all", "y": "all"}), NOW)) == 8
 
 
 def test_evictions_per_hour_are_a_ceiling_but_one_large_node_may_go_alone() -> None:
     items = [node(n) for n in "abc"] + [pod(f"x-{n}{i}", n, "100m") for n in "abc" for i in range(3)]
     wave = planned(*items).waves[0]
     pool = replace(ALL, drains=5, evictions_per_hour=4)
-    assert len(due(wave, pool, Observations(), NOW)) == 1
-    assert len(due(wave, replace(pool, evictions_per_hour=2), Observations(), NOW)) == 1
-    assert due(wave, pool, Observations().evicted(3, NOW - 60), NOW) == ()
+    assert len(steps_within_pace(wave, pool, Observations(), NOW)) == 1
+    assert len(steps_within_pace(wave, replace(pool, evictions_per_hour=2), Observations(), NOW)) == 1
+    assert steps_within_pace(wave, pool, Observations().with_evictions(3, NOW - 60), NOW) == ()
 
 
 def test_case_71b_a_minimum_leaves_only_the_empty_node() -> None:
@@ -282,8 +282,8 @@ def test_a_pod_that_was_moved_is_left_in_peace() -> None:
 def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     step = planned(*items).steps[0]
-    assert recheck(step, build(cluster(*items)), [ALL], PlanningContext(at=NOW)) is None
-    reason = recheck(step, build(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(at=NOW))
+    assert recheck_step(step, build(cluster(*items)), [ALL], PlanningContext(at=NOW)) is None
+    reason = recheck_step(step, build(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(at=NOW))
     assert reason is not None
     assert reason.code.name == "node-changed"
 
@@ -296,5 +296,5 @@ def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
 
 def test_an_offline_plan_says_what_it_assumed() -> None:
     notes = " ".join(planned(node("a"), now=PlanningContext()).notes)
-    assert "taken for settled" in notes
-    assert "no time was given" in notes
+    assert "assumes that pools are settled" in notes
+    assert "the time of the snapshot is unknown" in notes

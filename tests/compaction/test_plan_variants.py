@@ -8,7 +8,7 @@ from tests.compaction.plans import keeper, planned
 from trimtab.cluster.pool import Headroom
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, by_preset, frontier, keepers, outcome
+from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, by_preset, frontier, keepers, outcome_of
 from trimtab.scheduling.cluster_model import build
 
 PRICE = {"labels": {"trimtab.dev/price": "100000"}}
@@ -63,4 +63,4 @@ def test_the_frontier_saves_less_and_less_for_each_eviction_and_ends_at_the_plan
     points = frontier(found)
     rates = [(b.saves - a.saves) / max(1, b.evictions - a.evictions) for a, b in pairwise(points)]
     assert rates == sorted(rates, reverse=True)
-    assert (points[0], points[-1]) == (PlanOutcome(0, 0, 0), outcome(found))
+    assert (points[0], points[-1]) == (PlanOutcome(0, 0, 0), outcome_of(found))

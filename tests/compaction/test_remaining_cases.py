@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.drain.start import due
+from trimtab.compaction.drain.start import steps_within_pace
 from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import Observations
 from trimtab.scheduling.cluster_model import build
@@ -37,7 +37,7 @@ def test_case_45_a_lost_pod_of_a_daemon_set_reserves_no_room() -> None:
 @pytest.mark.parametrize(("drains", "begun"), [(3, 3), (10, 10), (0, 0)])
 def test_case_74_so_many_of_ten_empty_nodes_as_are_drained_at_a_time(drains: int, begun: int) -> None:
     wave = plan(build(cluster(*(node(f"n{i}") for i in range(10)))), [ALL], PlanningContext(at=NOW)).waves[0]
-    assert len(due(wave, replace(ALL, drains=drains), Observations(), NOW)) == begun
+    assert len(steps_within_pace(wave, replace(ALL, drains=drains), Observations(), NOW)) == begun
 
 
 def test_case_75_a_budget_that_opens_again_is_tried_again() -> None:

@@ -11,7 +11,7 @@ from trimtab.cluster.pool_config import KEY, pools
 from trimtab.cluster.timestamps import written
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.drain.start import due
+from trimtab.compaction.drain.start import steps_within_pace
 from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import Observations, Plan
 from trimtab.scheduling.cluster_model import build
@@ -119,7 +119,7 @@ def test_the_pace_is_kept(said: str, begin: int) -> None:
     items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     mine, seen = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
     wave = plan(build(cluster(*items)), [mine], PlanningContext(at=NOW, observations=seen)).waves[0]
-    assert (len(wave.steps), len(due(wave, mine, seen, NOW))) == (3, begin)
+    assert (len(wave.steps), len(steps_within_pace(wave, mine, seen, NOW))) == (3, begin)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_it_stays_for_the_buffer_by_name() -> None:
 def test_what_a_buffer_asks_for_beyond_all_nodes_stops_no_pool_and_is_told() -> None:
     found = planned(*TWO, template("3"), buffer(5))
     assert found.pools == {}
-    assert any("room is kept for 2 of 5 pods of capacity buffer default/spare" in note for note in found.notes)
+    assert any("capacity is kept for 2 of 5 pods of capacity buffer default/spare" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("replicas", [500, 2_000_000_000])

@@ -135,7 +135,7 @@ class Played:
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
         tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
         return ClusterView(
-            at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, tops=tops,
+            at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
             notes=gathered(inventory.nodes, self.keys, ""),
             autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
         )  # fmt: skip

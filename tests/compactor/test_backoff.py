@@ -94,15 +94,15 @@ def test_a_person_ends_the_wait() -> None:
 
 
 def test_the_wait_doubles_to_a_day_and_a_day_without_begins_at_an_hour_again() -> None:
-    waits = [PoolBackoff(times, NOW).until - NOW for times in range(1, 8)]
+    waits = [PoolBackoff(times, NOW).retry_after - NOW for times in range(1, 8)]
     assert [seconds // 3600 for seconds in waits] == [1, 2, 4, 8, 16, 24, 24]
     memory = PoolState(backoff=PoolBackoff(5, NOW))
-    day_after = memory.backoff.until + 86_400
-    assert memory.set_back("d9", day_after - 1).backoff == PoolBackoff(6, day_after - 1)
-    assert memory.set_back("d9", day_after).backoff == PoolBackoff(1, day_after)
-    assert memory.tidied(day_after, DrainTimeouts(), []).backoff is None
+    day_after = memory.backoff.retry_after + 86_400
+    assert memory.with_setback("d9", day_after - 1).backoff == PoolBackoff(6, day_after - 1)
+    assert memory.with_setback("d9", day_after).backoff == PoolBackoff(1, day_after)
+    assert memory.without_old_entries(day_after, DrainTimeouts(), []).backoff is None
 
 
 def test_one_cause_counts_once() -> None:
-    memory = PoolState().set_back("d1", NOW)
-    assert memory.set_back("d1", NOW + 60) == memory
+    memory = PoolState().with_setback("d1", NOW)
+    assert memory.with_setback("d1", NOW + 60) == memory

@@ -12,7 +12,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.pool_state import RING, PoolState
+from trimtab.compaction.drain.pool_state import MAX_HISTORY_ENTRIES, PoolState
 from trimtab.compactor.actuator import EvictionResponse, EvictionResult
 from trimtab.compactor.drainer import REFUSED
 from trimtab.compactor.pool_state_store import DELETED
@@ -95,7 +95,7 @@ def test_state_that_a_fast_clock_wrote_holds_nothing_up() -> None:
     )
     played.stored["all"] = memories.write(ahead)
     loop = process(played)
-    assert loop.books.of("all") == ahead.caught_up(played.now)
+    assert loop.books.of("all") == ahead.clamp_to_now(played.now)
 
 
 def test_a_refused_eviction_stands_in_the_history_once() -> None:
@@ -165,6 +165,6 @@ def test_pods_that_a_pool_that_is_gone_has_moved_have_their_rest_and_no_more() -
 def test_however_long_a_reason_is_the_state_fits_into_a_configmap() -> None:
     played = five()
     loop = process(played)
-    for number in range(RING):
+    for number in range(MAX_HISTORY_ENTRIES):
         loop.books.tell("refused", REFUSED('n"o' * 5000), pool="all", at=NOW + number)
     assert len(memories.write(loop.books.of("all"))) < 300_000

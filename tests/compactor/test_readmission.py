@@ -64,7 +64,7 @@ def test_a_pod_whose_successor_nobody_can_speak_for_keeps_its_node():
     found = two_half_empty(lambda pod: Unreadable("the next pod", "a policy denies it"))
     assert found.steps == ()
     world = build(cluster(node("n0"), pod("web-0", on="n0")), lambda pod: Unreadable("the next pod", "denied"))
-    assert [kind.unknown for kind in world.next_of] == [UNJUDGED("the next pod: denied")]
+    assert [kind.unjudged_reason for kind in world.next_of] == [UNJUDGED("the next pod: denied")]
 
 
 def test_a_vpa_alone_is_reason_enough_to_ask() -> None:

@@ -211,14 +211,14 @@ def test_a_search_that_is_set_aside_leaves_the_room_as_it_was_and_can_be_taken_u
     world = build(cluster(*items))
     made = prepare(world, [replace(ALL, headroom=Headroom(percent=10))], PlanningContext(at=NOW))
     left = [limits.remaining for limits in made.limits if limits is not None]
-    search = Search(made.room, made.candidates, made.loads, made.errands, BestFitIndex(made.ways), made.limits, 0)
-    before, kept = made.room.saved(), [*map(list, left)]
+    search = Search(made.capacity, made.candidates, made.loads, made.errands, BestFitIndex(made.ways), made.limits, 0)
+    before, kept = made.capacity.saved(), [*map(list, left)]
     search.fill()
-    filled, then = made.room.saved(), [*map(list, left)]
+    filled, then = made.capacity.saved(), [*map(list, left)]
     after = search.set_aside(before)
-    assert (made.room.saved(), left) == (before, kept)
+    assert (made.capacity.saved(), left) == (before, kept)
     search.take_up(after)
-    assert (made.room.saved(), left) == (filled, then)
+    assert (made.capacity.saved(), left) == (filled, then)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,9 +7,9 @@ from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation,
 
 def asked(name: str, *items: Item) -> tuple[DrainSimulation, DrainPlacement | NoPlacement]:
     drains = DrainSimulation(build(cluster(*items)))
-    number = drains.world.index[name]
-    found = drains.where(number, drains.world.on[number])
-    assert drains.can(number, drains.world.on[number]) is isinstance(found, DrainPlacement)
+    number = drains.model.index[name]
+    found = drains.where(number, drains.model.on[number])
+    assert drains.can(number, drains.model.on[number]) is isinstance(found, DrainPlacement)
     return drains, found
 
 
@@ -17,7 +17,7 @@ def test_all_pods_find_a_place_together_the_largest_first_in_the_tightest() -> N
     items = [node("a"), node("b", "2"), node("c", "4"), pod("x-1", "a", "500m"), pod("x-2", "a", "1500m")]
     drains, found = asked("a", *items)
     assert isinstance(found, DrainPlacement)
-    names = [(drains.world.pods[p].name, drains.world.nodes[n].name) for p, n in found.of]
+    names = [(drains.model.pods[p].name, drains.model.nodes[n].name) for p, n in found.moves]
     assert names == [("x-2", "b"), ("x-1", "b")]
 
 
@@ -30,10 +30,14 @@ def test_room_promised_to_one_pod_is_not_promised_to_the_next() -> None:
 def test_asking_changes_nothing() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", spec=spread("x", HOST, nodeTaintsPolicy="Honor")), pod("x-2", "b")]
     drains, first = asked("a", *items)
-    number = drains.world.index["a"]
-    before = (drains.room.major[:], [c.copy() for c in drains.room.counts], bytes(drains.room.closed))
-    assert drains.where(number, drains.world.on[number]) == first
-    assert (drains.room.major, drains.room.counts, bytes(drains.room.closed)) == before
+    number = drains.model.index["a"]
+    before = (
+        drains.capacity.major[:],
+        [c.copy() for c in drains.capacity.group_counts],
+        bytes(drains.capacity.closed_nodes),
+    )
+    assert drains.where(number, drains.model.on[number]) == first
+    assert (drains.capacity.major, drains.capacity.group_counts, bytes(drains.capacity.closed_nodes)) == before
 
 
 def test_an_empty_node_needs_no_place() -> None:
@@ -47,12 +51,12 @@ def test_memory_light_pods_go_where_memory_is_short() -> None:
     ]  # fmt: skip
     drains, found = asked("a", *items)
     assert isinstance(found, DrainPlacement)
-    went = {drains.world.pods[p].name: drains.world.nodes[n].name for p, n in found.of}
+    went = {drains.model.pods[p].name: drains.model.nodes[n].name for p, n in found.moves}
     assert went == {"x-1": "poor", "y-1": "rich"}
 
 
 def test_a_node_with_terabytes_free_takes_pods_where_memory_is_the_scarcer() -> None:
     items = [node("a", "400", "64Gi"), node("vast", "400", "12Ti"), pod("x-1", "a", "1", "48Gi")]
     drains, found = asked("a", *items)
-    assert drains.world.resources == ("memory", "cpu")
+    assert drains.model.main_resources == ("memory", "cpu")
     assert isinstance(found, DrainPlacement)

@@ -1,18 +1,18 @@
-"""Which nodes can go, in which order, and where does every pod go?
+"""Decides which nodes can be drained, in which order, and where each of their pods is placed.
 
-Decisions only: a snapshot, settings and the moment in; a plan that says why out. Nothing is cordoned or evicted here:
-`trimtab.compactor` does that.
+The package only decides: from a snapshot, settings and a time it calculates a plan with a reason for every node. It
+cordons and evicts nothing; `trimtab.compactor` does.
 
-    blockers               may this pod move?
-    candidates             may this node be tried, and may its pool be planned now?
-    search/                which set of nodes goes together, and where their pods go
-    plan, plan_types       a list of waves, and a reason for every node that stays; the values these are made of
-    plan_variants          plans of the same cluster with one thing changed
-    explain                the chain of reasons for one node or pod, in words
-    recheck                are the steps of a round still right, a moment later, together?
-    simulate               a plan carried out on a simulated cluster, round by round
-    pool_usage             what each pool has, how full it is, and what it costs
-    karpenter,             reports: nodes that Karpenter consolidates itself; pods on nodes that cost more than they
-    misplaced_pods         need
-    drain/                 of a drain that is under way: its next step, and what is remembered
+    blockers               whether a pod may be evicted
+    candidates             whether a node may be tried, and whether its pool may be planned now
+    search/                the set of nodes that can be drained together, and the targets of their pods
+    plan, plan_types       the plan: waves, and a reason for every node that stays; the values of which it consists
+    plan_variants          plans of the same cluster with one setting changed
+    explain                the chain of reasons for one node or pod, as text
+    recheck                whether the steps of a round are still valid, together, just before they are executed
+    simulate               a plan executed on a simulated cluster, round by round
+    pool_usage             the size, usage and cost of each pool
+    karpenter,             reports: nodes that Karpenter consolidates itself; pods on nodes that cost more than
+    misplaced_pods         necessary
+    drain/                 a drain in progress: its next step, and the stored state
 """

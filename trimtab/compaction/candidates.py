@@ -1,7 +1,7 @@
-"""Which nodes may be tried at all, and why not the others?
+"""Decides which nodes may be tried, and why the others may not.
 
-Rules that need no search, in the order they are asked. `pool_refusal` speaks for a whole pool at this moment,
-`CandidateChecker.refusal` for one node.
+The rules need no search and are checked in order. `pool_refusal` decides for a whole pool at this time,
+`CandidateChecker.rejection_reason` for one node.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds, open_now
 from trimtab.compaction import reasons as r
-from trimtab.compaction.blockers import leave
+from trimtab.compaction.blockers import keep_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -22,284 +22,306 @@ NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 KARPENTER_POOL = "karpenter.sh/nodepool"
 DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-STARTING = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
+STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-SLICE, CHIPS = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
-"""How a node's TPU slice is laid out ("2x2x4"), and the resource that counts the chips of one node."""
+TPU_TOPOLOGY_LABEL, TPU_RESOURCE = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
+"""The layout of a node's TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
-"""Our annotation, written in the same patch as the cordon."""
-MOST_UNREADY = 45
-"""Percent of nodes that are not ready at which nobody should plan (the autoscaler's own rule, and more than 3)."""
+"""The compactor's annotation, written in the same patch as the cordon."""
+MAX_UNREADY_PERCENT = 45
+"""The percentage of nodes that are not ready above which nothing is planned (the cluster autoscaler's rule, and more
+than 3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningContext:
-    """The moment a plan is made in."""
+    """The time and circumstances for which a plan is made."""
 
     at: Seconds | None = None
-    """None: no rule that needs a clock is applied, and the plan says so."""
+    """The time of the snapshot. None: no rule that needs a clock is applied, and the plan notes that."""
     observations: Observations | None = None
-    """None: pools are taken for settled."""
+    """What earlier rounds recorded. None: pools are assumed to be settled."""
     autoscaler: Autoscaler | None = None
-    """None: nothing is known of it."""
-    ours: Collection[str] = ()
-    """Nodes whose cordon is ours by an authentic note. An offline plan holds no key, and knows of none."""
-    others: Mapping[str, str] = field(default_factory=dict)
-    """Node → namespace of the other compactor whose note stands on it."""
-    doubtful: Mapping[str, str] = field(default_factory=dict)
-    """Node → what is wrong with its note, which is not authentic."""
+    """The state of the cluster autoscaler. None: it is unknown."""
+    own_cordons: Collection[str] = ()
+    """Nodes that this compactor cordoned, by an annotation with a valid signature. An offline plan holds no key and
+    knows none."""
+    other_compactors: Mapping[str, str] = field(default_factory=dict)
+    """Node → namespace of the other compactor whose annotation is on it."""
+    unverified: Mapping[str, str] = field(default_factory=dict)
+    """Node → what is wrong with its annotation, whose signature is not valid."""
     overdue: frozenset[str] = frozenset()
     """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
     moved: frozenset[str] = frozenset()
-    """Pods (namespace/name) that were moved not long ago: they are left in peace."""
+    """Pods (namespace/name) that were moved recently: they are not moved again."""
     aims: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Pool → nodes that the plan under way empties: no other goes before its pods have settled, and those of them that
-    cannot go at this moment are no place for pods. A pool that is not named is planned afresh."""
-    waived: frozenset[str] = frozenset()
-    """Pods (namespace/name) that are taken for free to move, whatever keeps them: what a plan would be then."""
+    """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those
+    of them that cannot be drained now receive no pods. A pool without an entry is planned anew."""
+    waived_pods: frozenset[str] = frozenset()
+    """Pods (namespace/name) that count as free to move, whatever keeps them, for plan variants."""
     plans_karpenter: bool = False
-    """Whether Karpenter's nodes are planned as if they were ours: what could go, not what will."""
+    """Whether Karpenter's nodes are planned like other nodes, for its report only."""
 
 
 @dataclass(slots=True)
 class CandidateChecker:
-    world: ClusterModel
+    """Checks the nodes of one snapshot."""
+
+    model: ClusterModel
     pools: Sequence[Pool]
-    now: PlanningContext
+    context: PlanningContext
     index: PoolIndex = field(init=False)
 
     def __post_init__(self) -> None:
         self.index = PoolIndex(self.pools)
 
-    def pool_of(self, number: int) -> Pool | Reason:
-        """The one pool of a node."""
-        node = self.world.nodes[number]
-        found = self.index.of(node)
-        if len(found) == 1:
-            return found[0]
-        if not found:
+    def find_pool(self, number: int) -> Pool | Reason:
+        """Returns the one pool of a node, or why there is not exactly one."""
+        node = self.model.nodes[number]
+        pools = self.index.of(node)
+        if len(pools) == 1:
+            return pools[0]
+        if not pools:
             return r.NO_POOL(f"node {node.name} belongs to no pool")
-        names = " and ".join(pool.name for pool in found)
+        names = " and ".join(pool.name for pool in pools)
         return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
 
-    def refusal(self, number: int, pool: Pool) -> Reason | None:
-        """Why this node is no candidate, before any search; None when it is one."""
-        node = self.world.nodes[number]
+    def rejection_reason(self, number: int, pool: Pool) -> Reason | None:
+        """Returns why this node is no candidate, before any search; None when it is one."""
+        node = self.model.nodes[number]
         return (
-            self._unreadable(number) or self._belongs_to_others(node) or self._noted(node) or _annotated(node, pool)
-            or _state(node, self.now.ours) or _wanted_by_autoscaler(node, pool)
-            or self._not_aimed_at(node, pool) or self._young(node, pool) or self._failed(node)
-            or self._busy(number, pool) or self._brief(node, pool)
-        )  # fmt: skip
+            self._unreadable_reason(number)
+            or self._other_owner_reason(node)
+            or self._drain_annotation_reason(node)
+            or _annotation_reason(node, pool)
+            or _state_reason(node, self.context.own_cordons)
+            or _autoscaler_candidate_reason(node, pool)
+            or self._not_in_plan_reason(node, pool)
+            or self._age_reason(node, pool)
+            or self._back_off_reason(node)
+            or self._utilization_reason(number, pool)
+            or self._duration_reason(node, pool)
+        )
 
-    def _unreadable(self, number: int) -> Reason | None:
-        doubt = self.world.doubtful.get(number)
-        return r.UNREADABLE(f"node {self.world.nodes[number].name}: {doubt}") if doubt is not None else None
+    def _unreadable_reason(self, number: int) -> Reason | None:
+        doubt = self.model.unreadable_nodes.get(number)
+        return r.UNREADABLE(f"node {self.model.nodes[number].name}: {doubt}") if doubt is not None else None
 
-    def _belongs_to_others(self, node: NodeInfo) -> Reason | None:
-        if KARPENTER_POOL in node.labels and not self.now.plans_karpenter:
+    def _other_owner_reason(self, node: NodeInfo) -> Reason | None:
+        if KARPENTER_POOL in node.labels and not self.context.plans_karpenter:
             return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
-        return _belongs_to_others(node)
+        return _special_node_reason(node)
 
-    def _noted(self, node: NodeInfo) -> Reason | None:
-        problem = self.now.doubtful.get(node.name)
+    def _drain_annotation_reason(self, node: NodeInfo) -> Reason | None:
+        problem = self.context.unverified.get(node.name)
         if problem is not None:
             return r.DOUBTFUL_CORDON(problem)
-        home = self.now.others.get(node.name)
-        if home is None:
+        namespace = self.context.other_compactors.get(node.name)
+        if namespace is None:
             return None
-        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {home}")
+        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by the compactor of namespace {namespace}")
 
-    def _not_aimed_at(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        aim = self.now.aims.get(pool.name)
-        if aim is None or node.name in aim:
+    def _not_in_plan_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
+        nodes = self.context.aims.get(pool.name)
+        if nodes is None or node.name in nodes:
             return None
-        return r.NOT_AIMED_AT(f"the plan under way in pool {pool.name} leaves node {node.name} where it is")
+        return r.NOT_AIMED_AT(f"the plan in progress in pool {pool.name} keeps node {node.name}")
 
-    def _young(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        if self.now.at is None or node.created is None:
+    def _age_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
+        if self.context.at is None or node.created is None:
             return None
-        age = self.now.at - node.created
+        age = self.context.at - node.created
         if age < pool.node_age:
-            return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} wants {pool.node_age} s")
+            return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} requires {pool.node_age} s")
         return None
 
-    def _failed(self, node: NodeInfo) -> Reason | None:
-        seen = self.now.observations
-        failure = seen.failures.get(node.name) if seen is not None else None
-        if failure is not None and self.now.at is not None and self.now.at < failure.until:
+    def _back_off_reason(self, node: NodeInfo) -> Reason | None:
+        observations = self.context.observations
+        failure = observations.failures.get(node.name) if observations is not None else None
+        if failure is not None and self.context.at is not None and self.context.at < failure.retry_after:
             return r.BACK_OFF(
-                f"emptying node {node.name} failed {failure.times} times; next try in {failure.until - self.now.at} s"
+                f"the drain of node {node.name} failed {failure.times} time{'' if failure.times == 1 else 's'};"
+                f" the next attempt is in {failure.retry_after - self.context.at} s"
             )
         return None
 
-    def _busy(self, number: int, pool: Pool) -> Reason | None:
+    def _utilization_reason(self, number: int, pool: Pool) -> Reason | None:
         for resource, percent in sorted(pool.under.items()):
-            have = self.world.amount(number, resource)
-            used = have - self._free(number, resource)
-            if have and used * 100 > percent * have:
-                share = used * 1000 // have
-                name = self.world.nodes[number].name
-                return r.BUSY(f"node {name} has {share / 10:.1f} % of its {resource} requested, more than {percent} %")
+            allocatable = self.model.amount(number, resource)
+            requested = allocatable - self._free_amount(number, resource)
+            if allocatable and requested * 100 > percent * allocatable:
+                share = requested * 1000 // allocatable
+                name = self.model.nodes[number].name
+                return r.BUSY(
+                    f"{share / 10:.1f} % of the {resource} of node {name} is requested, more than {percent} %"
+                )
         return None
 
-    def _free(self, number: int, resource: str) -> int:
-        world = self.world
-        if resource in world.resources:
-            return (world.major, world.minor)[world.resources.index(resource)][number]
+    def _free_amount(self, number: int, resource: str) -> int:
+        model = self.model
+        if resource in model.main_resources:
+            return (model.major, model.minor)[model.main_resources.index(resource)][number]
         if resource == "pods":
-            return world.slots[number]
+            return model.slots[number]
         return (
-            world.rest[world.names.index(resource)][number]
-            if resource in world.names
-            else world.amount(number, resource)
+            model.other_free[model.other_resources.index(resource)][number]
+            if resource in model.other_resources
+            else model.amount(number, resource)
         )
 
-    def _brief(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        seen, at = self.now.observations, self.now.at
-        if seen is None or at is None or not pool.under_for:
+    def _duration_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
+        observations, at = self.context.observations, self.context.at
+        if observations is None or at is None or not pool.under_for:
             return None
-        since = seen.under_since.get(node.name)
-        lasted = at - since if since is not None else 0
-        if lasted < pool.under_for:
-            return r.NOT_LONG(f"node {node.name} has been under the line for {lasted} s of {pool.under_for} s")
+        since = observations.under_since.get(node.name)
+        duration = at - since if since is not None else 0
+        if duration < pool.under_for:
+            return r.NOT_LONG(f"node {node.name} has been under the threshold for {duration} s of {pool.under_for} s")
         return None
 
-    def under(self, number: int, pool: Pool) -> bool:
-        """Is the node under the pool's line now? What observations are made of."""
-        return self._unreadable(number) is None and self._busy(number, pool) is None
+    def is_under_threshold(self, number: int, pool: Pool) -> bool:
+        """Returns whether the node is under the pool's threshold now; observations record it."""
+        return self._unreadable_reason(number) is None and self._utilization_reason(number, pool) is None
 
-    def all_under(self, pool: Pool) -> tuple[str, ...]:
-        """Names of the pool's nodes that are."""
-        mine = (number for number, node in enumerate(self.world.nodes) if self.index.only(node) is pool)
-        return tuple(self.world.nodes[number].name for number in mine if self.under(number, pool))
+    def nodes_under_threshold(self, pool: Pool) -> tuple[str, ...]:
+        """Returns the names of the pool's nodes that are under its threshold."""
+        members = (number for number, node in enumerate(self.model.nodes) if self.index.only(node) is pool)
+        return tuple(self.model.nodes[number].name for number in members if self.is_under_threshold(number, pool))
 
 
-def _belongs_to_others(node: NodeInfo) -> Reason | None:
+def _special_node_reason(node: NodeInfo) -> Reason | None:
     if any(label in node.labels for label in CONTROL_PLANE):
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
-    if _of_a_slice(node):
-        return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({node.labels[SLICE]})")
+    if _is_slice_host(node):
+        return r.AS_A_WHOLE(
+            f"node {node.name} is one of several hosts of a TPU slice ({node.labels[TPU_TOPOLOGY_LABEL]})"
+        )
     if node.going is not None:
         return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.going.key})")
     return None
 
 
-def _of_a_slice(node: NodeInfo) -> bool:
-    """A slice with more chips than the node has spans several nodes, which GKE scales as one."""
-    sizes = node.labels.get(SLICE, "").split("x")
+def _is_slice_host(node: NodeInfo) -> bool:
+    """Returns whether the node is part of a multi-host TPU slice: one with more chips than the node. GKE scales it as
+    one."""
+    sizes = node.labels.get(TPU_TOPOLOGY_LABEL, "").split("x")
     if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
         return False
-    return prod(map(int, sizes)) > node.allocatable.get(CHIPS, 0)
+    return prod(map(int, sizes)) > node.allocatable.get(TPU_RESOURCE, 0)
 
 
-def keeping(pool: Pool) -> tuple[str, ...]:
-    """Annotations by which people say that a node of this pool shall stay."""
+def keep_annotations(pool: Pool) -> tuple[str, ...]:
+    """Returns the annotations that keep a node of this pool."""
     return (KEEP, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
-def kept(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
-    """What one of these annotations says; None where none keeps it."""
-    said = (leave(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
-    return next((found for found in said if found is not None), None)
+def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
+    """Returns the reason of the first annotation that keeps the node; None where none does."""
+    reasons = (keep_reason(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
-def _annotated(node: NodeInfo, pool: Pool) -> Reason | None:
-    if (found := kept(node, keeping(pool))) is not None:
-        return found
+def _annotation_reason(node: NodeInfo, pool: Pool) -> Reason | None:
+    if (reason := node_keep_reason(node, keep_annotations(pool))) is not None:
+        return reason
     for key in sorted(node.annotations):
         if key.startswith(DELAY):
-            return r.KEPT(f"node {node.name} says {key}")
+            return r.KEPT(f"node {node.name} has the annotation {key}")
     return None
 
 
-def _state(node: NodeInfo, ours: Collection[str]) -> Reason | None:
+def _state_reason(node: NodeInfo, ours: Collection[str]) -> Reason | None:
     if not node.ready:
         return r.NOT_READY(f"node {node.name} is not ready")
     if node.cordoned and node.name not in ours:
         unverified = f"; its annotation {CORDONED_BY_US} is unverified" if CORDONED_BY_US in node.annotations else ""
-        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by somebody else{unverified}")
+        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by another client{unverified}")
     if node.maintained:
         return r.MAINTAINED(f"another client drains or maintains node {node.name} (condition {node.maintained})")
     for taint in node.taints:
-        if taint.key.startswith(STARTING) or taint.key in UNINITIALIZED:
-            return r.STARTING(f"node {node.name} still carries the startup taint {taint.key}")
+        if taint.key.startswith(STARTUP_TAINTS) or taint.key in UNINITIALIZED:
+            return r.STARTING(f"node {node.name} still has the startup taint {taint.key}")
     return None
 
 
-def _wanted_by_autoscaler(node: NodeInfo, pool: Pool) -> Reason | None:
+def _autoscaler_candidate_reason(node: NodeInfo, pool: Pool) -> Reason | None:
     if pool.autoscaler is Precedence.LEAD and node.autoscaler_candidate:
-        return r.AUTOSCALERS(f"the cluster autoscaler means to remove node {node.name} (taint {CANDIDATE_TAINT})")
+        return r.AUTOSCALERS(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})")
     return None
 
 
-def closed_receivers(world: ClusterModel, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
-    """Nodes of pools that are no place for pods: too young, not whole yet, in maintenance or soon to be, or about to be
-    removed by the autoscaler."""
+def closed_receivers(model: ClusterModel, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
+    """Returns nodes that receive no pods: too young, still starting, in or before maintenance, or about to be
+    removed."""
     return [
         number
-        for number, node in enumerate(world.nodes)
-        if any(taint.key.startswith(STARTING) or taint.key in UNINITIALIZED for taint in node.taints)
+        for number, node in enumerate(model.nodes)
+        if any(taint.key.startswith(STARTUP_TAINTS) or taint.key in UNINITIALIZED for taint in node.taints)
         or node.lifecycle
-        or (number in pools and _takes_no_pods(node, pools[number], at))
+        or (number in pools and _is_closed_receiver(node, pools[number], at))
     ]
 
 
-def _takes_no_pods(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
-    if _wanted_by_autoscaler(node, pool) is not None:
+def _is_closed_receiver(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
+    if _autoscaler_candidate_reason(node, pool) is not None:
         return True
     return at is not None and node.created is not None and at - node.created < pool.receiver_age
 
 
-def pool_refusal(pool: Pool, nodes: Sequence[int], world: ClusterModel, now: PlanningContext) -> Reason | None:
-    """Why nothing is planned in this pool at this moment; None when something may be."""
+def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
+    """Returns why nothing is planned in this pool now; None when nodes may be drained."""
     if not pool.enabled:
-        return r.POOL_OFF(f"pool {pool.name} is switched off")
-    if not nodes and any(pool.has(node) for node in world.nodes):
-        return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool, too")
+        return r.POOL_OFF(f"pool {pool.name} is disabled")
+    if not nodes and any(pool.has(node) for node in model.nodes):
+        return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool too")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
-    members = [world.nodes[number] for number in nodes]
-    return _unwell(world) or _timing(pool, nodes, world, now) or _autoscaler(pool, members, now)
+    members = [model.nodes[number] for number in nodes]
+    return (
+        _cluster_health_reason(model)
+        or _timing_reason(pool, nodes, model, now)
+        or _autoscaler_reason(pool, members, now)
+    )
 
 
-def _unwell(world: ClusterModel) -> Reason | None:
-    unready = sum(not node.ready for node in world.nodes)
-    if unready > 3 and unready * 100 > MOST_UNREADY * len(world.nodes):
-        return r.UNWELL(f"{unready} of {len(world.nodes)} nodes are not ready")
+def _cluster_health_reason(model: ClusterModel) -> Reason | None:
+    unready = sum(not node.ready for node in model.nodes)
+    # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
+    if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(model.nodes):
+        return r.UNWELL(f"{unready} of {len(model.nodes)} nodes are not ready")
     return None
 
 
-def _timing(pool: Pool, nodes: Sequence[int], world: ClusterModel, now: PlanningContext) -> Reason | None:
+def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
     if now.at is None:
         return None
     if not open_now(pool.windows, now.at):
-        return r.CLOSED_WINDOW(f"pool {pool.name} may not act at this time")
-    born = [created for number in nodes if (created := world.nodes[number].created) is not None]
-    newest = max(born, default=None)
+        return r.CLOSED_WINDOW(f"no node of pool {pool.name} may be drained at this time")
+    created_times = [created for number in nodes if (created := model.nodes[number].created) is not None]
+    newest = max(created_times, default=None)
     if newest is not None and now.at - newest < pool.quiet:
         return r.NOT_QUIET(f"a node joined pool {pool.name} {now.at - newest} s ago; it waits {pool.quiet} s")
     return None
 
 
-def _autoscaler(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningContext) -> Reason | None:
-    found = now.autoscaler
-    if found is None:
+def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningContext) -> Reason | None:
+    autoscaler = now.autoscaler
+    if autoscaler is None:
         return None
-    if not found.scale_down:
+    if not autoscaler.scale_down:
         return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
-    if found.silent(now.at):
-        return r.NO_AUTOSCALER(f"the cluster autoscaler {found.silence(now.at or 0)}")
-    if found.restarting:
-        return r.NO_AUTOSCALER("the cluster autoscaler took its status away: it restarts, or somebody ended it")
-    if not found.healthy:
-        return r.AUTOSCALER_ILL("the cluster autoscaler calls the cluster unhealthy")
-    threshold, most = with_options(found, pool.group_options).threshold, pool.lead_max_threshold
+    if autoscaler.silent(now.at):
+        return r.NO_AUTOSCALER(f"the cluster autoscaler {autoscaler.silence(now.at or 0)}")
+    if autoscaler.restarting:
+        return r.NO_AUTOSCALER("the cluster autoscaler deleted its status: it is restarting, or it was stopped")
+    if not autoscaler.healthy:
+        return r.AUTOSCALER_ILL("the cluster autoscaler reports the cluster as unhealthy")
+    threshold, most = with_options(autoscaler, pool.group_options).threshold, pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(
-            f"pool {pool.name} leads, and the cluster autoscaler removes nodes under {threshold} % by itself;"
+            f"pool {pool.name} leads, and the cluster autoscaler itself removes nodes under {threshold} %;"
             f" lead.maxThreshold allows {most} %"
         )
-    busy = describe_scale_up(found, pool.name, nodes)
-    return r.SCALING_UP(f"the cluster autoscaler is scaling up {busy}") if busy else None
+    scaling = describe_scale_up(autoscaler, pool.name, nodes)
+    return r.SCALING_UP(f"the cluster autoscaler is scaling up {scaling}") if scaling else None

@@ -1,6 +1,6 @@
-"""What could go of the nodes that Karpenter consolidates itself, and which pods keep it from them?
+"""Reports which of Karpenter's nodes could be consolidated, and which pods block that.
 
-Nothing of it is ever done: Trimtab leaves Karpenter's nodes alone.
+This is a report only: Trimtab never drains Karpenter's nodes.
 """
 
 from collections.abc import Iterator
@@ -15,70 +15,73 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT
 from trimtab.compaction.candidates import KARPENTER_POOL, PlanningContext
 from trimtab.compaction.plan import plan
-from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keepers, outcome
+from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keepers, outcome_of
 from trimtab.scheduling.cluster_model import ClusterModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KarpenterOutlook:
+    """What could be consolidated on Karpenter's nodes, and what blocks it."""
+
     nodes: int
-    """Nodes of Karpenter's."""
+    """The number of Karpenter's nodes."""
     pools: tuple[str, ...]
     could: PlanOutcome
-    """What could go if nothing but what blocks Karpenter's consolidation kept nodes. That Karpenter may also replace a
-    node by a cheaper one is not counted."""
+    """What could be drained if only the blockers of Karpenter's consolidation kept nodes. Replacements of a node by a
+    cheaper one, which Karpenter may make too, are not counted."""
     unit: str
     keepers: tuple[KeepingReason, ...]
-    """Its blockers, each priced."""
+    """The blockers, each with what could be drained without it."""
 
 
-def outlook(world: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
-    """None where no node is Karpenter's."""
-    mine = {node.name: node.labels[KARPENTER_POOL] for node in world.nodes if KARPENTER_POOL in node.labels}
-    if not mine:
+def outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
+    """Returns the report; None where no node is Karpenter's."""
+    pool_of_node = {node.name: node.labels[KARPENTER_POOL] for node in model.nodes if KARPENTER_POOL in node.labels}
+    if not pool_of_node:
         return None
-    names = sorted(set(mine.values()))
+    names = sorted(set(pool_of_node.values()))
     pools = [replace(PRESETS["keen"], name=name, labels={KARPENTER_POOL: name}, min_nodes=0) for name in names]
-    pods = [pod for pod in world.pods if pod.node in mine]
-    blocked = dict(_blocked(pods, PdbIndex.of(world.inventory.budgets), world, now))
+    pods = [pod for pod in model.pods if pod.node in pool_of_node]
+    blocked = dict(_blocking_pods(pods, PdbIndex.of(model.inventory.budgets), model, now))
     free = frozenset(pod.key for pod in pods if pod.key not in blocked)
-    moment = replace(now, waived=free, plans_karpenter=True)
-    found = plan(world, pools, moment)
-    priced = keepers(world, pools, moment, found, blocked)
+    context = replace(now, waived_pods=free, plans_karpenter=True)
+    karpenter_plan = plan(model, pools, context)
+    priced = keepers(model, pools, context, karpenter_plan, blocked)
     return KarpenterOutlook(
-        nodes=len(mine), pools=tuple(names), could=outcome(found), unit=found.unit,
-        keepers=tuple(one for one in priced if one.pods),
+        nodes=len(pool_of_node), pools=tuple(names), could=outcome_of(karpenter_plan), unit=karpenter_plan.unit,
+        keepers=tuple(reason for reason in priced if reason.pods),
     )  # fmt: skip
 
 
-def _blocked(
-    pods: list[PodInfo], guard: PdbIndex, world: ClusterModel, now: PlanningContext
+def _blocking_pods(
+    pods: list[PodInfo], pdb_index: PdbIndex, model: ClusterModel, now: PlanningContext
 ) -> Iterator[tuple[str, Reason]]:
-    """Pods that block Karpenter's consolidation of their node (karpenter pkg/utils/pod and pkg/utils/pdb).
+    """Yields pods that block Karpenter's consolidation of their node (karpenter pkg/utils/pod and pkg/utils/pdb).
 
-    - an active do-not-disrupt: `true`, or a duration since the pod's start; one that makes no sense blocks nothing;
-    - more than one budget over the pod;
-    - a budget that allows none, unless the pod is not ready and the budget always lets such pods go.
+    - an active do-not-disrupt annotation: `true`, or a duration since the pod's start; a malformed one blocks nothing;
+    - more than one PodDisruptionBudget for the pod;
+    - a budget that allows no disruption, unless the pod is not ready and the budget always allows eviction of such
+      pods.
     """
     for pod in pods:
         if pod.deleted is not None:
             continue
-        said = pod.annotations.get(DO_NOT_DISRUPT, "")
-        if said == "true" or _lasts(pod, said, now):
-            yield pod.key, r.UNSAFE(f"pod {pod.key} says {DO_NOT_DISRUPT}: {said}")
+        value = pod.annotations.get(DO_NOT_DISRUPT, "")
+        if value == "true" or _is_active_duration(pod, value, now):
+            yield pod.key, r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
             continue
-        budgets = [world.inventory.budgets[number] for number in guard.over(pod.namespace, pod.ask.labels)]
+        budgets = [model.inventory.budgets[number] for number in pdb_index.over(pod.namespace, pod.ask.labels)]
         if pod.static or not budgets:
             continue
         if len(budgets) > 1:
-            yield pod.key, r.TWO_BUDGETS(f"pod {pod.key} is under {len(budgets)} budgets")
+            yield pod.key, r.TWO_BUDGETS(f"{len(budgets)} budgets select pod {pod.key}")
         elif not budgets[0].allowed and not (budgets[0].always and not pod.ready):
             code = r.BUDGET_SPENT if budgets[0].most else r.BUDGET_NEVER
             yield pod.key, code(f"budget {budgets[0].key} allows no disruption of pod {pod.key}")
 
 
-def _lasts(pod: PodInfo, said: str, now: PlanningContext) -> bool:
-    """A duration that is not over; without a clock none is."""
-    lasts = seconds_of(said) if said else None
+def _is_active_duration(pod: PodInfo, value: str, now: PlanningContext) -> bool:
+    """Returns whether the value is a duration that has not expired; without a clock none has."""
+    duration = seconds_of(value) if value else None
     started = pod.started if pod.started is not None else pod.created
-    return lasts is not None and (now.at is None or started is None or now.at < started + lasts)
+    return duration is not None and (now.at is None or started is None or now.at < started + duration)

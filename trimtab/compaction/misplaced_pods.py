@@ -1,8 +1,8 @@
-"""Which pods are on nodes where they cost more than they need: on spot, scattered, or on nodes made for others?
+"""Reports pods on nodes where they cost more than necessary.
 
-- critical pods on spot nodes, which may be taken away within minutes;
+- critical pods on spot nodes, which the cloud provider may reclaim within minutes;
 - pods that may not move, scattered over many nodes where few would hold them: each keeps its node;
-- pods that run for long on nodes that are mostly there for Jobs: the Jobs end, the node stays.
+- long-running pods on nodes that mostly run Jobs: when the Jobs end, the pods keep the node.
 """
 
 from collections import Counter
@@ -20,13 +20,14 @@ from trimtab.machines.prices import spot
 from trimtab.scheduling.cluster_model import ClusterModel
 
 MIN_SCATTERED = 3
-"""Nodes that pods of one reason must keep before they are called scattered, and twice as many as would hold them."""
-LASTING = frozenset(
+"""The minimum number of nodes that pods with one reason must keep to be reported as scattered."""
+LASTING_REASONS = frozenset(
     code.name
     for code in (r.UNSAFE, r.NO_OWNER, r.STRANGE_OWNER, r.JOB, r.LOCAL_DATA, r.SINGLE, r.BUDGET_NEVER, r.CRITICAL)
 )
-"""Reasons of pods that keep their node for as long as they run, and could run elsewhere."""
-SAYING = (SAFE, DO_NOT_DISRUPT, NO_EVICTION)
+"""Reasons of pods that keep their node for as long as they run, and could run on another node."""
+FORBIDDING_ANNOTATIONS = (SAFE, DO_NOT_DISRUPT, NO_EVICTION)
+"""Annotations that forbid the eviction of a pod."""
 LONG_RUNNING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
@@ -38,106 +39,117 @@ class Misplacement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misplaced:
-    """Pods alike that would be better elsewhere."""
+    """Pods that are misplaced in the same way."""
 
     kind: Misplacement
     pods: tuple[PodInfo, ...]
     nodes: tuple[NodeInfo, ...]
     why: str
-    """Of scattered pods the code of what keeps them; of critical ones what makes them so; else empty."""
+    """The code of what keeps scattered pods, or of what makes pods critical; empty for long-running pods."""
     annotation: tuple[str, str] | None = None
-    """(name, value) that all of them carry and that says so; None where none does."""
+    """(name, value) of the annotation that causes it, where all of the pods have it."""
     fewest: int = 0
-    """Of scattered pods: nodes that would hold them all, by volume."""
+    """For scattered pods: the number of nodes that would hold them all, by sum of requests."""
 
 
-def misplaced(world: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
-    """In the order of the kinds, those on most nodes first."""
-    found = [*_critical(world), *_scattered(world, plan), *_long(world)]
+def misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
+    """Returns the misplaced pods in the order of `Misplacement`, those on most nodes first."""
+    misplaced_pods = [*_critical_on_spot(model), *_scattered_pods(model, plan), *_long_running_among_jobs(model)]
     order = list(Misplacement)
-    return tuple(sorted(found, key=lambda one: (order.index(one.kind), -len(one.nodes), one.why, one.annotation or ())))
+    return tuple(
+        sorted(misplaced_pods, key=lambda one: (order.index(one.kind), -len(one.nodes), one.why, one.annotation or ()))
+    )
 
 
-def _critical(world: ClusterModel) -> Iterator[Misplaced]:
-    """Of the system by their priority, or not to be evicted by their annotations."""
+def _critical_on_spot(model: ClusterModel) -> Iterator[Misplaced]:
+    """Yields pods on spot nodes that have a system priority or an annotation that forbids their eviction."""
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
-    spots = {node.name for node in world.nodes if spot(node)}
-    for pod in world.pods:
+    spots = {node.name for node in model.nodes if spot(node)}
+    for pod in model.pods:
         if pod.node not in spots or pod.daemon or pod.static:
             continue
         if pod.priority >= CRITICAL:
             groups.setdefault((r.CRITICAL.name, None), []).append(pod)
-        elif (said := _says(pod)) is not None:
-            groups.setdefault((r.UNSAFE.name, said), []).append(pod)
-    for (why, said), pods in groups.items():
+        elif (annotation := _forbidding_annotation(pod)) is not None:
+            groups.setdefault((r.UNSAFE.name, annotation), []).append(pod)
+    for (code, annotation), pods in groups.items():
         yield Misplaced(
-            kind=Misplacement.CRITICAL_ON_SPOT, pods=tuple(pods), nodes=_nodes(world, pods), why=why, annotation=said
-        )
+            kind=Misplacement.CRITICAL_ON_SPOT, pods=tuple(pods), nodes=_nodes_of(model, pods), why=code,
+            annotation=annotation,
+        )  # fmt: skip
 
 
-def _scattered(world: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
+def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
-    for pod in world.pods:
+    for pod in model.pods:
         reason = plan.pods.get(pod.key)
-        if reason is not None and reason.code.name in LASTING and not pod.daemon:
-            groups.setdefault((reason.code.name, _says(pod) if reason.code is r.UNSAFE else None), []).append(pod)
-    for (why, said), pods in groups.items():
-        nodes = _nodes(world, pods)
-        fewest = _fewest(world, pods, nodes)
+        if reason is not None and reason.code.name in LASTING_REASONS and not pod.daemon:
+            groups.setdefault(
+                (reason.code.name, _forbidding_annotation(pod) if reason.code is r.UNSAFE else None), []
+            ).append(pod)
+    for (code, annotation), pods in groups.items():
+        nodes = _nodes_of(model, pods)
+        fewest = _min_nodes(model, pods, nodes)
         if len(nodes) >= max(MIN_SCATTERED, 2 * fewest):
             yield Misplaced(
-                kind=Misplacement.SCATTERED, pods=tuple(pods), nodes=nodes, why=why, annotation=said, fewest=fewest
-            )
+                kind=Misplacement.SCATTERED, pods=tuple(pods), nodes=nodes, why=code, annotation=annotation,
+                fewest=fewest,
+            )  # fmt: skip
 
 
-def _long(world: ClusterModel) -> Iterator[Misplaced]:
-    """On nodes where Jobs ask for at least half of what is asked for, DaemonSets left out."""
+def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
+    """Yields long-running pods on nodes where Jobs request at least half of the cpu, DaemonSets left out."""
     pods: list[PodInfo] = []
-    for number in range(len(world.nodes)):
-        mine = [world.pods[n] for n in world.on[number] if not (world.pods[n].daemon or world.pods[n].static)]
-        jobs = sum(_cpu(pod) for pod in mine if _owner(pod) == "Job")
-        if jobs and jobs * 2 >= sum(map(_cpu, mine)):
-            pods += [pod for pod in mine if _owner(pod) in LONG_RUNNING]
+    for number in range(len(model.nodes)):
+        movable = [model.pods[n] for n in model.on[number] if not (model.pods[n].daemon or model.pods[n].static)]
+        jobs = sum(_cpu_request(pod) for pod in movable if _owner_kind(pod) == "Job")
+        if jobs and jobs * 2 >= sum(map(_cpu_request, movable)):
+            pods += [pod for pod in movable if _owner_kind(pod) in LONG_RUNNING]
     if pods:
-        yield Misplaced(kind=Misplacement.LONG_ON_TEMPORARY, pods=tuple(pods), nodes=_nodes(world, pods), why="")
+        yield Misplaced(kind=Misplacement.LONG_ON_TEMPORARY, pods=tuple(pods), nodes=_nodes_of(model, pods), why="")
 
 
-def _says(pod: PodInfo) -> tuple[str, str] | None:
-    """The annotation by which it may not be evicted."""
-    notes = pod.annotations
-    said = ((key, notes[key]) for key in SAYING if key in notes)
-    return next(((key, text) for key, text in said if text == ("false" if key == SAFE else "true")), None)
+def _forbidding_annotation(pod: PodInfo) -> tuple[str, str] | None:
+    """Returns the annotation that forbids the eviction of the pod; None where there is none."""
+    present = ((key, pod.annotations[key]) for key in FORBIDDING_ANNOTATIONS if key in pod.annotations)
+    return next(((key, value) for key, value in present if value == ("false" if key == SAFE else "true")), None)
 
 
-def _owner(pod: PodInfo) -> str:
+def _owner_kind(pod: PodInfo) -> str:
     return pod.owner.kind if pod.owner is not None else ""
 
 
-def _cpu(pod: PodInfo) -> int:
+def _cpu_request(pod: PodInfo) -> int:
     return 0 if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests.get("cpu", 0)
 
 
-def _nodes(world: ClusterModel, pods: Iterable[PodInfo]) -> tuple[NodeInfo, ...]:
-    return tuple(world.nodes[world.index[name]] for name in sorted({pod.node for pod in pods}))
+def _nodes_of(model: ClusterModel, pods: Iterable[PodInfo]) -> tuple[NodeInfo, ...]:
+    return tuple(model.nodes[model.index[name]] for name in sorted({pod.node for pod in pods}))
 
 
-def _fewest(world: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> int:
-    """How many of the nodes, the largest first, would hold them by volume: at least one."""
-    need: Counter[str] = Counter()
+def _min_nodes(model: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> int:
+    """Returns how many of the nodes, the largest first, would hold the pods by sum of requests: at least one."""
+    requested: Counter[str] = Counter()
     for pod in pods:
         amounts: Mapping[str, int] = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
-        need.update({resource: amounts.get(resource, 0) for resource in ("cpu", "memory")} | {"pods": 1})
-    return max(1, *(_enough(need[what], (_have(node, what) for node in nodes)) for what in need))
+        requested.update({resource: amounts.get(resource, 0) for resource in ("cpu", "memory")} | {"pods": 1})
+    return max(
+        1,
+        *(
+            _count_nodes(requested[resource], (_allocatable(node, resource) for node in nodes))
+            for resource in requested
+        ),
+    )
 
 
-def _enough(need: int, have: Iterable[int]) -> int:
+def _count_nodes(remaining: int, amounts: Iterable[int]) -> int:
     count = 0
-    for amount in sorted(have, reverse=True):
-        if need <= 0:
+    for amount in sorted(amounts, reverse=True):
+        if remaining <= 0:
             break
-        need, count = need - amount, count + 1
+        remaining, count = remaining - amount, count + 1
     return count
 
 
-def _have(node: NodeInfo, what: str) -> int:
-    return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(what, 0)
+def _allocatable(node: NodeInfo, resource: str) -> int:
+    return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(resource, 0)

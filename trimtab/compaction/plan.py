@@ -1,10 +1,9 @@
-"""All of it: which nodes go, in which waves, where every pod goes, and why every other node stays.
+"""The plan: the nodes to drain, in waves, the target of every pod, and the reason why every other node stays.
 
-Which nodes should go right now? The first wave alone, for whoever will plan again before the second.
-
-A pool empties a few nodes at a time, so most of a plan is never carried out. Here only the candidates that promise
-most are looked at closely, the others are places for pods; so an answer for thousands of nodes takes a fraction of a
-plan's time. It is as safe as a plan's first wave, and can be a little worse: one pass, no improvement.
+`first_wave` calculates only the first wave, for callers that plan again before the second. A pool drains a few nodes at
+a time, so most of a plan is never executed. `first_wave` examines only the most promising candidates closely and uses
+the others as targets, so it takes a fraction of a plan's time for thousands of nodes. It is as safe as a plan's first
+wave, and can save a little less: it searches once and improves nothing.
 """
 
 from collections import Counter
@@ -20,299 +19,335 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
 from trimtab.compaction.search.drain_search import DRAINED, Search
 from trimtab.compaction.search.node_order import by_evictions
-from trimtab.compaction.search.pool_limits import PoolLimits, by_itself
+from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_threshold
 from trimtab.compaction.search.problem import CompactionProblem, prepare
-from trimtab.compaction.search.strategy import best_only, searched
-from trimtab.compaction.search.upper_bound import bounded
-from trimtab.compaction.search.waves import arrange, led, replay, take_back, turns
+from trimtab.compaction.search.strategy import search_drains, search_once
+from trimtab.compaction.search.upper_bound import bound_problem
+from trimtab.compaction.search.waves import arrange_waves, choose_first_node, eviction_turns, replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.drain_simulation import DrainPlacement, gladly
+from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
 
-EFFORT = 600_000_000_000
-"""Places looked for after the first pass, divided by the cube of the number of nodes: large clusters pack well by
-themselves, and each look costs more there."""
-MOST_EFFORT = 20_000
-EXACT = 400_000
-"""Pod-and-node checks for nodes that need the order-bound way."""
+EFFORT_FACTOR = 600_000_000_000
+"""Divided by the cube of the number of nodes, the number of placements that may be tried after the first pass. Large
+clusters pack well without improvements, and each attempt costs more there."""
+MAX_EFFORT = 20_000
+MAX_EXACT_CHECKS = 400_000
+"""The maximum number of checks of a pod against a node, for nodes that need exact placement."""
 
 
 @uncollected()
 def plan(
-    world: ClusterModel,
+    model: ClusterModel,
     pools: Sequence[Pool],
     now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
 ) -> Plan:
-    """The plan for these pools, now. Equal input gives an equal plan."""
-    made = prepare(world, pools, now)
+    """Returns the plan for these pools at this time. Equal input gives an equal plan."""
+    problem = prepare(model, pools, now)
     if effort is None:
-        effort = min(MOST_EFFORT, EFFORT // max(1, len(world.nodes) ** 3))
-    search = searched(made, effort)
-    return Planner(made, search).plan()
+        effort = min(MAX_EFFORT, EFFORT_FACTOR // max(1, len(model.nodes) ** 3))
+    search = search_drains(problem, effort)
+    return Planner(problem, search).build_plan()
 
 
 @dataclass(slots=True, eq=False)
 class Planner:
-    """Turns what the search found into waves that hold, move by move."""
+    """Turns the result of a search into waves whose every move is possible."""
 
-    made: CompactionProblem
+    problem: CompactionProblem
     search: Search
     waves: list[list[int]] = field(default_factory=list)
-    dest: dict[int, int] = field(default_factory=dict)
-    failed: list[int] = field(default_factory=list)
-    left: dict[str, LeftNode] = field(default_factory=dict)
+    targets: dict[int, int] = field(default_factory=dict)
+    failed_nodes: list[int] = field(default_factory=list)
+    left_nodes: dict[str, LeftNode] = field(default_factory=dict)
+    """Node → the savings of the nodes that are left to the cluster autoscaler."""
     overdue: set[str] = field(default_factory=set)
-    allowed: list[int] = field(init=False)
-    _turns_of: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
+    allowed_disruptions: list[int] = field(init=False)
+    _turns_by_node: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.allowed = [budget.allowed for budget in self.world.inventory.budgets]
+        self.allowed_disruptions = [budget.allowed for budget in self.model.inventory.budgets]
 
     @property
-    def world(self) -> ClusterModel:
-        return self.made.world
+    def model(self) -> ClusterModel:
+        return self.problem.model
 
-    def plan(self) -> Plan:
-        made, search, room = self.made, self.search, self._room()
-        for wave in self._arranged():
-            kept = [node for node in wave if self._replayed(room, node)]
-            if kept:
-                self.waves.append(kept)
-        self._leftovers(room)
-        waves = tuple(Wave(steps=tuple(map(self._step, wave))) for wave in self.waves)
+    def build_plan(self) -> Plan:
+        """Returns the whole plan."""
+        problem, search, capacity = self.problem, self.search, self._replay_capacity()
+        for wave in self._arrange_waves():
+            confirmed = [node for node in wave if self._try_replay(capacity, node)]
+            if confirmed:
+                self.waves.append(confirmed)
+        self._drain_remaining(capacity)
+        waves = tuple(Wave(steps=tuple(map(self._drain_step, wave))) for wave in self.waves)
         return Plan(
-            waves=waves, refusals=self._refusals(), unit=made.unit, bound=bounded(made, search), notes=self._notes(),
-            pods={self.world.pods[p].key: reason for p, reason in sorted(made.pods.items())}, pools=made.pools,
-            left=self.left, overdue=tuple(sorted(self.overdue)),
+            waves=waves, refusals=self._refusals(), unit=problem.unit, bound=bound_problem(problem, search),
+            notes=self._notes(),
+            pods={self.model.pods[p].key: reason for p, reason in sorted(problem.blocked_pods.items())},
+            pools=problem.pool_refusals,
+            left=self.left_nodes, overdue=tuple(sorted(self.overdue)),
         )  # fmt: skip
 
-    def first(self) -> Wave:
-        """Only the first wave; empty when nothing can go."""
-        room = self._room()
-        for wave in self._arranged():
-            kept = [node for node in wave if self._replayed(room, node)]
-            if kept:
-                return Wave(steps=tuple(map(self._step, kept)))
+    def build_first_wave(self) -> Wave:
+        """Returns only the first wave; empty when no node can be drained."""
+        capacity = self._replay_capacity()
+        for wave in self._arrange_waves():
+            confirmed = [node for node in wave if self._try_replay(capacity, node)]
+            if confirmed:
+                return Wave(steps=tuple(map(self._drain_step, confirmed)))
         return Wave(steps=())
 
-    def _arranged(self) -> list[list[int]]:
-        """The nodes that go, by waves, as budgets allow."""
-        made, search = self.made, self.search
-        order = by_evictions(search.drained, made.loads, made.saves)
-        order = [node for node in order if self._worth(node) and not self._left(node)]
-        self.dest = dict(search.dest)
-        budget = made.budget_of.get
-        needs = {node: Counter([b for p in made.loads[node] if (b := budget(p)) is not None]) for node in order}
-        value = {node: (len(made.loads[node]), made.saves[node]) for node in order}
-        return arrange(led(order, needs, self.allowed, value), needs, self.allowed)
-
-    def _room(self) -> FreeCapacity:
-        room = FreeCapacity(self.world)
-        room.keep_room_to_grow()
-        room.closed[:] = bytes(
-            1 if self.world.closed[n] or (self.made.room.closed[n] and self.search.state[n] != DRAINED) else 0
-            for n in range(len(self.world.nodes))
+    def _arrange_waves(self) -> list[list[int]]:
+        """Returns the nodes to drain, in waves that their PodDisruptionBudgets allow."""
+        problem, search = self.problem, self.search
+        order = by_evictions(search.drained_nodes, problem.loads, problem.savings)
+        order = [node for node in order if self._is_worth_draining(node) and not self._is_left_to_autoscaler(node)]
+        self.targets = dict(search.targets)
+        budget_of = problem.budget_of.get
+        needs = {node: Counter([b for p in problem.loads[node] if (b := budget_of(p)) is not None]) for node in order}
+        value = {node: (len(problem.loads[node]), problem.savings[node]) for node in order}
+        return arrange_waves(
+            choose_first_node(order, needs, self.allowed_disruptions, value), needs, self.allowed_disruptions
         )
-        for kind, node in self.made.reserved:
-            room.take(kind, node)
-        return room
 
-    def _turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
-        """The pods of the node in order of their turns, and the turn of each."""
-        if node not in self._turns_of:
-            self._turns_of[node] = turns(self.made.loads[node], self.made.budget_of, self.allowed)
-        return self._turns_of[node]
+    def _replay_capacity(self) -> FreeCapacity:
+        capacity = FreeCapacity(self.model)
+        capacity.reserve_growth()
+        # The search cordoned the nodes that it drains; the replay starts with them open, and closes each when it is
+        # drained.
+        capacity.closed_nodes[:] = bytes(
+            1
+            if self.model.closed_nodes[n] or (self.problem.capacity.closed_nodes[n] and self.search.state[n] != DRAINED)
+            else 0
+            for n in range(len(self.model.nodes))
+        )
+        for pod_class, node in self.problem.reserved:
+            capacity.take(pod_class, node)
+        return capacity
 
-    def _replayed(self, room: FreeCapacity, node: int) -> bool:
-        if replay(room, node, self._turns(node)[0], self.dest):
+    def _eviction_turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Returns the pods of the node in order of their turns, and the turn of each."""
+        if node not in self._turns_by_node:
+            self._turns_by_node[node] = eviction_turns(
+                self.problem.loads[node], self.problem.budget_of, self.allowed_disruptions
+            )
+        return self._turns_by_node[node]
+
+    def _try_replay(self, capacity: FreeCapacity, node: int) -> bool:
+        if replay_drain(capacity, node, self._eviction_turns(node)[0], self.targets):
             return True
-        self.failed.append(node)
+        self.failed_nodes.append(node)
         return False
 
-    def _worth(self, node: int) -> bool:
-        """Does it save enough for the pods that move?"""
-        pool, limits = self.made.pool_of[node], self.made.limits[node]
+    def _is_worth_draining(self, node: int) -> bool:
+        """Returns whether the node saves enough for the number of pods that move."""
+        pool, limits = self.problem.pool_of[node], self.problem.limits[node]
         if not pool.least_gain or limits is None:
             return True
-        mean = sum(self.made.saves[n] for n in limits.nodes) // len(limits.nodes)
-        if self.made.saves[node] * 1000 >= pool.least_gain * mean * len(self.made.loads[node]):
+        mean = sum(self.problem.savings[n] for n in limits.nodes) // len(limits.nodes)
+        if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.loads[node]):
             return True
-        self.made.refusals[node] = r.NO_GAIN(
-            f"node {self.world.nodes[node].name} would move {len(self.made.loads[node])} pods"
+        self.problem.refusals[node] = r.NO_GAIN(
+            f"node {self.model.nodes[node].name} would move {len(self.problem.loads[node])} pods"
         )
         return False
 
-    def _left(self, node: int) -> bool:
-        """Will the autoscaler take it by itself? Its place in the plan is kept, but nothing is evicted by us.
+    def _is_left_to_autoscaler(self, node: int) -> bool:
+        """Returns whether the cluster autoscaler will remove the node itself. Its place in the plan stays free.
 
-        It removes a node under its threshold whose pods fit elsewhere; what it must not evict we don't either.
+        The autoscaler removes a node under its threshold whose pods fit on other nodes, and refuses to evict the same
+        pods as Trimtab.
         """
-        if self.made.pool_of[node].autoscaler is Precedence.LEAD:
+        if self.problem.pool_of[node].autoscaler is Precedence.LEAD:
             return False
-        autoscaler = self.made.now.autoscaler
-        options = self.made.pool_of[node].group_options
-        threshold = None if autoscaler is None else by_itself(self.world, node, with_options(autoscaler, options))
+        autoscaler = self.problem.context.autoscaler
+        options = self.problem.pool_of[node].group_options
+        threshold = (
+            None if autoscaler is None else autoscaler_threshold(self.model, node, with_options(autoscaler, options))
+        )
         if threshold is None:
             return False
-        name = self.world.nodes[node].name
-        if name in self.made.now.overdue:
+        name = self.model.nodes[node].name
+        if name in self.problem.context.overdue:
             self.overdue.add(name)
             return False
-        self.left[name] = LeftNode(saves=self.made.saves[node], evictions=len(self.made.loads[node]))
-        self.made.refusals[node] = r.AUTOSCALERS(
-            f"node {name} is under the autoscaler's own threshold of {threshold} %: it will go by itself"
+        self.left_nodes[name] = LeftNode(saves=self.problem.savings[node], evictions=len(self.problem.loads[node]))
+        self.problem.refusals[node] = r.AUTOSCALERS(
+            f"node {name} is under the autoscaler's own threshold of {threshold} %: the autoscaler will remove it"
         )
         return True
 
-    # ── what needs the exact, order-bound way ────────────────────────────
-    def _leftovers(self, room: FreeCapacity) -> None:
-        """Nodes whose pods could not be planned free of order, or that were opened for pods that went elsewhere in the
-        end: one at a time after all others, each its own wave."""
-        made = self.made
-        gone = {node for wave in self.waves for node in wave}
-        kept = set(self.dest.values())
-        left = [n for n in self.search.order if n not in gone and n not in kept]
-        bound = [n for n in left if n in self.failed or n not in self.search.refused or self._ordered(n)]
-        checks, targets = EXACT, [n for n in range(len(self.world.nodes)) if not room.closed[n]]
-        for node in by_evictions(bound, made.loads, made.saves):
-            checks -= len(made.loads[node]) * len(targets)
-            limits = made.limits[node]
+    # ── nodes that need exact placement, in order ────────────────────────
+    def _drain_remaining(self, capacity: FreeCapacity) -> None:
+        """Drains nodes whose pods depend on the order of moves, or that were opened for pods that are placed elsewhere
+        now.
+
+        One node at a time after all others, each in its own wave.
+        """
+        problem = self.problem
+        drained = {node for wave in self.waves for node in wave}
+        receivers = set(self.targets.values())
+        remaining = [n for n in self.search.order if n not in drained and n not in receivers]
+        retried = [
+            n for n in remaining if n in self.failed_nodes or n not in self.search.refusals or self._depends_on_order(n)
+        ]
+        checks, targets = MAX_EXACT_CHECKS, [n for n in range(len(self.model.nodes)) if not capacity.closed_nodes[n]]
+        for node in by_evictions(retried, problem.loads, problem.savings):
+            checks -= len(problem.loads[node]) * len(targets)
+            limits = problem.limits[node]
             if checks < 0:
                 break
-            if limits is None or not self._worth(node) or self._left(node):
+            if limits is None or not self._is_worth_draining(node) or self._is_left_to_autoscaler(node):
                 continue
-            refusal = limits.refuses(node) if node not in self.failed else None
-            if refusal is None:
-                self._drained_exactly(room, node, targets, kept)
+            reason = limits.rejection_reason(node) if node not in self.failed_nodes else None
+            if reason is None:
+                self._try_exact_drain(capacity, node, targets, receivers)
 
-    def _ordered(self, node: int) -> bool:
-        """Was the search too strict with it? Spread is checked there as if every other domain could be empty."""
-        if any(self.made.errands[pod] is None for pod in self.made.loads[node]):
+    def _depends_on_order(self, node: int) -> bool:
+        """Returns whether the search was stricter than the filters: it checks a spread as if every other domain could
+        be empty."""
+        if any(self.problem.errands[pod] is None for pod in self.problem.loads[node]):
             return True
-        why = self.search.refused.get(node)
-        errand = self.made.errands[why] if isinstance(why, int) else None
-        return errand is not None and bool(errand.caps)
+        cause = self.search.refusals.get(node)
+        request = self.problem.errands[cause] if isinstance(cause, int) else None
+        return request is not None and bool(request.max_counts)
 
-    def _drained_exactly(self, room: FreeCapacity, node: int, targets: Sequence[int], kept: set[int]) -> bool:
-        """Places for all pods of the node, one after the other; a pool that would lack room is then left out."""
-        if node in kept:
+    def _try_exact_drain(self, capacity: FreeCapacity, node: int, targets: Sequence[int], receivers: set[int]) -> bool:
+        """Places all pods of the node one after the other. Leaves out the nodes of a pool that would then lack
+        headroom."""
+        if node in receivers:
             return False
-        gone = {n for wave in self.waves for n in wave}
-        pods = self._turns(node)[0]
-        open_nodes = [n for n in targets if n not in gone]
+        drained = {n for wave in self.waves for n in wave}
+        pods = self._eviction_turns(node)[0]
+        open_nodes = [n for n in targets if n not in drained]
         while True:
-            found = gladly(room, node, pods, open_nodes)
-            if not isinstance(found, DrainPlacement):
-                self.made.refusals.setdefault(node, found.reason)
+            placement = drain_with_preferences(capacity, node, pods, open_nodes)
+            if not isinstance(placement, DrainPlacement):
+                self.problem.refusals.setdefault(node, placement.reason)
                 return False
-            dest = dict(found.of)
-            if not replay(room, node, pods, dest):
+            dest = dict(placement.moves)
+            # The exact placement was calculated pod by pod without the other filters of a turn, so it is replayed like
+            # any other.
+            if not replay_drain(capacity, node, pods, dest):
                 return False
-            short = self._short_pool(node, dest)
-            if short is None:
+            shortage = self._pool_shortage(node, dest)
+            if shortage is None:
                 break
-            take_back(room, node, pods, dest)
-            self.made.refusals[node] = short[1]
-            others = [n for n in open_nodes if self.made.limits[n] is not short[0]]
+            undo_replay(capacity, node, pods, dest)
+            self.problem.refusals[node] = shortage[1]
+            others = [n for n in open_nodes if self.problem.limits[n] is not shortage[0]]
             if len(others) == len(open_nodes):
                 return False
             open_nodes = others
-        self.made.refusals.pop(node, None)
-        self.dest.update(dest)
-        kept.update(dest.values())
+        self.problem.refusals.pop(node, None)
+        self.targets.update(dest)
+        receivers.update(dest.values())
         self.waves.append([node])
         return True
 
-    def _short_pool(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
-        """The first pool that would lack the room it keeps, and how; the moves are counted where there is none."""
-        own, kinds = self.made.limits[node], self.world.next_of
-        counts = own is not None and node not in self.failed
-        if own is not None and counts:
-            own.go(node)
-        arrivals = [(pool, pod, place) for pod, place in dest.items() if (pool := self.made.limits[place]) is not None]
-        for pool, pod, place in arrivals:
-            pool.arrive(kinds[pod], place)
-        touched = {id(pool): pool for pool in (own, *(pool for pool, _, _ in arrivals)) if pool is not None}
-        short = next(((pool, reason) for pool in touched.values() if (reason := pool.short()) is not None), None)
-        if short is None:
-            return None
-        for pool, pod, place in arrivals:
-            pool.arrive(kinds[pod], place, -1)
-        if own is not None and counts:
-            own.back(node)
-        return short
-
-    # ── telling it ───────────────────────────────────────────────────────
-    def _step(self, node: int) -> DrainStep:
-        made, nodes, dest = self.made, self.world.nodes, self.dest
-        name = nodes[node].name
-        turns_of = zip(*self._turns(node), strict=True)
-        moves = tuple([self._move(name, pod, turn, nodes[dest[pod]].name) for pod, turn in turns_of])
-        reason = r.GOES(
-            f"all {len(moves)} pods of node {name} have a place elsewhere" if moves else f"node {name} is empty"
+    def _pool_shortage(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
+        """Returns the first pool that would lack headroom, and the reason. Where there is none, the moves are
+        counted."""
+        own, classes = self.problem.limits[node], self.model.next_of
+        counts_node = own is not None and node not in self.failed_nodes
+        if own is not None and counts_node:
+            own.remove_node(node)
+        arrivals = [
+            (pool, pod, target) for pod, target in dest.items() if (pool := self.problem.limits[target]) is not None
+        ]
+        for pool, pod, target in arrivals:
+            pool.count_arrival(classes[pod], target)
+        affected = {id(pool): pool for pool in (own, *(pool for pool, _, _ in arrivals)) if pool is not None}
+        shortage = next(
+            ((pool, reason) for pool in affected.values() if (reason := pool.shortage_reason()) is not None), None
         )
-        return DrainStep(node=name, pool=made.pool_of[node].name, saves=made.saves[node], moves=moves, reason=reason)
+        if shortage is None:
+            return None
+        for pool, pod, target in arrivals:
+            pool.count_arrival(classes[pod], target, -1)
+        if own is not None and counts_node:
+            own.restore_node(node)
+        return shortage
 
-    def _move(self, source: str, number: int, turn: int, target: str) -> Move:
-        budget, pod = self.made.budget_of.get(number), self.made.world.pods[number]
+    # ── the values of the plan ───────────────────────────────────────────
+    def _drain_step(self, node: int) -> DrainStep:
+        problem, nodes, dest = self.problem, self.model.nodes, self.targets
+        name = nodes[node].name
+        turns_of = zip(*self._eviction_turns(node), strict=True)
+        moves = tuple([self._planned_move(name, pod, turn, nodes[dest[pod]].name) for pod, turn in turns_of])
+        reason = r.GOES(
+            f"all {len(moves)} pods of node {name} fit on other nodes" if moves else f"node {name} is empty"
+        )
+        return DrainStep(
+            node=name, pool=problem.pool_of[node].name, saves=problem.savings[node], moves=moves, reason=reason
+        )
+
+    def _planned_move(self, source: str, number: int, turn: int, target: str) -> Move:
+        budget, pod = self.problem.budget_of.get(number), self.problem.model.pods[number]
         return Move(
             pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, source=source, target=target, turn=turn,
-            budget=None if budget is None else self.world.inventory.budgets[budget].key,
+            budget=None if budget is None else self.model.inventory.budgets[budget].key,
         )  # fmt: skip
 
     def _refusals(self) -> dict[str, Reason]:
-        gone = {node for wave in self.waves for node in wave}
-        receivers = Counter([self.dest[pod] for node in gone for pod in self.made.loads[node]])
+        drained = {node for wave in self.waves for node in wave}
+        receivers = Counter([self.targets[pod] for node in drained for pod in self.problem.loads[node]])
         return {
-            node.name: self._refusal(number, receivers)
-            for number, node in enumerate(self.world.nodes)
-            if number not in gone
+            node.name: self._refusal_of(number, receivers)
+            for number, node in enumerate(self.model.nodes)
+            if number not in drained
         }
 
-    def _refusal(self, number: int, receivers: Counter[int]) -> Reason:
-        found = self.made.refusals.get(number)
-        if found is not None:
-            return found
-        name = self.world.nodes[number].name
-        why = self.search.refused.get(number)
-        if isinstance(why, Reason):
-            return why
+    def _refusal_of(self, number: int, receivers: Counter[int]) -> Reason:
+        reason = self.problem.refusals.get(number)
+        if reason is not None:
+            return reason
+        name = self.model.nodes[number].name
+        cause = self.search.refusals.get(number)
+        if isinstance(cause, Reason):
+            return cause
         if receivers[number]:
             own = (
-                f"its own pod {self.world.pods[why].key} finds no place" if isinstance(why, int) else "no rule keeps it"
+                f"its own pod {self.model.pods[cause].key} fits on no other node"
+                if isinstance(cause, int)
+                else "no rule keeps it"
             )
-            return r.WORTH_KEEPING(f"node {name} takes {receivers[number]} pods of nodes that go; {own}")
-        if not isinstance(why, int):
-            return r.NOT_TRIED(f"node {name} was not tried: the plan's effort went into other nodes")
-        pod = self.world.pods[why].key
-        return r.NO_PLACE(f"not all pods of node {name} find a place elsewhere: {pod} does not")
+            return r.WORTH_KEEPING(f"node {name} receives {receivers[number]} pods of drained nodes; {own}")
+        if not isinstance(cause, int):
+            return r.NOT_TRIED(f"node {name} was not tried: the plan's effort was spent on other nodes")
+        pod = self.model.pods[cause].key
+        return r.NO_PLACE(f"not all pods of node {name} fit on other nodes: {pod} does not")
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [*self.world.inventory.notes, *self.made.ignored]
-        if self.made.now.observations is None:
-            notes.append("no observations were given: pools are taken for settled")
-        if self.made.now.at is None:
-            notes.append("no time was given: rules that need a clock were not applied")
-        if self.made.now.autoscaler is None:
-            notes.append("nothing is known of the cluster autoscaler: it is taken for healthy and quiet")
+        notes = [*self.model.inventory.notes, *self.problem.ignored]
+        if self.problem.context.observations is None:
+            notes.append("there are no observations of earlier rounds: the plan assumes that pools are settled")
+        if self.problem.context.at is None:
+            notes.append("the time of the snapshot is unknown: rules that need a clock are not applied")
+        if self.problem.context.autoscaler is None:
+            notes.append(
+                "the status of the cluster autoscaler is unknown: the plan assumes that it is healthy and idle"
+            )
         return tuple(notes)
 
 
-CLOSE = 400
-"""Candidates looked at closely at first; four times as many when none of them can go."""
+CLOSE_CANDIDATES = 400
+"""The number of candidates that are examined closely at first; four times as many when none of them can be drained."""
 
 
 @uncollected()
 def first_wave(
-    world: ClusterModel,
+    model: ClusterModel,
     pools: Sequence[Pool],
     now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
-    close: int = CLOSE,
+    close: int = CLOSE_CANDIDATES,
 ) -> Wave:
-    """Nodes to be emptied now, best first; empty when no node can go. Equal input gives an equal wave."""
+    """Returns the nodes to drain now, best first; empty when no node can be drained. Equal input gives an equal
+    wave."""
     while True:
-        made = prepare(world, pools, now, close)
-        found = Planner(made, best_only(made)).first()
-        if found.steps or not made.later:
-            return found
+        problem = prepare(model, pools, now, close)
+        wave = Planner(problem, search_once(problem)).build_first_wave()
+        if wave.steps or not problem.unexamined:
+            return wave
         close *= 4

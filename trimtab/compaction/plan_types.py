@@ -1,9 +1,7 @@
-"""What is a plan? Values only: moves in turns, nodes in waves, reasons for all that stays.
+"""The values of a plan: moves in turns, nodes in waves, and reasons for every node that stays.
 
-What did earlier rounds see? The memory that makes a planner calm.
-
-A value: the process keeps it, the plan reads it. Offline there is none; then pools are taken for settled and the
-plan says so.
+`Observations` are what earlier rounds recorded, which keeps a planner from reacting to short changes. The compactor
+stores them. An offline plan has none: it assumes that pools are settled, and notes that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,23 +14,24 @@ from trimtab.cluster.timestamps import Seconds
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One pod to be evicted, and the place its successor has. A Struct: a plan makes tens of thousands."""
+    """One pod to evict, and the node that has capacity for its successor. A Struct: a plan creates tens of
+    thousands."""
 
     pod: str
     """namespace/name."""
     uid: str
     source: str
     target: str
-    """Where there is room for it by this plan; the scheduler may choose another."""
+    """The node with capacity for the successor by this plan; kube-scheduler may choose another."""
     budget: str | None
-    """namespace/name of the PodDisruptionBudget it spends from; None when none has a say."""
+    """namespace/name of the PodDisruptionBudget that allows the eviction; None when no budget selects the pod."""
     turn: int
-    """Within its node: a turn begins when the successors of the one before are ready."""
+    """The turn within its node: a turn begins when the successors of the previous one are ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainStep:
-    """One node that goes, with all its pods."""
+    """One node to drain, with all its pods."""
 
     node: str
     pool: str
@@ -44,33 +43,34 @@ class DrainStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Nodes that may go before budgets are full again. Together they spend no budget twice."""
+    """Nodes that may be drained before PodDisruptionBudgets recover. Together they use no disruption twice."""
 
     steps: tuple[DrainStep, ...]
 
     @property
     def evictions(self) -> int:
+        """The number of pods to evict."""
         return sum(len(step.moves) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What no plan can exceed, by volume alone: how much could be freed if pods were sand."""
+    """What no plan can exceed: the savings if pods were divisible."""
 
     saves: int
-    """Most that can be saved with the nodes that may go."""
+    """The maximum savings with the nodes that may be drained."""
     nodes: int
-    """Most nodes that can go."""
+    """The maximum number of nodes that can be drained."""
     pinned: int
-    """Nodes that hold a pod which may not move."""
+    """The number of nodes with a pod that may not move."""
     unpinned_nodes: int
-    """Most nodes that could go if those pods could move."""
+    """The maximum number of nodes that could be drained if those pods could move."""
     unpinned_saves: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftNode:
-    """A node that could go, and that the cluster autoscaler will empty and remove by itself."""
+    """A node that could be drained, and that the cluster autoscaler will drain and remove itself."""
 
     saves: int
     evictions: int
@@ -78,84 +78,96 @@ class LeftNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """Waves of nodes to drain, and the reasons for everything that stays."""
+
     waves: tuple[Wave, ...]
     refusals: Mapping[str, Reason]
     """Node → why it stays; every node that is in no wave."""
     pods: Mapping[str, Reason]
-    """Pod → why it must stay, where that is what keeps its node."""
+    """Pod → why it must stay, where that keeps its node."""
     pools: Mapping[str, Reason]
     """Pool → why nothing is planned in it now."""
     unit: str
-    """What `saves` counts: micro-dollars per hour, millicores, nodes, or shares where pools differ."""
+    """The unit of `saves`: micro-dollars per hour, millicores, nodes, or shares where pools differ."""
     bound: Bound
     left: Mapping[str, LeftNode] = field(default_factory=dict)
-    """Node → what going would save and cost, of the nodes that are left to the cluster autoscaler."""
+    """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""
     overdue: tuple[str, ...] = ()
-    """Nodes that were left to it for longer than it takes to remove one: they are planned like any other."""
+    """Nodes that were left to the autoscaler for longer than it takes to remove one: they are planned like any
+    other."""
     notes: tuple[str, ...] = field(default=())
-    """What was assumed, and what is odd about the snapshot."""
+    """The plan's assumptions, and oddities of the snapshot."""
 
     @property
     def steps(self) -> tuple[DrainStep, ...]:
+        """The steps of all waves."""
         return tuple(step for wave in self.waves for step in wave.steps)
 
     @property
     def moves(self) -> tuple[Move, ...]:
+        """The moves of all waves."""
         return tuple(move for step in self.steps for move in step.moves)
 
     @property
     def saves(self) -> int:
+        """The savings of all steps, in the plan's unit."""
         return sum(step.saves for step in self.steps)
 
 
-FIRST_WAIT = 300
-LONGEST_WAIT = 7200
-HOUR = 3600
+FIRST_WAIT_SECONDS = 300
+MAX_WAIT_SECONDS = 7200
+HOUR_SECONDS = 3600
 
 
 def backoff_seconds(times: int, first: int, longest: int) -> int:
-    """The wait after so many failures in a row (at least one): `first`, doubling each time, at most `longest`."""
+    """Returns the wait after `times` failures in a row (at least one): `first`, doubling each time, at most
+    `longest`."""
     return min(longest, first << min(times - 1, 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A drain that did not end well."""
+    """Failed drains of one node, in a row."""
 
     times: int
     last: Seconds
 
     @property
-    def until(self) -> Seconds:
-        """5 minutes after the first, doubling, at most 2 hours."""
-        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
+    def retry_after(self) -> Seconds:
+        """The time before which the node is not drained again: 5 minutes after the first failure, doubling, at most 2
+        hours."""
+        return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    under_since: Mapping[str, Seconds] = field(default_factory=dict)
-    """Node → since when it has been under the line without a break."""
-    failures: Mapping[str, Failure] = field(default_factory=dict)
-    """Node → failed drains in a row."""
-    evictions: tuple[Seconds, ...] = ()
-    """When we evicted, the last hour."""
-    draining: Mapping[str, str] = field(default_factory=dict)
-    """Node → pool, of those being emptied now."""
+    """What the compactor recorded in earlier rounds."""
 
-    def seen(self, under: Iterable[str], now: Seconds) -> "Observations":
-        """After one more look: nodes under the line keep their time or get `now`, others lose it."""
+    under_since: Mapping[str, Seconds] = field(default_factory=dict)
+    """Node → the time since when it has been under the threshold without a break."""
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    """Node → its failed drains in a row."""
+    evictions: tuple[Seconds, ...] = ()
+    """The times of the compactor's evictions in the last hour."""
+    draining: Mapping[str, str] = field(default_factory=dict)
+    """Node → pool, of the nodes that are being drained now."""
+
+    def with_under_threshold(self, under: Iterable[str], now: Seconds) -> "Observations":
+        """Returns the observations after one more round: nodes under the threshold keep their time or get `now`, others
+        lose it."""
         return replace(self, under_since={node: self.under_since.get(node, now) for node in sorted(under)})
 
-    def failed(self, node: str, now: Seconds) -> "Observations":
+    def with_failure(self, node: str, now: Seconds) -> "Observations":
+        """Returns the observations after a failed drain of the node."""
         before = self.failures.get(node)
         failure = Failure(times=before.times + 1 if before else 1, last=now)
         return replace(self, failures={**self.failures, node: failure})
 
-    def evicted(self, count: int, now: Seconds) -> "Observations":
-        """Evictions made now; those older than an hour are forgotten."""
-        recent = tuple(when for when in self.evictions if when > now - HOUR)
+    def with_evictions(self, count: int, now: Seconds) -> "Observations":
+        """Returns the observations after `count` evictions now; evictions older than an hour are removed."""
+        recent = tuple(when for when in self.evictions if when > now - HOUR_SECONDS)
         return replace(self, evictions=recent + (now,) * count)
 
     def lately(self, now: Seconds) -> int:
-        """Evictions of the last hour."""
-        return sum(when > now - HOUR for when in self.evictions)
+        """Returns the number of evictions in the last hour."""
+        return sum(when > now - HOUR_SECONDS for when in self.evictions)

@@ -1,7 +1,7 @@
-"""What would a plan be, were one thing otherwise? Plans of the same cluster beside each other.
+"""Plans of the same cluster with one thing changed, for comparison.
 
-A preset for all pools, the pods that keep nodes for one reason free to move, or one setting let go. Each answer is a
-whole plan's: it counts what could go, not what a node costs.
+A variant uses one preset for all pools, lets the pods that keep nodes for one reason move, or drops one setting. Each
+result is that of a whole plan: it counts the nodes that could be drained, not the cost of one node.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,29 +15,30 @@ from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import ClusterModel
 
-MOST_PLANNED_NODES = 24_000
-"""Nodes of all what-if plans together: a dozen plans of a large cluster take as many times as long as its own."""
-MOST_KEEPERS = 8
-MOST_POINTS = 60
-PASSING = frozenset(
+MAX_PLANNED_NODES = 24_000
+"""The maximum number of nodes of all variants together: a dozen plans of a large cluster take a dozen times its own
+time."""
+MAX_KEEPING_REASONS = 8
+MAX_FRONTIER_POINTS = 60
+PASSING_REASONS = frozenset(
     code.name
     for code in (r.MOVED_BEFORE, r.UNSETTLED, r.GOING, r.YOUNG_POD, r.SYSTEM_YOUNG, r.BUDGET_SPENT, r.BUDGET_STALE)
 )
-"""Reasons of pods that end by themselves: nobody has to do anything about them."""
+"""Reasons of pods that end without any action."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """What a plan comes to."""
+    """What a plan achieves."""
 
     nodes: int
-    """Nodes that go."""
+    """The number of drained nodes."""
     evictions: int
     saves: int
     """In the plan's unit."""
 
-    def beyond(self, other: "PlanOutcome") -> "PlanOutcome":
-        """What this has more than the other, at least nothing."""
+    def minus(self, other: "PlanOutcome") -> "PlanOutcome":
+        """Returns by how much this outcome exceeds the other, at least zero."""
         return PlanOutcome(
             max(0, self.nodes - other.nodes), max(0, self.evictions - other.evictions), max(0, self.saves - other.saves)
         )
@@ -45,109 +46,126 @@ class PlanOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingReason:
-    """One reason that keeps nodes, and what more would go without it."""
+    """One reason that keeps nodes, and what more could be drained without it."""
 
     code: Code
     pods: tuple[str, ...]
     """Pods (namespace/name) that may not move for this reason; empty where a setting keeps the nodes."""
     nodes: tuple[str, ...]
-    """The nodes it keeps; some may stay for another reason, too."""
+    """The nodes that it keeps; some of them may stay for another reason too."""
     more: PlanOutcome
 
 
-def outcome(found: Plan) -> PlanOutcome:
-    return PlanOutcome(len(found.steps), len(found.moves), found.saves)
+def outcome_of(of_plan: Plan) -> PlanOutcome:
+    """Returns what the plan achieves."""
+    return PlanOutcome(len(of_plan.steps), len(of_plan.moves), of_plan.saves)
 
 
-def frontier(found: Plan) -> tuple[PlanOutcome, ...]:
-    """What comes of the plan's first nodes, those first that save most for each eviction: at most `MOST_POINTS` points.
+def frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
+    """Returns the outcomes of the plan's first nodes, most saved per eviction first: at most `MAX_FRONTIER_POINTS`
+    points.
 
-    Any of the plan's nodes may stay: the others' pods go where they would have gone.
+    Any of the plan's nodes may stay: the pods of the others keep their targets.
     """
-    steps = sorted(found.steps, key=lambda step: (len(step.moves) / max(1, step.saves), -step.saves, step.node))
+    steps = sorted(of_plan.steps, key=lambda step: (len(step.moves) / max(1, step.saves), -step.saves, step.node))
     points, nodes, evictions, saves = [PlanOutcome(0, 0, 0)], 0, 0, 0
     for step in steps:
         nodes, evictions, saves = nodes + 1, evictions + len(step.moves), saves + step.saves
         points.append(PlanOutcome(nodes, evictions, saves))
-    every = -(-len(points) // MOST_POINTS)
-    return tuple(points[-1::-every][::-1])
+    stride = -(-len(points) // MAX_FRONTIER_POINTS)
+    return tuple(points[-1::-stride][::-1])
 
 
 def by_preset(
-    world: ClusterModel, pools: Sequence[Pool], now: PlanningContext, known: Mapping[str, Plan]
+    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, known: Mapping[str, Plan]
 ) -> dict[str, PlanOutcome]:
-    """Preset → what comes of it for all pools; `known` are plans that were made already, by preset."""
+    """Returns preset → the outcome with this preset for all pools. `known`: plans that exist already, by preset."""
     return {
-        name: outcome(known[name] if name in known else plan(world, [as_preset(pool, name) for pool in pools], now))
+        name: outcome_of(known[name] if name in known else plan(model, [as_preset(pool, name) for pool in pools], now))
         for name in PRESETS
     }
 
 
 def as_preset(pool: Pool, name: str) -> Pool:
-    """The pool with the preset's settings; its nodes, prices and commitments stay."""
+    """Returns the pool with the preset's settings; its nodes, prices and commitments stay."""
     same = {"labels": pool.labels, "everything": pool.everything, "prices": pool.prices}
     return replace(preset(name, pool.name), **same, commitments=pool.commitments)  # type: ignore[arg-type]
 
 
 def keepers(
-    world: ClusterModel,
+    model: ClusterModel,
     pools: Sequence[Pool],
     now: PlanningContext,
-    found: Plan,
+    base_plan: Plan,
     pods: Mapping[str, Reason] | None = None,
 ) -> tuple[KeepingReason, ...]:
-    """What keeps nodes, each priced by the plan without it alone; the dearest first.
+    """Returns the reasons that keep nodes, each with the outcome of a plan without it alone, the largest savings first.
 
-    `pods`: pods that may not move, and why; those of the plan unless given. Reasons beyond what may be planned
-    (`MOST_KEEPERS`, `MOST_PLANNED_NODES`) are left out, those of fewest nodes first.
+    `pods`: pods that may not move, and why; those of the plan by default. Reasons beyond what may be planned
+    (`MAX_KEEPING_REASONS`, `MAX_PLANNED_NODES`) are left out, those with the fewest nodes first.
     """
-    asked = [*_of_pods(world, found.pods if pods is None else pods), *_of_settings(pools, found)]
-    asked.sort(key=lambda each: (-len(each.nodes), each.code.name))
-    most = min(MOST_KEEPERS, MOST_PLANNED_NODES // max(1, len(world.nodes)))
-    base = outcome(found)
-    priced = [
-        KeepingReason(code=each.code, pods=each.pods, nodes=each.nodes, more=each.ask(world, pools, now).beyond(base))
-        for each in asked[:most]
+    variants = [
+        *_variants_without_pods(model, base_plan.pods if pods is None else pods),
+        *_variants_without_settings(pools, base_plan),
     ]
-    return tuple(sorted(priced, key=lambda one: (-one.more.saves, -one.more.nodes, -len(one.nodes), one.code.name)))
+    variants.sort(key=lambda variant: (-len(variant.nodes), variant.code.name))
+    most = min(MAX_KEEPING_REASONS, MAX_PLANNED_NODES // max(1, len(model.nodes)))
+    base = outcome_of(base_plan)
+    reasons = [
+        KeepingReason(
+            code=variant.code,
+            pods=variant.pods,
+            nodes=variant.nodes,
+            more=variant.calculate(model, pools, now).minus(base),
+        )
+        for variant in variants[:most]
+    ]
+    return tuple(
+        sorted(
+            reasons, key=lambda reason: (-reason.more.saves, -reason.more.nodes, -len(reason.nodes), reason.code.name)
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _Variant:
+    """One variant: the pods that may move in it, or the setting that it drops."""
+
     code: Code
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
     change: Callable[[Pool], Pool] | None
-    """None where the pods are let go instead."""
+    """Drops a setting of a pool; None where pods may move instead."""
 
-    def ask(self, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
+    def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:
-            return outcome(plan(world, [self.change(pool) for pool in pools], now))
-        return outcome(plan(world, pools, replace(now, waived=now.waived | frozenset(self.pods))))
+            return outcome_of(plan(model, [self.change(pool) for pool in pools], now))
+        # Waived pods count as free to move in this plan only; nothing is ever executed from a variant.
+        return outcome_of(plan(model, pools, replace(now, waived_pods=now.waived_pods | frozenset(self.pods))))
 
 
-def _of_pods(world: ClusterModel, found: Mapping[str, Reason]) -> Iterable[_Question]:
+def _variants_without_pods(model: ClusterModel, reasons: Mapping[str, Reason]) -> Iterable[_Variant]:
     codes: dict[Code, list[str]] = {}
-    for key, reason in found.items():
-        if reason.code.name not in PASSING:
+    for key, reason in reasons.items():
+        if reason.code.name not in PASSING_REASONS:
             codes.setdefault(reason.code, []).append(key)
-    where = {pod.key: pod.node for pod in world.pods}
+    node_of = {pod.key: pod.node for pod in model.pods}
     for code, pods in codes.items():
-        yield _Question(code, tuple(pods), tuple(sorted({where[key] for key in pods})), None)
+        yield _Variant(code, tuple(pods), tuple(sorted({node_of[key] for key in pods})), None)
 
 
-_LET_GO: Mapping[Code, Callable[[Pool], Pool]] = {
+_WITHOUT_SETTING: Mapping[Code, Callable[[Pool], Pool]] = {
     r.BUSY: lambda pool: replace(pool, under={}),
     r.NO_HEADROOM: lambda pool: replace(pool, headroom=Headroom(), spare=Spare.NONE),
     r.NO_GAIN: lambda pool: replace(pool, least_gain=0),
     r.AT_MINIMUM: lambda pool: replace(pool, min_nodes=0, min_per_zone=0),
     r.PAID: lambda pool: replace(pool, commitments={}),
 }
-"""Reason of a node → the pool without the setting that makes it."""
+"""Reason of a node → the pool without the setting that causes it."""
 
 
-def _of_settings(pools: Sequence[Pool], found: Plan) -> Iterable[_Question]:
-    for code, change in _LET_GO.items():
-        nodes = tuple(sorted(node for node, reason in found.refusals.items() if reason.code is code))
+def _variants_without_settings(pools: Sequence[Pool], of_plan: Plan) -> Iterable[_Variant]:
+    for code, change in _WITHOUT_SETTING.items():
+        nodes = tuple(sorted(node for node, reason in of_plan.refusals.items() if reason.code is code))
         if nodes and any(change(pool) != pool for pool in pools):
-            yield _Question(code, (), nodes, change)
+            yield _Variant(code, (), nodes, change)

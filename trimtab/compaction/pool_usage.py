@@ -1,4 +1,4 @@
-"""What does a pool hold, how full is it, and what does it cost? Figures to look at; no decision rests on them."""
+"""The size, usage and cost of each pool. These figures are reported only; no decision depends on them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,35 +13,35 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.machines.prices import price
 
 RESOURCES = ("cpu", "memory", "pods")
-FULL = 99
-"""Percent of allocatable, from which on nothing of use fits any more."""
+FULL_PERCENT = 99
+"""Percent of allocatable from which on a node counts as full."""
 
 
 @dataclass(slots=True)
 class PoolUsage:
-    """One pool. Amounts are sums over its ready nodes; what cannot be read is in none of them, and counted."""
+    """One pool. Amounts are sums over its ready nodes; what cannot be read is not in the sums, and is counted."""
 
     nodes: list[str] = field(default_factory=list)
-    """Every node, ready or not: all of them are paid for."""
+    """Every node, ready or not: all of them cost money."""
     capacity: Counter[str] = field(default_factory=Counter)
     allocatable: Counter[str] = field(default_factory=Counter)
     requested: Counter[str] = field(default_factory=Counter)
-    """By pods that are bound and not finished, DaemonSets' included."""
+    """Requested by pods that are bound and not finished, DaemonSet pods included."""
     full: Counter[str] = field(default_factory=Counter)
-    """Resource → nodes that are at least `FULL` percent full, of it more than of any other."""
+    """Resource → nodes that are at least `FULL_PERCENT` percent full, counted under their fullest resource."""
     under_used: int = 0
-    """Nodes at or below every line of the pool's `underUsed` now, however short; every one where it has no line."""
+    """Nodes at or below every threshold of the pool's `underUsed` now, however short; every node where it has none."""
     cost: int = 0
     """Micro-dollars an hour, of the nodes whose price is known."""
     unpriced: int = 0
-    """Nodes whose price is not known."""
+    """The number of nodes whose price is not known."""
     unread: Counter[str] = field(default_factory=Counter)
-    """`nodes` that are ready, and `pods` on ready nodes, whose amounts cannot be read."""
+    """`nodes`: ready nodes whose amounts cannot be read. `pods`: such pods on ready nodes."""
 
 
-def holdings(view: ClusterView) -> dict[str, PoolUsage]:
-    """Pool → what it holds; every pool, also one without nodes."""
-    found = {pool.name: PoolUsage() for pool in view.pools}
+def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
+    """Returns pool → its usage; every pool, also one without nodes."""
+    usages = {pool.name: PoolUsage() for pool in view.pools}
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods:
         if pod.node and not pod.finished:
@@ -50,57 +50,59 @@ def holdings(view: ClusterView) -> dict[str, PoolUsage]:
     for node in view.inventory.nodes:
         pool = index.first(node)
         if pool is not None:
-            _add(found[pool.name], node, pool, pods.get(node.name, []), view)
-    return found
+            _add_node(usages[pool.name], node, pool, pods.get(node.name, []), view)
+    return usages
 
 
-def _add(holding: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo], view: ClusterView) -> None:
-    holding.nodes.append(node.name)
+def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo], view: ClusterView) -> None:
+    usage.nodes.append(node.name)
     cost = price(node, pool.prices)
     if isinstance(cost, NotYet):
-        holding.unpriced += 1
+        usage.unpriced += 1
     else:
-        holding.cost += cost
+        usage.cost += cost
     if not node.ready:
         return
     if isinstance(node.allocatable, Unreadable) or isinstance(node.capacity, Unreadable):
-        holding.unread["nodes"] += 1
+        usage.unread["nodes"] += 1
         return
-    requested = _requested(holding, pods, {"cpu", "memory", *pool.under})
+    requested = _sum_requests(usage, pods, {"cpu", "memory", *pool.under})
     for total, amounts in (
-        (holding.capacity, node.capacity), (holding.allocatable, node.allocatable), (holding.requested, requested)
+        (usage.capacity, node.capacity), (usage.allocatable, node.allocatable), (usage.requested, requested)
     ):  # fmt: skip
         total.update({resource: amounts.get(resource, 0) for resource in RESOURCES})
-    if (fullest := _fullest(node, node.allocatable, requested, _attached(pods, view))) is not None:
-        holding.full[fullest] += 1
+    if (fullest := _fullest_resource(node, node.allocatable, requested, _attached_volumes(pods, view))) is not None:
+        usage.full[fullest] += 1
     is_read = not any(isinstance(pod.ask.requests, Unreadable) for pod in pods)
-    holding.under_used += is_read and all(
+    usage.under_used += is_read and all(
         requested[resource] * 100 <= percent * node.allocatable.get(resource, 0)
         for resource, percent in pool.under.items()
     )
 
 
-def _requested(holding: PoolUsage, pods: list[PodInfo], resources: Iterable[str]) -> Counter[str]:
+def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str]) -> Counter[str]:
     total: Counter[str] = Counter(pods=len(pods))
     for pod in pods:
         if isinstance(pod.ask.requests, Unreadable):
-            holding.unread["pods"] += 1
+            usage.unread["pods"] += 1
         else:
             for resource in resources:
                 total[resource] += pod.ask.requests.get(resource, 0)
     return total
 
 
-def _attached(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
-    """CSI driver → volumes attached, one that several pods share counted once."""
+def _attached_volumes(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
+    """Returns CSI driver → attached volumes. A volume that several pods share is counted once."""
     names = {(pod.namespace, claim) for pod in pods for claim in pod.claims}
     claims = [view.inventory.claims[name] for name in names if name in view.inventory.claims]
     return Counter(claim.driver for claim in claims if claim.driver)
 
 
-def _fullest(node: NodeInfo, allocatable: Amounts, requested: Mapping[str, int], attached: Counter[str]) -> str | None:
-    """What fills the node; None while it is not full."""
+def _fullest_resource(
+    node: NodeInfo, allocatable: Amounts, requested: Mapping[str, int], attached: Counter[str]
+) -> str | None:
+    """Returns the resource that fills the node; None while the node is not full."""
     shares = [(requested[name] / allocatable[name], name) for name in RESOURCES if allocatable.get(name, 0) > 0]
     shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable.items() if most > 0]
     share, name = max(shares)
-    return name if share * 100 >= FULL else None
+    return name if share * 100 >= FULL_PERCENT else None

@@ -1,9 +1,9 @@
-"""Are the steps of a plan still right, a moment later?
+"""Checks whether the steps of a plan are still valid just before they are executed.
 
-Between plan and act pods come and go. Each step is judged again on a fresh world: the node and its pods are those
-the plan spoke of, all may still move, their budgets allow it now, the pool can spare the node, and all have a place
-together. What a step takes (room, budgets, a node of a minimum) the steps after it don't have. A step that no longer
-holds is dropped, with the reason; it is never bent into another one.
+Pods are created and deleted between plan and execution. Each step is checked again on a new snapshot: the node and its
+pods are those of the plan, all pods may still move, their budgets allow it now, the pool does not need the node, and
+all pods fit on other nodes together. What a valid step uses (capacity, disruptions, nodes above a minimum) the later
+steps do not have. A step that is no longer valid is dropped with the reason; it is never changed into another one.
 """
 
 from collections import Counter
@@ -17,120 +17,137 @@ from trimtab.compaction.plan_types import DrainStep
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare
-from trimtab.compaction.search.waves import replay, take_back
+from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, exactly
 
-NODE_GONE = Code("node-not-found", "The node of the plan is not there any more.", "Nothing.")
-CHANGED = Code("node-changed", "Other pods run on the node than the plan spoke of.", "Wait for the next plan.")
+NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
+NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
 
 
-def recheck(step: DrainStep, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
-    """Why this step, the only one, may not be taken now; None when it may."""
-    return Recheck.of(world, pools, now).refuses(step)
+def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
+    """Returns why this step alone may not be executed now; None when it may."""
+    return Recheck.prepare(model, pools, now).rejection_reason(step)
 
 
 @dataclass(slots=True, eq=False)
 class Recheck:
-    """Asked of one step after the other: what one that holds takes is taken."""
+    """Checks one step after the other: what a valid step uses is not available to the next."""
 
-    made: CompactionProblem
-    spent: Counter[int] = field(default_factory=Counter)
-    """Budget → evictions that steps which hold need."""
-    gone: set[int] = field(default_factory=set)
-    """Nodes of steps that hold."""
-    takes: set[int] = field(default_factory=set)
-    """Nodes that have their pods."""
+    problem: CompactionProblem
+    spent_disruptions: Counter[int] = field(default_factory=Counter)
+    """Budget → evictions that the valid steps need."""
+    drained_nodes: set[int] = field(default_factory=set)
+    """Nodes of the valid steps."""
+    receivers: set[int] = field(default_factory=set)
+    """Nodes that receive pods of the valid steps."""
 
     @classmethod
-    def of(cls, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
-        return cls(prepare(world, pools, now))
+    def prepare(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
+        """Prepares the check on a new snapshot."""
+        return cls(prepare(model, pools, now))
 
-    def refuses(self, step: DrainStep) -> Reason | None:
-        """Why the step may not be taken now; None when it may. Ages and thresholds are asked again too."""
-        node = self.made.world.index.get(step.node)
+    def rejection_reason(self, step: DrainStep) -> Reason | None:
+        """Returns why the step may not be executed now; None when it may. Ages and thresholds are checked again too."""
+        node = self.problem.model.index.get(step.node)
         if node is None:
-            return NODE_GONE(f"node {step.node} is gone")
-        found = self.made.refusals.get(node)
-        found = found or self._same(step, node) or self._affordable(node) or self._spared(node)
-        return found or self._placed(step, node)
+            return NODE_GONE(f"node {step.node} no longer exists")
+        reason = self.problem.refusals.get(node)
+        reason = (
+            reason or self._changed_pods_reason(step, node) or self._budget_reason(node) or self._limit_reason(node)
+        )
+        return reason or self._place_pods(step, node)
 
-    def _same(self, step: DrainStep, node: int) -> Reason | None:
+    def _changed_pods_reason(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}
-        pods = [self.made.world.pods[pod] for pod in self.made.loads[node]]
-        new = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
-        return CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new)}") if new else None
+        pods = [self.problem.model.pods[pod] for pod in self.problem.loads[node]]
+        new_pods = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
+        return (
+            NODE_CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new_pods)}") if new_pods else None
+        )
 
-    def _needs(self, node: int) -> Counter[int]:
-        budget_of = self.made.budget_of
-        return Counter(budget_of[pod] for pod in self.made.loads[node] if pod in budget_of)
+    def _needed_evictions(self, node: int) -> Counter[int]:
+        budget_of = self.problem.budget_of
+        return Counter(budget_of[pod] for pod in self.problem.loads[node] if pod in budget_of)
 
-    def _affordable(self, node: int) -> Reason | None:
-        """At least one pod of each budget must be allowed to go; the others of it wait for their turn.
+    def _budget_reason(self, node: int) -> Reason | None:
+        """Returns which budget does not allow the drain now.
 
-        Beside another node that spends from it, all of them must be.
+        At least one pod of each budget must be allowed; the others wait for their turn. With another node that uses the
+        budget, all of them must be allowed.
         """
-        for number, count in self._needs(node).items():
-            budget, spent = self.made.world.inventory.budgets[number], self.spent[number]
+        for number, count in self._needed_evictions(node).items():
+            budget, spent = self.problem.model.inventory.budgets[number], self.spent_disruptions[number]
             if not budget.allowed:
                 return BUDGET_SPENT(f"budget {budget.key} allows no disruption now")
             if spent and spent + count > budget.allowed:
-                return BUDGET_SPENT(f"budget {budget.key} is spent by a node that goes now: it allows {budget.allowed}")
+                return BUDGET_SPENT(
+                    f"budget {budget.key} is spent by a node that is drained now: it allows {budget.allowed}"
+                )
         return None
 
-    def _spared(self, node: int) -> Reason | None:
-        limits, name = self.made.limits[node], self.made.world.nodes[node].name
-        if node in self.takes:
-            return WORTH_KEEPING(f"node {name} takes pods of a node that goes now")
-        return limits.refuses(node) if limits is not None else None
+    def _limit_reason(self, node: int) -> Reason | None:
+        limits, name = self.problem.limits[node], self.problem.model.nodes[node].name
+        if node in self.receivers:
+            return WORTH_KEEPING(f"node {name} receives pods of a node that is drained now")
+        return limits.rejection_reason(node) if limits is not None else None
 
-    def _placed(self, step: DrainStep, node: int) -> Reason | None:
-        """Where the plan wanted them, or anywhere else; taken where it holds."""
-        made, closed = self.made, self.made.room.closed[node]
-        dest = self._wanted(step, node)
-        if not dest or not replay(made.room, node, list(dest), dest):
-            made.room.closed[node] = closed
-            others = [n for n in range(len(made.world.nodes)) if n != node and n not in self.gone]
-            found = exactly(made.room, node, made.loads[node], others)
-            if isinstance(found, NoPlacement):
-                return found.reason
-            dest = dict(found.of)
-            if not replay(made.room, node, list(dest), dest):
-                return NO_PLACE(f"not all pods of node {step.node} find a place elsewhere")
-        short = self._take(node, dest)
-        if short is not None:
-            take_back(made.room, node, list(dest), dest)
-            made.room.closed[node] = closed
-        return short
+    def _place_pods(self, step: DrainStep, node: int) -> Reason | None:
+        """Places the pods where the plan placed them, or on any other node; keeps the placement where it is valid."""
+        problem, closed = self.problem, self.problem.capacity.closed_nodes[node]
+        # The planned targets first: they were chosen together with those of the other steps.
+        dest = self._planned_targets(step, node)
+        if not dest or not replay_drain(problem.capacity, node, list(dest), dest):
+            problem.capacity.closed_nodes[node] = closed
+            others = [n for n in range(len(problem.model.nodes)) if n != node and n not in self.drained_nodes]
+            placement = exactly(problem.capacity, node, problem.loads[node], others)
+            if isinstance(placement, NoPlacement):
+                return placement.reason
+            dest = dict(placement.moves)
+            if not replay_drain(problem.capacity, node, list(dest), dest):
+                return NO_PLACE(f"not all pods of node {step.node} fit on other nodes")
+        shortage = self._count_drain(node, dest)
+        if shortage is not None:
+            undo_replay(problem.capacity, node, list(dest), dest)
+            problem.capacity.closed_nodes[node] = closed
+        return shortage
 
-    def _wanted(self, step: DrainStep, node: int) -> dict[int, int]:
-        """Pod → place, in the plan's order; empty where a place is gone."""
-        index, here = self.made.world.index, {self.made.world.pods[pod].uid: pod for pod in self.made.loads[node]}
-        targets = {here[move.uid]: index.get(move.target, node) for move in step.moves if move.uid in here}
-        return {} if self.gone & set(targets.values()) or node in targets.values() else targets
+    def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
+        """Returns pod → target, in the plan's order; empty where a target is drained itself or gone."""
+        numbers, pod_by_uid = (
+            self.problem.model.index,
+            {self.problem.model.pods[pod].uid: pod for pod in self.problem.loads[node]},
+        )
+        targets = {
+            pod_by_uid[move.uid]: numbers.get(move.target, node) for move in step.moves if move.uid in pod_by_uid
+        }
+        return {} if self.drained_nodes & set(targets.values()) or node in targets.values() else targets
 
-    def _take(self, node: int, dest: dict[int, int]) -> Reason | None:
-        """The room that pools keep, and the budgets; nothing is changed where a pool would be short of room."""
-        own = self.made.limits[node]
+    def _count_drain(self, node: int, dest: dict[int, int]) -> Reason | None:
+        """Counts the drain in the limits and budgets. Changes nothing and returns the reason where a pool would lack
+        headroom."""
+        own = self.problem.limits[node]
         if own is not None:
-            own.go(node)
-        short = self._arrive(dest, 1) or (own.short() if own is not None else None)
-        if short is None:
-            self.gone.add(node)
-            self.takes.update(dest.values())
-            self.spent.update(self._needs(node))
+            own.remove_node(node)
+        shortage = self._count_arrivals(dest, 1) or (own.shortage_reason() if own is not None else None)
+        if shortage is None:
+            self.drained_nodes.add(node)
+            self.receivers.update(dest.values())
+            self.spent_disruptions.update(self._needed_evictions(node))
             return None
-        self._arrive(dest, -1)
+        self._count_arrivals(dest, -1)
         if own is not None:
-            own.back(node)
-        return short
+            own.restore_node(node)
+        return shortage
 
-    def _arrive(self, dest: dict[int, int], sign: int) -> Reason | None:
-        """The first pool that lacks room then."""
-        touched: dict[int, PoolLimits] = {}
-        for pod, place in dest.items():
-            found = self.made.limits[place]
-            if found is not None:
-                found.arrive(self.made.world.next_of[pod], place, sign)
-                touched[id(found)] = found
-        return next((short for limits in touched.values() if (short := limits.short()) is not None), None)
+    def _count_arrivals(self, dest: dict[int, int], sign: int) -> Reason | None:
+        """Counts the arrivals. Returns the first pool that then lacks headroom."""
+        affected: dict[int, PoolLimits] = {}
+        for pod, target in dest.items():
+            limits = self.problem.limits[target]
+            if limits is not None:
+                limits.count_arrival(self.problem.model.next_of[pod], target, sign)
+                affected[id(limits)] = limits
+        return next(
+            (shortage for limits in affected.values() if (shortage := limits.shortage_reason()) is not None), None
+        )

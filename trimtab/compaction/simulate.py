@@ -1,12 +1,11 @@
-"""What would be left, if the plan were carried out round by round until nothing more can go?
+"""Simulates plans round by round on a snapshot until no node can be drained any more.
 
-A pure function on nouns. A round plans, empties the nodes of the first wave, and lets a model of the scheduler put
-the successors somewhere: `plan` puts them where the plan said, `spread` on the emptiest node that admits them
-(the default scheduler's LeastAllocated), `pack` on the fullest (MostAllocated); a pod that names another scheduler
-goes where that one puts it. With
-`marked` the nodes that later waves mean to empty are taken only when nothing else is left, as with the soft taint that
-the compactor puts on them (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then budgets are full
-again, emptied nodes are gone, and the next round begins. What was moved once is left in peace.
+The simulation is a pure function. A round plans, drains the nodes of the first wave, and lets a model of the scheduler
+place the successors: `plan` uses the targets of the plan, `spread` the emptiest node that fits (LeastAllocated of the
+default scheduler), and `pack` the fullest (MostAllocated). A pod with another scheduler is placed as that scheduler
+does. With `marked`, nodes that later waves drain are used only when no other node fits, as with the compactor's soft
+taint (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then the budgets are full again, the
+drained nodes are removed, and the next round begins. A pod that was moved once is not moved again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,10 +27,12 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, 
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.pod_class import PodClass
 
-MOST_ROUNDS = 500
+MAX_ROUNDS = 500
 
 
 class Scheduler(StrEnum):
+    """The model of the default scheduler: where it places successors."""
+
     PLAN = "plan"
     SPREAD = "spread"
     PACK = "pack"
@@ -39,7 +40,7 @@ class Scheduler(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedMove:
-    """Where a successor came to run; empty when it found no place and waits."""
+    """A move with the node on which the successor runs; `target` is empty when it is pending."""
 
     pod: str
     source: str
@@ -50,6 +51,8 @@ class SimulatedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRound:
+    """One executed wave."""
+
     nodes: tuple[str, ...]
     landings: tuple[SimulatedMove, ...]
     saved: int
@@ -57,6 +60,8 @@ class SimulationRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
+    """All rounds, and the cluster after them."""
+
     scheduler: Scheduler
     rounds: tuple[SimulationRound, ...]
     nodes_before: int
@@ -64,29 +69,30 @@ class Simulation:
     saved: int
     unit: str
     first: Plan
-    """The plan of the first round: it carries the bound and the reasons."""
+    """The plan of the first round, with its bound and reasons."""
     last: Plan
-    """The plan of the last round: why what is left stays, were no pod left in peace for having moved; only where that
-    alone keeps a node is it told."""
+    """The plan of the last round with the reasons of the nodes that stay. That a pod was moved before is the reason
+    only where nothing else keeps the node."""
     after: Inventory
 
     @property
     def evictions(self) -> int:
-        return sum(len(found.landings) for found in self.rounds)
+        """The number of evictions in all rounds."""
+        return sum(len(one.landings) for one in self.rounds)
 
     @property
     def moved_twice(self) -> int:
-        """Pods evicted more than once."""
-        seen: set[str] = set()
+        """The number of pods that were evicted more than once."""
+        once: set[str] = set()
         twice: set[str] = set()
-        for landing in (landing for found in self.rounds for landing in found.landings):
-            (twice if landing.pod in seen else seen).add(landing.pod)
+        for landing in (landing for one in self.rounds for landing in one.landings):
+            (twice if landing.pod in once else once).add(landing.pod)
         return len(twice)
 
     @property
     def waiting(self) -> int:
-        """Successors that found no place."""
-        return sum(not landing.target for found in self.rounds for landing in found.landings)
+        """The number of successors that fit on no node."""
+        return sum(not landing.target for one in self.rounds for landing in one.landings)
 
 
 def simulate(
@@ -99,58 +105,66 @@ def simulate(
     marked: bool = False,
     again: Again | None = None,
 ) -> Simulation:
-    """Rounds until a plan is empty. `again`: what pods would ask for if they were admitted again; successors do."""
+    """Returns the rounds until a plan is empty.
+
+    `again` returns what a pod would request if it were admitted again; the successors of pods then request that.
+    """
     rounds: list[SimulationRound] = []
     before, moved = inventory, set(now.moved)
     first: Plan | None = None
     while True:
-        world = build(inventory, again)
-        found = plan(world, pools, replace(now, moved=frozenset(moved)), effort)
-        first = first or found
-        if not found.waves or len(rounds) >= MOST_ROUNDS:
+        model = build(inventory, again)
+        current = plan(model, pools, replace(now, moved=frozenset(moved)), effort)
+        first = first or current
+        if not current.waves or len(rounds) >= MAX_ROUNDS:
             break
-        for number in range(len(found.waves) if scheduler is Scheduler.PLAN else 1):
-            made = _carry_out(build(inventory, again) if number else world, found, number, scheduler, marked=marked)
-            rounds.append(made)
-            inventory = _after(inventory, made, again)
-            moved.update(landing.pod for landing in made.landings)
+        # The model "plan" follows the plan exactly, so all its waves hold; any other scheduler changes the next wave.
+        for number in range(len(current.waves) if scheduler is Scheduler.PLAN else 1):
+            one = _execute_wave(build(inventory, again) if number else model, current, number, scheduler, marked=marked)
+            rounds.append(one)
+            inventory = _cluster_after(inventory, one, again)
+            moved.update(landing.pod for landing in one.landings)
     return Simulation(
         scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.nodes), nodes_after=len(inventory.nodes),
-        saved=sum(made.saved for made in rounds), unit=first.unit, first=first, after=inventory,
-        last=_plainly(found, world, pools, now) if moved else found,
+        saved=sum(one.saved for one in rounds), unit=first.unit, first=first, after=inventory,
+        last=_with_lasting_reasons(current, model, pools, now) if moved else current,
     )  # fmt: skip
 
 
-def _plainly(found: Plan, world: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
-    """What keeps each node, beside that pods on it moved already: nodes that would stay anyway tell why."""
-    free = plan(world, pools, now, effort=0).refusals
-    told = {
-        node: free[node] for node, why in found.refusals.items()
-        if why.code is BLOCKED and node in free and free[node].code is not WORTH_KEEPING
+def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
+    """Returns the plan with lasting reasons: for nodes with pods that were moved before, what would keep them
+    anyway."""
+    refusals = plan(model, pools, now, effort=0).refusals
+    lasting = {
+        node: refusals[node] for node, reason in last_plan.refusals.items()
+        if reason.code is BLOCKED and node in refusals and refusals[node].code is not WORTH_KEEPING
     }  # fmt: skip
-    return replace(found, refusals={**found.refusals, **told})
+    return replace(last_plan, refusals={**last_plan.refusals, **lasting})
 
 
-def _carry_out(world: ClusterModel, found: Plan, number: int, scheduler: Scheduler, *, marked: bool) -> SimulationRound:
-    """One wave: its nodes cordoned together, then pod by pod."""
-    wave, room = found.waves[number], FreeCapacity(world)
-    after = found.waves[number + 1 :] if marked else ()
-    later = {world.index[step.node] for wave in after for step in wave.steps}
-    pods = {pod.key: n for n, pod in enumerate(world.pods)}
+def _execute_wave(
+    model: ClusterModel, current: Plan, number: int, scheduler: Scheduler, *, marked: bool
+) -> SimulationRound:
+    """Executes one wave: cordons its nodes together, then evicts pod by pod."""
+    wave, capacity = current.waves[number], FreeCapacity(model)
+    later_waves = current.waves[number + 1 :] if marked else ()
+    later = {model.index[step.node] for wave in later_waves for step in wave.steps}
+    pods = {pod.key: n for n, pod in enumerate(model.pods)}
+    # All nodes of the wave are cordoned first, or successors of the first node would be placed on the second.
     for step in wave.steps:
-        room.close(world.index[step.node])
+        capacity.close(model.index[step.node])
     landings = []
-    for move in _in_turn(wave):
+    for move in _moves_in_order(wave):
         pod = pods[move.pod]
-        room.uncount(world.kind_of[pod].adds, world.node_of[pod])
-        kind = world.next_of[pod]
+        capacity.uncount(model.kind_of[pod].adds, model.node_of[pod])
+        pod_class = model.next_of[pod]
         if scheduler is Scheduler.PLAN:
-            target = world.index[move.target]
+            target = model.index[move.target]
         else:
-            target = _choose(room, kind, later, _placement(world, kind, scheduler))
+            target = _choose_node(capacity, pod_class, later, _placement_of(model, pod_class, scheduler))
         if target >= 0:
-            room.take(kind, target)
-        name = world.nodes[target].name if target >= 0 else ""
+            capacity.take(pod_class, target)
+        name = model.nodes[target].name if target >= 0 else ""
         landings.append(
             SimulatedMove(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget)
         )
@@ -159,54 +173,55 @@ def _carry_out(world: ClusterModel, found: Plan, number: int, scheduler: Schedul
     )
 
 
-def _in_turn(wave: Wave) -> Iterable[Move]:
-    """Node by node, as the plan replayed it."""
+def _moves_in_order(wave: Wave) -> Iterable[Move]:
+    """Returns the moves node by node, in the order in which the plan replayed them."""
     return (move for step in wave.steps for move in step.moves)
 
 
-def _placement(world: ClusterModel, kind: PodClass, scheduler: Scheduler) -> SchedulerPlacement:
-    """How the pod's own scheduler places it; `scheduler` says how the default scheduler does."""
-    if kind.ask.scheduler == DEFAULT_SCHEDULER:
+def _placement_of(model: ClusterModel, pod_class: PodClass, scheduler: Scheduler) -> SchedulerPlacement:
+    """Returns how the pod's scheduler places it; `scheduler` is the model of the default scheduler."""
+    if pod_class.ask.scheduler == DEFAULT_SCHEDULER:
         return SchedulerPlacement(scheduler.value)
-    return world.inventory.schedulers[kind.ask.scheduler]
+    return model.inventory.schedulers[pod_class.ask.scheduler]
 
 
-def _choose(room: FreeCapacity, kind: PodClass, later: set[int], placement: SchedulerPlacement) -> int:
+def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], placement: SchedulerPlacement) -> int:
     sign = -1 if placement is SchedulerPlacement.SPREAD else 1
     best, score = -1, (2, 0)
-    for node in range(len(room.world.nodes)):
-        rank = (1 if node in later else 0, sign * _free(room, node))
-        if rank < score and admits(room, kind, node):
+    for node in range(len(capacity.world.nodes)):
+        rank = (1 if node in later else 0, sign * _free_share(capacity, node))
+        if rank < score and admits(capacity, pod_class, node):
             best, score = node, rank
     return best
 
 
-def _free(room: FreeCapacity, node: int) -> int:
-    """Thousandths free, cpu and memory weighed equally, as NodeResourcesFit scores."""
-    world = room.world
-    have = [max(1, world.amount(node, resource)) for resource in world.resources]
-    return room.major[node] * 1000 // have[0] + room.minor[node] * 1000 // have[1]
+def _free_share(capacity: FreeCapacity, node: int) -> int:
+    """Returns the free share in thousandths, cpu and memory weighed equally, as NodeResourcesFit scores."""
+    model = capacity.world
+    allocatable = [max(1, model.amount(node, resource)) for resource in model.main_resources]
+    return capacity.major[node] * 1000 // allocatable[0] + capacity.minor[node] * 1000 // allocatable[1]
 
 
-def _after(inventory: Inventory, made: SimulationRound, again: Again | None) -> Inventory:
-    """The cluster when all successors run and the autoscaler has taken the empty nodes."""
-    gone, landed = set(made.nodes), {landing.pod: landing.target for landing in made.landings}
+def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again | None) -> Inventory:
+    """Returns the cluster after the successors run and the cluster autoscaler has removed the empty nodes."""
+    drained, target_of = set(finished.nodes), {landing.pod: landing.target for landing in finished.landings}
     pods: list[PodInfo] = []
-    asks: dict[object, SchedulingRequirements] = {}
+    shared_requirements: dict[object, SchedulingRequirements] = {}
     for pod in inventory.pods:
-        if pod.key in landed and pod.node in gone:
-            ask = successor(pod, again)
-            like = (id(pod.ask), str(ask.requests))
-            pods.append(change(pod, node=landed[pod.key], ask=asks.setdefault(like, ask)))
-        elif pod.node not in gone:
+        if pod.key in target_of and pod.node in drained:
+            requirements = successor(pod, again)
+            key = (id(pod.ask), str(requirements.requests))
+            # Replicas share one requirements object: the next model then classifies them with one lookup.
+            pods.append(change(pod, node=target_of[pod.key], ask=shared_requirements.setdefault(key, requirements)))
+        elif pod.node not in drained:
             pods.append(pod)
-    nodes = tuple(node for node in inventory.nodes if node.name not in gone)
+    nodes = tuple(node for node in inventory.nodes if node.name not in drained)
     return replace(inventory, nodes=nodes, pods=tuple(pods))
 
 
 def successor(pod: PodInfo, again: Again | None) -> SchedulingRequirements:
-    """What its successor asks for."""
-    found = again(pod) if again is not None else None
-    if found is None or isinstance(found, Unreadable) or isinstance(pod.ask.requests, Unreadable):
+    """Returns the requirements of the pod's successor."""
+    requests = again(pod) if again is not None else None
+    if requests is None or isinstance(requests, Unreadable) or isinstance(pod.ask.requests, Unreadable):
         return pod.ask
-    return replace(pod.ask, requests=larger(pod.ask.requests, found))
+    return replace(pod.ask, requests=larger(pod.ask.requests, requests))

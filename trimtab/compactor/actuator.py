@@ -1,12 +1,12 @@
-"""What can be done to a cluster? Two implementations: one does it, the other does nothing.
+"""The writes that the compactor makes to a cluster, their errors, and the dry run that writes nothing.
 
-DoorFault          all of them
-├── Changed        the object changed since it was looked at: look again
-├── Gone           it is not there any more
-└── NotNow         anything else: no answer, too much to do, not the leader; the text says what was being done
-    └── Denied     the server said no to this very write: a webhook of somebody's, or a right that is missing
+ActuatorError                  all of them
+├── ActuatorConflict           the object changed since it was read: read it again
+├── ActuatorNotFound           the object no longer exists
+└── ActuatorUnavailable        anything else: no answer, overload, not the leader; the text names the write
+    └── ActuatorForbidden      the API server rejected this write: a webhook, or a missing permission
 
-The door that does nothing. What it was asked to do stands in the records, as for the other one.
+A dry run records its decisions in the history like any other actuator.
 """
 
 from collections.abc import Iterator
@@ -21,40 +21,40 @@ from trimtab.compaction.drain.pool_state import HistoryEntry
 
 
 class ActuatorError(Exception):
-    """Something could not be done."""
+    """A write failed."""
 
 
 class ActuatorConflict(ActuatorError):
-    """It changed since it was looked at."""
+    """The object changed since it was read."""
 
 
 class ActuatorNotFound(ActuatorError):
-    """It is not there any more."""
+    """The object no longer exists."""
 
 
 class ActuatorUnavailable(ActuatorError):
-    """It did not work, or nobody knows whether it did."""
+    """The write failed, or its result is unknown."""
 
 
 class ActuatorForbidden(ActuatorUnavailable):
-    """This very write is refused, and may be for ever; another one may well be done."""
+    """This write is rejected, possibly forever; other writes may still succeed."""
 
 
 @dataclass(slots=True)
 class ErrorCollector:
-    """Writes that have nothing to do with each other: the trouble of one keeps no other from being done."""
+    """Runs independent writes: the error of one does not prevent the others."""
 
     trouble: ActuatorUnavailable | None = None
-    """The first; but one that says more than no to one write before one that does not."""
+    """The first error. An error that concerns more than one write replaces a rejection of a single write."""
 
     @property
     def only_denied(self) -> bool:
-        """Is nothing wrong but that single writes are refused?"""
+        """True while nothing failed except single writes that were rejected."""
         return self.trouble is None or isinstance(self.trouble, ActuatorForbidden)
 
     @contextmanager
     def tried(self) -> Iterator[None]:
-        """What changed or went is looked at anew, and no trouble."""
+        """Collects an error of the block. A conflict or a missing object is ignored: the next round reads it again."""
         try:
             yield
         except (ActuatorConflict, ActuatorNotFound):
@@ -64,23 +64,25 @@ class ErrorCollector:
                 self.trouble = error
 
     def tell(self) -> None:
-        """Once all were tried. Raises the trouble there was."""
+        """Raises the collected error, if any. Call it when all writes were tried."""
         if self.trouble is not None:
             raise self.trouble
 
 
 class EvictionResult(StrEnum):
-    """What became of an eviction."""
+    """The result of an eviction request."""
 
     EVICTED = "evicted"
     REFUSED = "refused"
-    """Its budget has no room, or asks to wait."""
+    """The PodDisruptionBudget allows no disruption, or the API server asks to wait."""
     NEVER = "never"
-    """The API cannot evict it at all."""
+    """The eviction API cannot evict the pod at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionResponse:
+    """The answer of the eviction API."""
+
     became: EvictionResult
     message: str = ""
     retry_after: float | None = None
@@ -88,33 +90,34 @@ class EvictionResponse:
 
 
 class Actuator(Protocol):
-    """Each verb does one write, or raises a DoorFault; what was done is visible in the cluster afterwards."""
+    """Each method makes one write, or raises an ActuatorError. Its result is visible in the cluster afterwards."""
 
     @property
     def rehearsal(self) -> bool:
-        """Is nothing done here?"""
+        """True if this actuator writes nothing."""
 
     def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
-        """No new pods on it, our note beside it, signed, in one write; again with a changed note."""
+        """Cordons the node and writes the signed annotation, in one write. Called again to write a changed
+        annotation."""
 
     def release(self, node: str, version: str, *, uncordon: bool) -> None:
-        """Our note off, and the node open again where it was ours to open."""
+        """Removes the compactor's annotation, and uncordons the node if the compactor cordoned it."""
 
     def evict(self, move: PodToEvict) -> EvictionResponse:
-        """This very pod, by the eviction API."""
+        """Evicts this pod through the eviction API."""
 
     def scale(self, deployment: str, before: int, replicas: int) -> bool:
-        """False where it had another number of replicas."""
+        """Sets the replicas of a Deployment. Returns False where it does not have `before` replicas."""
 
     def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        """Our soft taint on the node, or off it."""
+        """Adds or removes the compactor's soft taint."""
 
     def tell(self, record: HistoryEntry) -> None:
-        """To the people concerned. Never raises."""
+        """Reports a decision to users, as Events. Never raises."""
 
 
 class DryRunActuator:
-    """Takes everything for done."""
+    """Reports every write as successful and makes none."""
 
     @property
     def rehearsal(self) -> bool:

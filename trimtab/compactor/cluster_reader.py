@@ -1,4 +1,4 @@
-"""The watch, read as one view."""
+"""Reads the watched objects as one view of the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.annotation import gathered
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import LABEL as STATE
-from trimtab.compaction.drain.start import limited
+from trimtab.compaction.drain.start import limit_pool
 from trimtab.compactor.pool_state_store import name_of, reopened
 from trimtab.compactor.settings import Settings
 from trimtab.kube.informers import ClusterInformers
@@ -37,22 +37,24 @@ KINDS = (
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
-"""What a plan is made of, beside some ConfigMaps."""
+"""The kinds that a plan reads, besides some ConfigMaps."""
 UNSEEN = Code("cluster-not-synced", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
 STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
 
 
 @dataclass(slots=True)
 class ClusterReader:
+    """Reads the watched objects as a `ClusterView`."""
+
     watch: ClusterInformers
     settings: Settings
     now: Callable[[], Seconds]
     keys: SigningKeys
     _reported: Autoscaler | None = None
-    """What the cluster autoscaler said last."""
+    """The last status of the cluster autoscaler."""
 
     def look(self) -> ClusterView | NotYet:
-        """What is there now; NotYet while it is not all there, or too old."""
+        """Returns the view of the cluster now; NotYet while it is incomplete or too old."""
         age = self.watch.age()
         if not self.watch.synced or age is None:
             missing = ", ".join(name for name, state in self.watch.states().items() if not state.synced)
@@ -65,25 +67,26 @@ class ClusterReader:
         return self._view(self.watch.snapshot())
 
     def reopened(self, pool: str) -> int | None:
-        """When a person opened the pool again; None where nobody did."""
-        return reopened(self._ours(), pool)
+        """Returns when a user reopened the pool; None where nobody did."""
+        return reopened(self._own_config_maps(), pool)
 
     def kept(self, pool: str) -> bool:
-        """Is the pool's state there?"""
+        """Returns whether the ConfigMap with the pool's state exists."""
         name = name_of(pool)
-        return any(shape.metadata.name == name for shape in self._ours())
+        return any(shape.metadata.name == name for shape in self._own_config_maps())
 
     def config_map(self, pool: str) -> tuple[str, str] | None:
-        """(name, uid) of the ConfigMap that says the pool's settings."""
-        for shape in self._ours():
+        """Returns (name, uid) of the ConfigMap with the pool's settings."""
+        for shape in self._own_config_maps():
             if get(shape.metadata.labels, {}).get(LABEL) == pool:
                 return shape.metadata.name, shape.metadata.uid
         return None
 
     def _view(self, snapshot: Snapshot) -> ClusterView:
         pods = sorted(self.watch.held("Pod"), key=lambda pod: (pod.namespace, pod.name))
-        reading = pools_of(self._ours())
-        # Not what ConfigMaps of the cluster say of schedulers: whoever may write one could have pods moved.
+        reading = pools_of(self._own_config_maps())
+        # Only the pools' settings describe schedulers: any other ConfigMap may be written by a user, who could then
+        # have pods moved.
         schedulers = schedulers_of(reading.pools)
         inventory = replace(
             snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed=ASSUMED_REQUESTS
@@ -93,12 +96,12 @@ class ClusterReader:
             at=self.now(),
             inventory=inventory,
             pools=tuple(
-                limited(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
+                limit_pool(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
                 for pool in reading.pools
             ),
-            unread=tuple(str(mistake) for mistake in reading.mistakes),
+            pool_errors=tuple(str(mistake) for mistake in reading.mistakes),
             autoscaler=self._autoscaler(snapshot),
-            tops=dict(_tops(snapshot)),
+            top_owners=dict(_top_owners(snapshot)),
             notes=gathered(inventory.nodes, self.keys, self.settings.namespace),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
             home=self.settings.namespace,
@@ -108,29 +111,31 @@ class ClusterReader:
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
         where = (settings.autoscaler_namespace, settings.autoscaler_status_configmap)
-        found = autoscaler(snapshot.all(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where)
-        if found is not None:
-            self._reported = found
-            return found
+        reported = autoscaler(snapshot.all(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where)
+        if reported is not None:
+            self._reported = reported
+            return reported
         return unreported(self._reported, self.now(), settings.flags) if settings.require_autoscaler_status else None
 
-    def _ours(self) -> tuple[ConfigMap, ...]:
-        """ConfigMaps of our namespace: a pool is nobody else's to make."""
+    def _own_config_maps(self) -> tuple[ConfigMap, ...]:
+        """Returns the ConfigMaps of the compactor's own namespace: only there pools can be defined."""
         return tuple(
-            found for found in self.watch.held("ConfigMap") if found.metadata.namespace == self.settings.namespace
+            shape for shape in self.watch.held("ConfigMap") if shape.metadata.namespace == self.settings.namespace
         )
 
     def _paused(self, snapshot: Snapshot) -> str:
         if self.settings.paused:
             return "TRIMTAB_COMPACTOR_PAUSED is set"
-        if said := paused_in(snapshot.all(Namespace), self.settings.namespace):
-            return said
-        broken = self.watch.unreadable()
-        return f"something cannot be read, so nobody knows what is there: {broken[0]}" if broken else ""
+        if reason := paused_in(snapshot.all(Namespace), self.settings.namespace):
+            return reason
+        unreadable = self.watch.unreadable()
+        return (
+            f"an object cannot be read, so the state of the cluster is unknown: {unreadable[0]}" if unreadable else ""
+        )
 
 
 def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
-    """The pools that these ConfigMaps say."""
+    """Returns the pools that these ConfigMaps define."""
     documents = [
         Document(file="cluster", index=number, value={
             "kind": "ConfigMap",
@@ -144,39 +149,41 @@ def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
 
 
 def autoscaler(
-    shapes: Iterable[ConfigMap], arguments: Iterable[str], where: tuple[str, str] = (NAMESPACE, NAME)
+    shapes: Iterable[ConfigMap], arguments: Iterable[str], status_key: tuple[str, str] = (NAMESPACE, NAME)
 ) -> Autoscaler | None:
-    """The cluster autoscaler as its status ConfigMap, (namespace, name), describes it: ill where nobody can read it;
-    None where there is no such ConfigMap.
+    """Returns the cluster autoscaler as its status ConfigMap, (namespace, name), describes it.
+
+    It is not healthy where the status cannot be read. None where there is no such ConfigMap.
     """
-    status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == where), None)
+    status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == status_key), None)
     if status is None:
         return None
     updated = get(status.metadata.annotations, {}).get(UPDATED, "")
-    found = read_autoscaler(status.data.get("status", ""), updated, arguments)
-    return Autoscaler(healthy=False) if isinstance(found, Unreadable) else found
+    reported = read_autoscaler(status.data.get("status", ""), updated, arguments)
+    return Autoscaler(healthy=False) if isinstance(reported, Unreadable) else reported
 
 
 def unreported(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
-    """The cluster autoscaler whose status ConfigMap is not there, `last` what it said before.
+    """Returns the cluster autoscaler without its status ConfigMap; `last` is what it reported before.
 
-    It deletes its status when it ends, as in a rolling update: until its silence would have been noticed it is taken
-    for one that restarts. After that, and where it has never reported, it is silent.
+    It deletes its status when it ends, as in a rolling update. Until it would have counted as silent, it counts as
+    restarting. After that, and where it has never reported, it is silent.
     """
     if last is not None and not last.silent(now):
         return replace(last, restarting=True)
     return Autoscaler(updated=None, flags=flags)
 
 
-def _tops(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owner]]:
+def _top_owners(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owner]]:
     for shape in snapshot.all(Workload, "ReplicaSet"):
-        above = shape.metadata.controller
-        if above is not None:
-            yield (shape.metadata.namespace, "ReplicaSet", shape.metadata.name), Owner(above.kind, above.name)
+        controller = shape.metadata.controller
+        if controller is not None:
+            yield (shape.metadata.namespace, "ReplicaSet", shape.metadata.name), Owner(controller.kind, controller.name)
 
 
 def sources(settings: Settings) -> tuple[ListSource, ...]:
-    """Every list that a plan is made of. Of ConfigMaps ours in our own namespace, and one by its name."""
+    """Returns every list that a plan reads. ConfigMaps are limited to the compactor's own, and one other by its
+    name."""
     maps = PLACES["ConfigMap"]
     ours = (replace(maps, namespace=settings.namespace, labels=label) for label in (LABEL, STATE))
     status = f"metadata.name={settings.autoscaler_status_configmap}"
@@ -184,5 +191,5 @@ def sources(settings: Settings) -> tuple[ListSource, ...]:
 
 
 def watching(client: object, settings: Settings) -> ClusterInformers:
-    """A watch over what a plan is made of, pods held as plans take them."""
+    """Returns the informers for a plan; they store pods in the form that a plan reads."""
     return ClusterInformers(client, sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]

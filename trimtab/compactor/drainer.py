@@ -1,6 +1,6 @@
-"""Drains whose node, or whose note, is not there any more: what they leave behind is settled by what was remembered.
+"""Executes the next step of every drain in progress.
 
-The next step of every drain that stands in the cluster, done.
+`RemovedNodes` ends drains whose node or annotation no longer exists, with the help of the stored states.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain import annotation as notes
 from trimtab.compaction.drain.actions import Action, FailureCause
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.backoff import Setback, emptied_node, setbacks
-from trimtab.compaction.drain.cluster_view import ClusterView, gone
+from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
+from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.start import CLOSED, ActiveDrains, arrivals, backs_off
-from trimtab.compaction.drain.state_machine import DrainPlanner, emptied
+from trimtab.compaction.drain.start import CLOSED, ActiveDrains, backoff_reason, find_successors
+from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compactor.actuator import Actuator, ActuatorForbidden, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.error_guard import ErrorGuard
@@ -32,321 +32,345 @@ from trimtab.runtime.log import Logger
 
 SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
 SURGE_LEFT = Code(
-    "workload-left-surged", "A drain gave a workload a second replica, and nothing on its node says so any more.",
+    "workload-left-surged", "A drain gave a workload a second replica, and the annotation on its node is gone.",
     "Scale the workload to one replica if it has two and you want one.",
 )  # fmt: skip
 AGAIN = 10.0
-"""Seconds until a write is tried again whose refusal did not say when (the autoscaler's own pace)."""
+"""The seconds until a rejected write is tried again if the server does not say when (the autoscaler's own pace)."""
 
 
 @dataclass(slots=True)
 class RemovedNodes:
+    """Drains whose node or annotation no longer exists."""
+
     door: Actuator
     books: PoolStates
     log: Logger
     blind: float
-    """Seconds after which a cordon that nobody sees anything of is taken for one that did not happen."""
+    """The seconds after which a cordon that is not observed counts as failed."""
     agreed: dict[str, str] = field(default_factory=dict)
-    """namespace/Deployment → drain of which this process saw state and note agree on a second replica."""
+    """namespace/Deployment → drain for which this process read the same second replica in state and annotation."""
     cordoned: dict[str, float] = field(default_factory=dict)
-    """Drain → when this process cordoned its node; until the note is seen."""
+    """Drain → when this process cordoned its node; until the annotation is observed."""
 
-    def settle(self, view: ClusterView, held: dict[str, float], now: float) -> None:
-        """Ends such drains. What cannot be undone now is held for a while, and tried again."""
-        noted, there = set(view.notes.ours), {node.name for node in view.inventory.nodes}
+    def settle(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+        """Ends such drains. What cannot be undone now is tried again later, at `retry_at`."""
+        annotated_nodes, existing = set(view.notes.ours), {node.name for node in view.inventory.nodes}
         notes = [note for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
-        standing = {note.drain for note in notes}
+        annotated = {note.drain for note in notes}
         self.cordoned = {
-            drain: at for drain, at in self.cordoned.items() if drain not in standing and now - at < self.blind
+            drain: at for drain, at in self.cordoned.items() if drain not in annotated and now - at < self.blind
         }
         for pool, memory in list(self.books.memories.items()):
-            for name in sorted(memory.drains.keys() - noted):
-                if name not in there or memory.drains[name] not in self.cordoned:
-                    self._over(pool, name, view, there=name in there)
+            for name in sorted(memory.drains.keys() - annotated_nodes):
+                if name not in existing or memory.drains[name] not in self.cordoned:
+                    self._end_drain(pool, name, view, node_exists=name in existing)
             for name, drain in sorted(self.books.of(pool).surged.items()):
-                if drain not in standing and drain not in self.cordoned and name not in held:
-                    self._unsurge(pool, name, view, held, now)
+                if drain not in annotated and drain not in self.cordoned and name not in retry_at:
+                    self._undo_surge(pool, name, view, retry_at, now)
 
-    def _unsurge(self, pool: str, name: str, view: ClusterView, held: dict[str, float], now: float) -> None:
-        """Undoes a surge whose note went with its node, or was taken off while it could not be undone.
+    def _undo_surge(self, pool: str, name: str, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+        """Undoes a surge whose annotation was deleted with its node, or removed while it could not be undone.
 
-        Only where this process saw the note: the state alone is no reason to scale anything.
+        Only where this process read the annotation: the state alone is no reason to scale a workload.
         """
         memory = self.books.of(pool)
         if self.agreed.get(name) != memory.surged[name]:
-            self.books.put(pool, memory.surged_no_more(name))
-            told = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
-            self.books.tell("left", SURGE_LEFT(told), pool=pool, at=view.at)
+            self.books.put(pool, memory.without_surges(name))
+            sentence = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
+            self.books.tell("left", SURGE_LEFT(sentence), pool=pool, at=view.at)
             return
-        apart, done = ErrorCollector(), False
-        with apart.tried():
+        collector, done = ErrorCollector(), False
+        with collector.tried():
             if self.door.scale(name, 2, 1):
-                told = f"Deployment {name} has 1 replica again: the drain is over"
-                self.books.tell("scaled", SCALED(told), pool=pool, at=view.at)
-            self.books.put(pool, self.books.of(pool).surged_no_more(name))
+                sentence = f"Deployment {name} has 1 replica again: the drain has ended"
+                self.books.tell("scaled", SCALED(sentence), pool=pool, at=view.at)
+            self.books.put(pool, self.books.of(pool).without_surges(name))
             done = True
         if not done:
-            held[name] = now + AGAIN
-        if apart.trouble is not None:
-            self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(apart.trouble))
+            retry_at[name] = now + AGAIN
+        if collector.trouble is not None:
+            self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.trouble))
 
-    def _over(self, pool: str, name: str, view: ClusterView, *, there: bool) -> None:
+    def _end_drain(self, pool: str, name: str, view: ClusterView, *, node_exists: bool) -> None:
         memory = self.books.of(pool)
         drain, was_empty = memory.drains[name], name in memory.empty
-        taken = was_empty and not there
-        memory = memory.succeeded(name) if taken else memory
-        self.books.put(pool, memory.over(name, drain, view.at))
-        told = f"node {name} is gone" if not there else f"no note of drain {drain} stands on node {name}"
-        what, code = ("taken", a.TAKEN) if taken else ("dropped", a.NOTE_MISSING if there else a.VANISHED)
-        self.books.tell(what, code(told), pool=pool, at=view.at, node=name, drain=drain)
+        is_removed = was_empty and not node_exists
+        memory = memory.with_success(name) if is_removed else memory
+        self.books.put(pool, memory.with_ended_drain(name, drain, view.at))
+        sentence = (
+            f"node {name} no longer exists" if not node_exists else f"node {name} has no annotation of drain {drain}"
+        )
+        what, code = ("taken", a.TAKEN) if is_removed else ("dropped", a.NOTE_MISSING if node_exists else a.VANISHED)
+        self.books.tell(what, code(sentence), pool=pool, at=view.at, node=name, drain=drain)
 
 
-EVICTED = Code("pod-evicted", "The pod was evicted so that its node can go.", "Nothing: its successor runs elsewhere.")
-REFUSED = Code("eviction-refused", "The API server refused the eviction for now.", "Nothing: it is asked again.")
-IS_EMPTY = Code("node-drained", "All its pods are ready elsewhere; it is the autoscaler's now.", "Nothing.")
+EVICTED = Code("pod-evicted", "The pod was evicted to drain its node.", "Nothing: its successor runs on another node.")
+REFUSED = Code("eviction-refused", "The API server rejected the eviction for now.", "Nothing: it is tried again.")
+IS_EMPTY = Code("node-drained", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
 LOOK = 15.0
-"""Seconds after which no pod is evicted on what was seen: where writes take long, a pause must not wait for all."""
+"""The seconds after which the view is too old for evictions: where writes are slow, a pause must not wait for all of
+them."""
 BLIND = 60.0
-"""Seconds past the oldest data that is acted on: an eviction nobody sees anything of by then did not happen."""
+"""The seconds past the oldest usable data after which an eviction that is not observed counts as failed."""
 
 
 @dataclass(slots=True)
 class Drainer:
+    """Executes the next steps of all drains, for the leader."""
+
     door: Actuator
     books: PoolStates
     terms: DrainTimeouts
     stop: GracefulShutdown
     faults: ErrorGuard
     elapsed: Callable[[], float] | None = None
-    """Tells how old a look has become while it was acted on; None: it never does."""
+    """Returns the present time of the monotonic clock, to check the age of the view; None: the view never becomes too
+    old."""
     blind: float = 120.0 + BLIND
-    """Seconds after which an eviction that nobody sees anything of is taken for one that did not happen."""
+    """The seconds after which an eviction that is not observed counts as failed."""
     held: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod, name of a node, or namespace/name of a Deployment → not before; by the clock that never goes
-    backwards."""
+    """Uid of a pod, name of a node, or namespace/name of a Deployment → monotonic time before which it must not be
+    retried."""
     flight: dict[str, float] = field(default_factory=dict)
-    """Pod uid → when we evicted it; until it is seen to go."""
+    """Pod uid → when it was evicted; until its deletion is observed."""
     met: dict[str, float] = field(default_factory=dict)
-    """Drain → when it was first seen."""
+    """Drain → when this process observed it first."""
     refused: set[str] = field(default_factory=set)
-    """Uids of pods whose refusal stands in the history."""
+    """Uids of pods whose rejected eviction is in the history."""
     twice: int = 0
-    """Pods evicted again that had come to be by an eviction of ours."""
+    """The number of evicted pods that were themselves successors of recently evicted pods."""
     vanished: RemovedNodes = field(init=False)
 
     def __post_init__(self) -> None:
         self.vanished = RemovedNodes(self.door, self.books, self.faults.log, self.blind)
 
     def standing(self, view: ClusterView) -> ActiveDrains:
-        """What is under way by the notes on the nodes."""
-        found = [
+        """Returns the drains in progress, according to the annotations on the nodes."""
+        active = [
             (node.name, note)
-            for node, note in view.noted()
-            if isinstance(note, DrainAnnotation) and self._knows(node, note)
+            for node, note in view.annotated_nodes()
+            if isinstance(note, DrainAnnotation) and self._is_known(node, note)
         ]
         return ActiveDrains(
-            emptying={name: note.pool for name, note in found if note.emptied is None},
-            emptied={name: note.pool for name, note in found if note.emptied is not None},
+            emptying={name: note.pool for name, note in active if note.emptied is None},
+            emptied={name: note.pool for name, note in active if note.emptied is not None},
             deleted=view.autoscaler_deletions,
-            owed=_owed([note for _, note in found if note.emptied is None], view),
+            owed=_count_owed([note for _, note in active if note.emptied is None], view),
         )
 
     def led(self, view: ClusterView, now: float) -> dict[str, float]:
-        """Drain → seconds for which this process has carried it on."""
-        drains = {note.drain for _, note in view.noted() if isinstance(note, DrainAnnotation)}
+        """Returns drain → seconds for which this process has executed it."""
+        drains = {note.drain for _, note in view.annotated_nodes() if isinstance(note, DrainAnnotation)}
         self.met = {drain: self.met.get(drain, now) for drain in drains}
         return {drain: now - since for drain, since in self.met.items()}
 
     def opened(self, view: ClusterView) -> dict[str, int]:
-        """Pool → emptied nodes that were opened in the last hour."""
-        return {pool: memory.opened_lately(view.at) for pool, memory in self.books.memories.items()}
+        """Returns pool → drained nodes that were uncordoned in the last hour."""
+        return {pool: memory.recent_openings(view.at) for pool, memory in self.books.memories.items()}
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
-        """Evicted pods that the view still shows as if nothing had happened."""
-        there = {pod.uid for pod in view.inventory.pods if pod.deleted is None}
-        self.flight = {uid: at for uid, at in self.flight.items() if uid in there and now - at < self.blind}
+        """Returns evicted pods that the view still shows unchanged, and forgets those that it does not."""
+        existing = {pod.uid for pod in view.inventory.pods if pod.deleted is None}
+        self.flight = {uid: at for uid, at in self.flight.items() if uid in existing and now - at < self.blind}
         self.held = {uid: until for uid, until in self.held.items() if until > now}
-        self.refused &= there
+        self.refused &= existing
         return frozenset(self.flight)
 
-    def carry_on(self, moment: DrainPlanner, now: float) -> None:
-        """One step of each drain. Raises NotNow when all had their turn: what cannot be done in one holds up no other.
+    def carry_on(self, planner: DrainPlanner, now: float) -> None:
+        """Executes one step of each drain. A drain whose next step fails unexpectedly is released.
 
-        A drain that fails for an error of ours is given back.
+        Raises ActuatorUnavailable when all had their turn: the error of one does not prevent the others.
         """
-        apart = ErrorCollector()
-        for node, note in moment.view.noted():
+        collector = ErrorCollector()
+        for node, note in planner.view.annotated_nodes():
             if node.name not in self.held:
-                with apart.tried():
-                    self._turn_of(moment, node, note, now)
-        self.vanished.settle(moment.view, self.held, now)
-        apart.tell()
+                with collector.tried():
+                    self._run_drain(planner, node, note, now)
+        self.vanished.settle(planner.view, self.held, now)
+        collector.tell()
 
-    def _turn_of(self, moment: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float) -> None:
+    def _run_drain(self, planner: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float) -> None:
         try:
-            if not self.faults.caught("drain", partial(self._one, moment, node, note, now), about=node.name):
-                self._give_up(moment.view, node, note)
+            if not self.faults.caught("drain", partial(self._run_next_step, planner, node, note, now), about=node.name):
+                self._release_failed(planner.view, node, note)
         except ActuatorForbidden:
             self.held[node.name] = now + AGAIN
             raise
 
-    def _give_up(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation | Unreadable) -> None:
-        """Nobody knows what this drain's next step is: its node is opened."""
+    def _release_failed(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation | Unreadable) -> None:
+        """Releases a node whose next step cannot be decided."""
         if not isinstance(note, DrainAnnotation) or _is_deleted(node):
             return
-        told = a.Release(
-            a.FAULT(f"emptying node {node.name} failed for an error of ours: {self.faults.last}"), FailureCause.NODE
+        step = a.Release(
+            a.FAULT(f"the drain of node {node.name} failed because of a bug in Trimtab: {self.faults.last}"),
+            FailureCause.NODE,
         )
         before = self.faults.count
-        self.faults.caught("drain", partial(self._release, view, node, note, told), about=node.name)
+        self.faults.caught("drain", partial(self._release, view, node, note, step), about=node.name)
         if self.faults.count != before:
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
 
     def give_back(self, view: ClusterView, why: str = "the compactor stops") -> None:
-        """Every node that is not empty yet, because the process ends; but for those somebody else deletes.
+        """Releases every node that is not empty yet, because the process ends; except nodes that another client
+        deletes.
 
-        Raises NotNow when all were tried.
+        Raises ActuatorUnavailable when all were tried.
         """
         apart = ErrorCollector()
-        for node, note in view.noted():
+        for node, note in view.annotated_nodes():
             if (
                 isinstance(note, DrainAnnotation)
                 and note.emptied is None
                 and not _is_deleted(node)
-                and self._knows(node, note)
+                and self._is_known(node, note)
             ):
-                reason = a.STOPPING(f"{why}: node {node.name} is open again")
+                reason = a.STOPPING(f"{why}: node {node.name} is uncordoned again")
                 with apart.tried():
-                    self.faults.caught("end", partial(self._back, view, node, note, reason), about=node.name)
+                    self.faults.caught("end", partial(self._release_drain, view, node, note, reason), about=node.name)
         apart.tell()
 
-    def _back(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason) -> None:
-        agreed = self._agreed(note)
-        back = DrainPlanner(view, self.terms).undone(agreed)
-        self._carry_out(view, node, agreed, (*back, a.Release(reason)), 0.0)
+    def _release_drain(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason) -> None:
+        agreed_annotation = self._with_agreed_surges(note)
+        undo = DrainPlanner(view, self.terms).undo_actions(agreed_annotation)
+        self._execute_steps(view, node, agreed_annotation, (*undo, a.Release(reason)), 0.0)
 
-    def _one(self, moment: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float) -> bool:
-        """Always true."""
-        view = moment.view
+    def _run_next_step(
+        self, planner: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float
+    ) -> bool:
+        """Executes the next step of one drain. Always returns True."""
+        view = planner.view
         if isinstance(note, Unreadable):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
             self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
             return True
-        if not self._knows(node, note):
-            self._forsake(view, node, note)
+        if not self._is_known(node, note):
+            self._release_unknown(view, node, note)
             return True
-        if node.cordoned and notes.ahead(note, view.at) and not _is_deleted(node):
-            self._catch_up(view, node, note)
+        if node.cordoned and notes.is_ahead(note, view.at) and not _is_deleted(node):
+            self._correct_time(view, node, note)
             return True
         if node.cordoned and node.name in view.notes.outdated and not _is_deleted(node):
-            self.door.cordon(node, view.versions[node.name], note)  # signed anew, before the previous key is forgotten
+            # Signs the annotation again, before the previous key is removed.
+            self.door.cordon(node, view.versions[node.name], note)
             return True
-        note = self._agreed(note)
-        steps = moment.next(node, note)
-        over = note.drain in self.books.of(note.pool).ended
-        if over and not isinstance(steps[-1], a.Abandon):
+        note = self._with_agreed_surges(note)
+        actions = planner.next_actions(node, note)
+        has_ended = note.drain in self.books.of(note.pool).ended
+        if has_ended and not isinstance(actions[-1], a.Abandon):
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
-        elif not over:
-            self._seen(node, note, view)
-            self._carry_out(view, node, note, steps, now)
+        elif not has_ended:
+            self._update_state(node, note, view)
+            self._execute_steps(view, node, note, actions, now)
         return True
 
-    def _knows(self, node: NodeInfo, note: DrainAnnotation) -> bool:
+    def _is_known(self, node: NodeInfo, note: DrainAnnotation) -> bool:
         return self.books.of(note.pool).knows(node.name, note.drain)
 
-    def _agreed(self, note: DrainAnnotation) -> DrainAnnotation:
-        """The note with those second replicas alone of which the state says the same: only they are taken back."""
+    def _with_agreed_surges(self, note: DrainAnnotation) -> DrainAnnotation:
+        """Returns the annotation with only those surges that are in the state too: only these are undone."""
         state = self.books.of(note.pool).surged
         surged = {name: at for name, at in note.surged.items() if state.get(name) == note.drain}
         self.vanished.agreed |= dict.fromkeys(surged, note.drain)
         return note if surged == note.surged else change(note, surged=surged)
 
-    def _forsake(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        """An authentic note of a drain that the state does not know: the state was lost, or the note is an old one that
-        somebody wrote back. The node is opened; nothing is scaled, and nothing counts.
+    def _release_unknown(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
+        """Releases a node with an authentic annotation of a drain that the state does not contain; scales and counts
+        nothing.
+
+        Either the state was lost, or another client restored an old annotation.
         """
         if _is_deleted(node):
             return
         self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
-        told = a.UNKNOWN(f"node {node.name} is open again: the state of pool {note.pool} knows no drain {note.drain}")
-        self.books.tell("released", told, pool="", at=view.at, node=node.name, drain=note.drain)
+        reason = a.UNKNOWN(
+            f"node {node.name} is uncordoned again: the state of pool {note.pool} has no drain {note.drain}"
+        )
+        self.books.tell("released", reason, pool="", at=view.at, node=node.name, drain=note.drain)
 
-    def _catch_up(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        self.door.cordon(node, view.versions[node.name], notes.caught_up(note, view.at))
-        reason = a.AHEAD(f"the note on node {node.name} is of the future: its time counts from now on")
-        self._tell("corrected", reason, view, node, note)
+    def _correct_time(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
+        self.door.cordon(node, view.versions[node.name], notes.clamp_to_now(note, view.at))
+        reason = a.AHEAD(f"the annotation on node {node.name} has a time in the future: its time counts from now on")
+        self._record("corrected", reason, view, node, note)
 
-    def _seen(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
-        memory = self.books.of(note.pool).arrived(arrivals(note, view), view.at, self.terms.rest)
+    def _update_state(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
+        memory = self.books.of(note.pool).with_successors(find_successors(note, view), view.at, self.terms.rest)
         if _is_cleared(note, view):
-            memory = memory.cleared(node.name, emptied_node(node, view.at))
+            memory = memory.with_empty_node(node.name, emptied_node(node, view.at))
         if note.emptied is not None:
-            memory = memory.surged_no_more(*_surged_by(memory, note.drain))
+            memory = memory.without_surges(*_surges_of(memory, note.drain))
         self.books.put(note.pool, memory)
 
-    def _carry_out(
+    def _execute_steps(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, steps: tuple[Action, ...], now: float
     ) -> None:
-        """Step by step, as far as one lets the next be taken; a second replica can be taken back later, too."""
+        """Executes the steps in order, until one prevents the next. A failed undo of a surge does not: it is tried
+        again later."""
         apart = ErrorCollector()
         for step in steps:
             if isinstance(step, a.Evict):
-                if not self._evict(view, node, note, step.move, now):
+                if not self._evict_pod(view, node, note, step.move, now):
                     return
             elif isinstance(step, a.SetReplicas) and step.replicas < step.before:
                 with apart.tried():
-                    self._scale(view, node, note, step)
+                    self._scale_deployment(view, node, note, step)
             elif isinstance(step, a.SetReplicas):
-                self._scale(view, node, note, step)
+                self._scale_deployment(view, node, note, step)
             else:
-                self._turn(view, node, note, step)
+                self._change_state(view, node, note, step)
         apart.tell()
 
-    def _turn(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: Action) -> None:
-        """The steps from one state to another."""
+    def _change_state(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: Action) -> None:
+        """Executes the steps that change the state of the drain."""
         if isinstance(step, a.MarkEmptied):
-            self.door.cordon(node, view.versions[node.name], emptied(note, view.at))
-            self._tell("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
+            self.door.cordon(node, view.versions[node.name], mark_emptied(note, view.at))
+            self._record("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
         elif isinstance(step, a.Release):
             self._release(view, node, note, step)
         elif isinstance(step, a.Abandon) and note.emptied is None:
-            self._end(view, node, note, step.reason, FailureCause.NOBODY, "dropped")
+            self._record_end(view, node, note, step.reason, FailureCause.NOBODY, "dropped")
 
-    def _scale(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.SetReplicas) -> None:
-        """One more is announced first, in the state and then on the node: what nobody announced, somebody else did, and
-        is not undone.
+    def _scale_deployment(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.SetReplicas) -> None:
+        """Scales a Deployment. One replica more is announced first, in the state and then on the node.
+
+        A second replica without an announcement was added by another client, and is not undone.
         """
         if step.replicas > step.before and step.deployment not in note.surged:
-            self.books.put(note.pool, self.books.of(note.pool).surging(step.deployment, note.drain))
+            # The order matters: state, annotation, Deployment. A crash in between leaves an announced surge that was
+            # not made, which is harmless; the other way round it would leave a second replica that nobody removes.
+            self.books.put(note.pool, self.books.of(note.pool).with_surge(step.deployment, note.drain))
             self.books.save((note.pool,))
-            said = change(note, surged={**note.surged, step.deployment: view.at})
-            self.door.cordon(node, view.versions[node.name], said)
+            announced = change(note, surged={**note.surged, step.deployment: view.at})
+            self.door.cordon(node, view.versions[node.name], announced)
             self.vanished.agreed[step.deployment] = note.drain
         done = self.door.scale(step.deployment, step.before, step.replicas)
         if step.replicas < step.before:
-            self.books.put(note.pool, self.books.of(note.pool).surged_no_more(step.deployment))
+            self.books.put(note.pool, self.books.of(note.pool).without_surges(step.deployment))
         if done:
-            told = f"Deployment {step.deployment} has {step.replicas} replicas instead of {step.before}"
-            self._tell("scaled", SCALED(told), view, node, note)
+            replicas = f"{step.replicas} replica{'' if step.replicas == 1 else 's'}"
+            reason = SCALED(f"Deployment {step.deployment} has {replicas} instead of {step.before}")
+            self._record("scaled", reason, view, node, note)
 
-    def _evict(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, move: PodToEvict, now: float) -> bool:
-        """False where nothing more of this drain should be asked for now."""
+    def _evict_pod(
+        self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, move: PodToEvict, now: float
+    ) -> bool:
+        """Evicts one pod. Returns False where no other eviction of this drain should be requested now."""
         if self.stop.begun or (self.elapsed is not None and self.elapsed() - now > LOOK):
             return False
         if move.uid in self.held:
             return True
         answer = self.door.evict(move)
         if answer.became is not EvictionResult.EVICTED:
-            return self._refused(view, node, note, move, answer, now)
+            return self._record_rejection(view, node, note, move, answer, now)
         self.flight[move.uid] = now
         memory = self.books.of(note.pool)
         self.twice += move.pod in memory.moved
-        self.books.put(note.pool, memory.evicted(view.at))
-        reason = EVICTED(f"pod {move.pod} was evicted so that node {node.name} can go")
-        self._tell("evicted", reason, view, node, note, move)
+        self.books.put(note.pool, memory.with_eviction(view.at))
+        reason = EVICTED(f"pod {move.pod} was evicted to drain node {node.name}")
+        self._record("evicted", reason, view, node, note, move)
         return True
 
-    def _refused(
+    def _record_rejection(
         self,
         view: ClusterView,
         node: NodeInfo,
@@ -356,7 +380,7 @@ class Drainer:
         now: float,
     ) -> bool:
         reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
-        self._tell("refused", reason, view, node, note, move, again=move.uid in self.refused)
+        self._record("refused", reason, view, node, note, move, again=move.uid in self.refused)
         self.refused.add(move.uid)
         if answer.became is EvictionResult.NEVER:
             self._release(view, node, note, a.Release(a.FORBIDDEN(reason.sentence), FailureCause.NODE))
@@ -365,14 +389,15 @@ class Drainer:
         return True
 
     def _release(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.Release) -> None:
-        """What it means is kept first: should we die in between, the node is opened without being counted twice.
+        """Saves the end of the drain, and then uncordons the node: after a crash in between the end is not counted
+        twice.
 
-        Books that cannot be kept leave no node closed.
+        The node is uncordoned even where the states cannot be saved.
         """
-        self._end(view, node, note, step.reason, step.blame, "released")
+        self._record_end(view, node, note, step.reason, step.blame, "released")
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
-            self.books.put(note.pool, self.books.of(note.pool).reopened(view.at, quiet))
+            self.books.put(note.pool, self.books.of(note.pool).with_opening(view.at, quiet))
         if step.setback:
             self.back_off(Setback(note.pool, note.drain, step.setback), view)
         try:
@@ -380,59 +405,61 @@ class Drainer:
         finally:
             self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
 
-    def _end(
+    def _record_end(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason, blame: FailureCause, what: str
     ) -> None:
         memory = self.books.of(note.pool)
         if note.drain in memory.ended:
             return
         if blame is not FailureCause.NOBODY:
-            memory = memory.failed(node.name, view.at, strike=blame is FailureCause.POOL)
-        unannounced = (name for name in _surged_by(memory, note.drain) if name not in note.surged)
-        memory = memory.over(node.name, note.drain, view.at).surged_no_more(*unannounced)
+            memory = memory.with_failure(node.name, view.at, strike=blame is FailureCause.POOL)
+        # The surge was saved in the state, and the process ended before the annotation: it was never made.
+        unannounced = (name for name in _surges_of(memory, note.drain) if name not in note.surged)
+        memory = memory.with_ended_drain(node.name, note.drain, view.at).without_surges(*unannounced)
         self.books.put(note.pool, memory)
-        self._tell(what, reason, view, node, note)
+        self._record(what, reason, view, node, note)
         if memory.strikes >= self.terms.strikes and memory.closed is None:
-            self._close(note.pool, view)
+            self._close_pool(note.pool, view)
 
     def count_deletions(self, view: ClusterView) -> None:
-        """What the autoscaler has begun to delete, of pools that lead and of nodes with a drain of ours."""
-        found: dict[str, dict[str, int]] = {}
+        """Records nodes that the autoscaler has begun to delete, of leading pools and of nodes with a drain."""
+        by_pool: dict[str, dict[str, int]] = {}
         going = [node.name for node in view.inventory.nodes if node.going is not None]
         ours = {name: note.pool for name in going if isinstance(note := view.notes.ours.get(name), DrainAnnotation)}
         leading = view.autoscaler_deletions
         for name in going:
             if (pool := leading.get(name) or ours.get(name)) is not None:
-                found.setdefault(pool, {})[name] = _evictions(name, view) if name not in ours else 0
-        for pool, evictions in found.items():
-            self.books.put(pool, self.books.of(pool).deletions(evictions, view.at))
+                by_pool.setdefault(pool, {})[name] = _count_evictions(name, view) if name not in ours else 0
+        for pool, evictions in by_pool.items():
+            self.books.put(pool, self.books.of(pool).with_deletions(evictions, view.at))
 
     def deleting(self) -> frozenset[str]:
-        """Nodes that the autoscaler has begun to delete not long ago."""
+        """Returns the nodes that the autoscaler began to delete recently."""
         return frozenset(name for memory in self.books.memories.values() for name in memory.deleting)
 
     def judge_added_nodes(self, view: ClusterView) -> None:
-        """Pools back off for nodes that were added because of what was emptied."""
+        """Makes pools back off for nodes that were added because of their drains."""
         memories = self.books.memories
         judged = [cause for memory in memories.values() for cause in memory.judged]
-        for found in setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
-            self.back_off(found, view)
+        for setback in find_setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
+            self.back_off(setback, view)
 
-    def back_off(self, found: Setback, view: ClusterView) -> None:
-        before = self.books.of(found.pool)
-        memory = before.set_back(found.cause, view.at)
-        self.books.put(found.pool, memory)
+    def back_off(self, setback: Setback, view: ClusterView) -> None:
+        """Records the setback, and reports a back-off that begins by it."""
+        before = self.books.of(setback.pool)
+        memory = before.with_setback(setback.cause, view.at)
+        self.books.put(setback.pool, memory)
         if memory.backoff is not None and memory.backoff != before.backoff:
-            told = backs_off(found.pool, memory.backoff, view.at, found.why)
-            self.books.tell("closed", told, pool=found.pool, at=view.at)
+            reason = backoff_reason(setback.pool, memory.backoff, view.at, setback.why)
+            self.books.tell("closed", reason, pool=setback.pool, at=view.at)
 
-    def _close(self, pool: str, view: ClusterView) -> None:
+    def _close_pool(self, pool: str, view: ClusterView) -> None:
         memory = change(self.books.of(pool), closed=view.at)
         self.books.put(pool, memory)
-        told = f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed"
-        self.books.tell("closed", CLOSED(told), pool=pool, at=view.at)
+        reason = CLOSED(f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed")
+        self.books.tell("closed", reason, pool=pool, at=view.at)
 
-    def _tell(
+    def _record(
         self, what: str, reason: Reason, view: ClusterView, node: NodeInfo, note: DrainAnnotation,
         move: PodToEvict | None = None,
         *, again: bool = False,
@@ -444,13 +471,13 @@ class Drainer:
         )  # fmt: skip
 
 
-def _surged_by(memory: PoolState, drain: str) -> tuple[str, ...]:
-    """Deployments to which this drain gave a second replica, or was about to."""
-    return tuple(name for name, whose in memory.surged.items() if whose == drain)
+def _surges_of(memory: PoolState, drain: str) -> tuple[str, ...]:
+    """Returns the Deployments to which this drain gave a second replica, or was about to."""
+    return tuple(name for name, owner in memory.surged.items() if owner == drain)
 
 
-def _evictions(name: str, view: ClusterView) -> int:
-    """Pods of this node that its deletion evicts."""
+def _count_evictions(name: str, view: ClusterView) -> int:
+    """Returns the number of pods of this node that its deletion evicts."""
     pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.finished)
     return sum(not (pod.daemon or pod.static) for pod in pods)
 
@@ -459,14 +486,14 @@ def _is_deleted(node: NodeInfo) -> bool:
     return node.going is not None
 
 
-def _owed(emptying: Sequence[DrainAnnotation], view: ClusterView) -> Counter[str]:
-    """Pool → pods of its drains that are there, and not on their way out."""
-    there = {pod.uid for pod in view.inventory.pods if not gone(pod, view)} if emptying else set()
-    return Counter(note.pool for note in emptying for move in note.moves if move.uid in there)
+def _count_owed(emptying: Sequence[DrainAnnotation], view: ClusterView) -> Counter[str]:
+    """Returns pool → pods of its drains that exist and have no deletion timestamp."""
+    uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
+    return Counter(note.pool for note in emptying for move in note.moves if move.uid in uids)
 
 
 def _is_cleared(note: DrainAnnotation, view: ClusterView) -> bool:
-    """Has every pod of it gone? Then whoever takes the node takes an empty one, be its successors ready or not."""
+    """Returns whether every pod of the drain has left: the node is empty, even if successors are not ready."""
     if note.emptied is not None:
         return True
     leaving = {move.uid for move in note.moves}

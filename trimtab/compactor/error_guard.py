@@ -1,4 +1,4 @@
-"""An error nobody foresaw: told with its traceback, counted, and not in the way of the others' work."""
+"""Handles unexpected errors: logs them with a traceback, counts them, and lets other work continue."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from trimtab.runtime.log import Logger
 
 T = TypeVar("T")
 KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell")
-"""What was being done."""
+"""The kinds of work that can fail."""
 
 
 @dataclass(slots=True)
 class ErrorGuard:
-    """Of one process. What a door raises is no fault of ours, and goes through."""
+    """The unexpected errors of one process. An ActuatorError is expected, and is raised on."""
 
     log: Logger
     kinds: Counter[str] = field(default_factory=Counter)
-    """What was being done → how often it failed so."""
+    """Kind of work → how many times it failed unexpectedly."""
     last: str = ""
-    """The last one in words; empty while there was none."""
+    """The last error as text; empty while there was none."""
 
     @property
     def count(self) -> int:
+        """The number of unexpected errors."""
         return self.kinds.total()
 
     def caught(self, kind: str, do: Callable[[], T], *, about: str = "") -> T | None:
-        """What `do` gives; None where it failed. `about`: the node or pool it was done for."""
+        """Returns the result of `do`; None where it failed. `about`: the node or pool for which it was called."""
         try:
             return do()
         except ActuatorError:

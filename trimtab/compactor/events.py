@@ -1,4 +1,4 @@
-"""A record as Events: on the node, on the workload whose pod moves, and on the pool's ConfigMap."""
+"""History entries as Events: on the node, on the workload whose pod moves, and on the pool's ConfigMap."""
 
 from __future__ import annotations
 
@@ -16,33 +16,37 @@ REASONS = {
     "doubted": "AnnotationNotAuthentic", "left": "WorkloadLeftSurged",
 }  # fmt: skip
 LOUD = frozenset({"released", "closed", "unread", "doubted", "left"})
-"""Told as warnings."""
+"""Decisions that are reported as warnings."""
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 
 
 @dataclass(slots=True)
 class EventRecorder:
+    """Creates Events for decisions."""
+
     recorder: Recorder
     namespace: str
-    """Ours."""
+    """The compactor's own namespace."""
     config_map: Callable[[str], tuple[str, str] | None]
     """Pool → (name, uid) of its ConfigMap."""
 
     def tell(self, record: HistoryEntry) -> None:
-        """Never raises: an Event that is lost must not stop the work."""
+        """Creates the Events of a decision. Never raises: a lost Event must not stop the work."""
         reason = REASONS.get(record.what)
         if reason is None or record.rehearsed:
             return
-        for about in self._abouts(record):
+        for about in self._involved_objects(record):
             self.recorder.tell(about, reason, record.why, action="Compact", warning=record.what in LOUD)
 
-    def _abouts(self, record: HistoryEntry) -> Iterable[About]:
+    def _involved_objects(self, record: HistoryEntry) -> Iterable[About]:
         if record.node and record.what not in ("evicted", "refused"):
-            yield About(kind="Node", name=record.node, uid=record.node)  # as the kubelet does: kubectl looks for it
+            # As the kubelet does: `kubectl describe node` finds Events with the node's name as uid.
+            yield About(kind="Node", name=record.node, uid=record.node)
         if record.owner:
             kind, _, name = record.owner.partition("/")
             namespace = record.pod.partition("/")[0]
             yield About(kind=kind, name=name, namespace=namespace, api_version=_GROUPS.get(kind, "v1"))
-        found = self.config_map(record.pool)
-        if found is not None and record.what not in ("evicted", "refused", "scaled"):
-            yield About(kind="ConfigMap", name=found[0], namespace=self.namespace, uid=found[1])
+        config_map = self.config_map(record.pool)
+        if config_map is not None and record.what not in ("evicted", "refused", "scaled"):
+            name, uid = config_map
+            yield About(kind="ConfigMap", name=name, namespace=self.namespace, uid=uid)

@@ -1,4 +1,4 @@
-"""The door that does it, through the only door to the API server."""
+"""The actuator that writes to the cluster, through the API server client."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ from trimtab.kube.evict import EvictionStatus as Made
 from trimtab.kube.objects import Writer
 
 ANY_WRITE = (401, 429, 503, 504)
-"""Answers that say nothing of the write itself: who we are is not known, or the server has too much to do."""
+"""Statuses that say nothing about the write itself: the client is not authenticated, or the server is overloaded."""
 
 
 @dataclass(slots=True)
 class KubeActuator:
+    """Writes to the cluster as the leader."""
+
     writer: Writer
     teller: EventRecorder
     keys: SigningKeys
@@ -43,11 +45,13 @@ class KubeActuator:
         return False
 
     def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
-        with _told():
+        with _translate_errors():
+            # One patch with the resourceVersion: a cordon never exists without its annotation, and a changed node is a
+            # conflict.
             nodes.cordon(self.writer, node.name, version, {CORDONED_BY_US: written(note, node, self.keys)})
 
     def release(self, node: str, version: str, *, uncordon: bool) -> None:
-        with _told():
+        with _translate_errors():
             if uncordon:
                 nodes.uncordon(self.writer, node, version, (CORDONED_BY_US,))
             else:
@@ -55,23 +59,25 @@ class KubeActuator:
 
     def evict(self, move: PodToEvict) -> EvictionResponse:
         namespace, _, name = move.pod.partition("/")
-        with _told():
-            found = evict.evict(self.writer, namespace, name, move.uid)
-        if found.done:
+        with _translate_errors():
+            response = evict.evict(self.writer, namespace, name, move.uid)
+        if response.done:
             return EvictionResponse(became=EvictionResult.EVICTED)
-        if found.became is Made.TWO_BUDGETS:
-            return EvictionResponse(became=EvictionResult.NEVER, message=found.message)
-        return EvictionResponse(became=EvictionResult.REFUSED, message=found.message, retry_after=found.retry_after)
+        if response.became is Made.TWO_BUDGETS:
+            return EvictionResponse(became=EvictionResult.NEVER, message=response.message)
+        return EvictionResponse(
+            became=EvictionResult.REFUSED, message=response.message, retry_after=response.retry_after
+        )
 
     def scale(self, deployment: str, before: int, replicas: int) -> bool:
         namespace, _, name = deployment.partition("/")
-        with _told():
+        with _translate_errors():
             return nodes.scale(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
 
     def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         others = [taint for taint in node.taints if taint.key != LEAVING and not is_ours(taint, self.teller.namespace)]
         ours = [Taint(key=LEAVING, value=self.teller.namespace, effect="PreferNoSchedule")] if leaving else []
-        with _told():
+        with _translate_errors():
             nodes.taint(self.writer, node.name, version, (*others, *ours))
 
     def tell(self, record: HistoryEntry) -> None:
@@ -79,8 +85,8 @@ class KubeActuator:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """The API door's errors as ours."""
+def _translate_errors() -> Iterator[None]:
+    """Translates errors of the API server client."""
     try:
         yield
     except Conflict as error:

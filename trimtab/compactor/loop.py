@@ -1,4 +1,4 @@
-"""One round after the other: look, carry on with what is under way, plan, begin, keep the books."""
+"""Runs round after round: reads the cluster, continues drains, plans, starts drains, and saves the pools' states."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ from trimtab.compactor.soft_taint import LeavingTaint, tainted
 from trimtab.runtime.log import Logger
 
 TRIES, PAUSE = 10, 0.5
-"""At the end: a node that has just been opened is seen again after some milliseconds, and then its taint goes."""
+"""Attempts at the shutdown, and the seconds between them: an uncordoned node is observed after some milliseconds, and
+only then its taint can be removed."""
 LOST = 5
-"""Rounds in a row that cannot look, for an error of ours, after which nodes are given back as they were seen last."""
+"""The number of rounds in a row without a readable cluster after which nodes are released as they were observed
+last."""
 Look = Callable[[], ClusterView | NotYet]
 
 
 @dataclass(slots=True)
 class Loop:
+    """The rounds of the leader."""
+
     look: Look
     books: PoolStates
     drains: Drainer
@@ -40,163 +44,170 @@ class Loop:
     elapsed: Callable[[], float]
     reopened: Callable[[str], int | None] = lambda pool: None
     kept: Callable[[str], bool] = lambda pool: True
-    """Is the pool's state still where it was saved?"""
+    """Returns whether the pool's state is still where it was saved."""
     pause: Callable[[float], None] = lambda seconds: None
-    """How to wait at the end for what was written to be seen."""
+    """Waits during the shutdown until writes are observed."""
     view: ClusterView | None = None
-    """The last one that was acted on."""
+    """The view of the last round."""
     trouble: str = ""
-    """What went wrong in the last round; empty while it goes well."""
+    """The problem of the last round; empty if there was none."""
     faults: ErrorGuard = field(init=False)
-    _planned: float | None = field(default=None)
-    _told: frozenset[str] = frozenset()
-    _lost: int = 0
+    _planned_at: float | None = field(default=None)
+    _reported: frozenset[str] = frozenset()
+    _blind_rounds: int = 0
 
     def __post_init__(self) -> None:
         self.faults = self.drains.faults
-        self.planning.cordoned = self._await_note
+        self.planning.cordoned = self._await_annotation
 
     def round(self) -> float:
-        """One round; seconds until the next. Never raises: trouble at the door, and errors of ours, are told."""
+        """Runs one round and returns the seconds until the next. Never raises: errors are logged."""
         before = self.trouble
         try:
-            found = self.faults.caught("round", self._round)
+            wait = self.faults.caught("round", self._run_round)
         except ActuatorError as error:
             if str(error) != before:
                 self.log.warning("round.failed", error=str(error))
             self.trouble = str(error)
             return self.tick
-        if found is None:
+        if wait is None:
             self.trouble = self.faults.last
-        return self.tick if found is None else found
+        return self.tick if wait is None else wait
 
-    def _round(self) -> float:
-        now, apart = self.elapsed(), ErrorCollector()
-        moment = self.faults.caught("look", lambda: self._seen(now))
-        self._lost = self._lost + 1 if moment is None else 0
+    def _run_round(self) -> float:
+        now, collector = self.elapsed(), ErrorCollector()
+        moment = self.faults.caught("look", lambda: self._observe(now))
+        self._blind_rounds = self._blind_rounds + 1 if moment is None else 0
         if moment is None:
-            return self._unseen()
+            return self._handle_unreadable()
         if isinstance(moment, NotYet):
             self.trouble = str(moment)
             return self.tick
         view = self.view = moment.view
         self.trouble = ""
         self.books.tell_unread(view.at, {pool.name for pool in view.pools})
-        self._mistakes(view)
-        self._reopen(view)
+        self._report_errors(view)
+        self._reopen_pools(view)
         before = self.faults.count
-        with apart.tried():
+        with collector.tried():
             self.drains.carry_on(moment, now)
         self.faults.caught("judge", lambda: self.drains.judge_added_nodes(view))
         self.faults.caught("judge", lambda: self.drains.count_deletions(view))
-        standing = self.drains.standing(view)
-        if self.faults.count == before and apart.only_denied:  # nothing begins beside what we do not understand
-            with apart.tried():
-                self.faults.caught("plan", lambda: self._further(view, standing, now))
+        active = self.drains.standing(view)
+        # No drain begins while an unexpected error is unexplained, or while writes fail in general.
+        if self.faults.count == before and collector.only_denied:
+            with collector.tried():
+                self.faults.caught("plan", lambda: self._plan_or_start(view, active, now))
         self.trouble = self.trouble or (self.faults.last if self.faults.count != before else "")
-        self._save(view)
-        with apart.tried():
+        # Saved before the taints: they cost up to a hundred writes, and the states must not wait for them.
+        self._save_states(view)
+        with collector.tried():
             self.steering.steer(view)
-        apart.tell()
-        # An emptied node may be needed within seconds: before the autoscaler's next scan.
-        busy = bool(standing.emptying or standing.emptied) or self.planning.intent is not None
-        if busy or view.flight or self._planned is None:
+        collector.tell()
+        # A drained node may be needed within seconds, before the autoscaler's next scan adds another one.
+        busy = bool(active.emptying or active.emptied) or self.planning.intent is not None
+        if busy or view.evicted_uids or self._planned_at is None:
             return self.tick
-        return max(self.tick, self._planned + self.interval - now)
+        return max(self.tick, self._planned_at + self.interval - now)
 
-    def _seen(self, now: float) -> DrainPlanner | NotYet:
-        """What is there now, as drains look at it."""
-        seen = self.look()
-        if isinstance(seen, NotYet):
-            return seen
+    def _observe(self, now: float) -> DrainPlanner | NotYet:
+        """Returns a planner for the drains in the present view; NotYet while the view is incomplete."""
+        observed = self.look()
+        if isinstance(observed, NotYet):
+            return observed
         drains = self.drains
-        known = replace(
-            seen,
-            flight=drains.settle_flight(seen, now),
-            led=drains.led(seen, now),
-            opened=drains.opened(seen),
-            deleting=drains.deleting(),
+        view = replace(
+            observed,
+            evicted_uids=drains.settle_flight(observed, now),
+            executed_seconds=drains.led(observed, now),
+            opened_counts=drains.opened(observed),
+            deleting_nodes=drains.deleting(),
         )
-        return DrainPlanner(known, self.drains.terms)
+        return DrainPlanner(view, self.drains.terms)
 
-    def _unseen(self) -> float:
-        """Nobody knows how the drains go on: before long they end, by what was seen last."""
+    def _handle_unreadable(self) -> float:
+        """Counts a round without a readable cluster. After `MAX_BLIND_ROUNDS` nodes are released as they were observed
+        last."""
         self.trouble = self.faults.last
-        if self.view is not None and self._lost % LOST == 0:
-            self.drains.give_back(self.view, "what is there cannot be understood")
+        if self.view is not None and self._blind_rounds % LOST == 0:
+            self.drains.give_back(self.view, "the cluster cannot be read")
         return self.tick
 
-    def _further(self, view: ClusterView, standing: ActiveDrains, now: float) -> None:
-        """What begins is decided on the view that a later round brings: never on the one it was planned on."""
-        due = self._planned is None or (now - self._planned >= self.interval and self.planning.intent is None)
+    def _plan_or_start(self, view: ClusterView, active: ActiveDrains, now: float) -> None:
+        """Plans, or starts drains. Drains start from the view of a later round, never from the one of the plan."""
+        due = self._planned_at is None or (now - self._planned_at >= self.interval and self.planning.intent is None)
         if not due and self.planning.intent is None:
             return
         unready = self.planning.unready()
         if unready is not None:
             self.trouble = str(unready)
         elif due:
-            self._planned = now
-            self.steering.aim(self.planning.make(view, standing, now), view, busy=bool(standing.emptying))
+            self._planned_at = now
+            self.steering.aim(self.planning.make(view, active, now), view, busy=bool(active.emptying))
         else:
-            self.books.save()  # who cannot keep books begins nothing
-            if self.planning.begin(view, standing, now):
+            # Before the start: a compactor that cannot save its states starts no drain.
+            self.books.save()
+            if self.planning.begin(view, active, now):
                 self.books.save()
 
-    def _await_note(self, drain: str) -> None:
+    def _await_annotation(self, drain: str) -> None:
         self.drains.vanished.cordoned[drain] = self.elapsed()
 
-    def _mistakes(self, view: ClusterView) -> None:
-        """Of the pools' settings, and nodes that are not ours to empty or to open: told once."""
-        for mistake in set(view.unread) - self._told:
-            self.log.warning("pool.mistake", mistake=mistake)
+    def _report_errors(self, view: ClusterView) -> None:
+        """Reports errors in pools' settings, and nodes with annotations of others or without valid signature: once
+        each."""
+        for error in set(view.pool_errors) - self._reported:
+            self.log.warning("pool.mistake", mistake=error)
         others, doubtful = view.notes.others, view.notes.doubtful
-        for node in set(others) - self._told:
+        for node in set(others) - self._reported:
             self.log.warning("node.of-another-compactor", node=node, namespace=others[node])
-        for node, found in doubtful.items():
-            if str(found) not in self._told:
-                self.books.tell("doubted", DOUBTFUL(str(found)), pool="", at=view.at, node=node)
-        self._told = frozenset((*view.unread, *others, *map(str, doubtful.values())))
+        for node, problem in doubtful.items():
+            if str(problem) not in self._reported:
+                self.books.tell("doubted", DOUBTFUL(str(problem)), pool="", at=view.at, node=node)
+        self._reported = frozenset((*view.pool_errors, *others, *map(str, doubtful.values())))
 
-    def _save(self, view: ClusterView) -> None:
+    def _save_states(self, view: ClusterView) -> None:
         for pool in view.pools:
             if not self.kept(pool.name):
                 self.books.forget_saved(pool.name)
         self.books.save()
 
-    def _reopen(self, view: ClusterView) -> None:
-        """Pools that were closed and are open again: by time, or by a person's word."""
+    def _reopen_pools(self, view: ClusterView) -> None:
+        """Reopens closed pools: after a time, or when a user resumed them."""
         for pool, memory in list(self.books.memories.items()):
             closed, backoff = memory.closed, memory.backoff
             if closed is None and backoff is None:
                 continue
-            said = self.reopened(pool)
-            is_reopened = said is not None and said >= max(closed or 0, backoff.last if backoff is not None else 0)
+            resumed = self.reopened(pool)
+            is_reopened = resumed is not None and resumed >= max(
+                closed or 0, backoff.last if backoff is not None else 0
+            )
             if is_reopened:
                 self.books.put(pool, change(memory, closed=None, strikes=0, backoff=None))
             elif closed is not None and view.at >= closed + self.drains.terms.closed:
                 self.books.put(pool, change(memory, closed=None, strikes=0))
 
     def end(self) -> None:
-        """The process stops: what is not empty is given back, taints are taken off, the books are kept."""
+        """Shuts down: releases nodes that are not empty, removes taints, and saves the states."""
         if self.view is None:
             return
         for _ in range(TRIES):
             try:
-                if self.faults.caught("end", self._ended):
+                if self.faults.caught("end", self._try_shut_down):
                     return
             except ActuatorError as error:
                 self.log.warning("end.failed", error=str(error))
             self.pause(PAUSE)
 
-    def _ended(self) -> bool:
-        """One try; true when nothing was left to be undone."""
-        seen = self.faults.caught("look", self.look)
-        view = self.view if seen is None or isinstance(seen, NotYet) else seen
+    def _try_shut_down(self) -> bool:
+        """Tries to shut down once. Returns whether nothing was left to undo."""
+        observed = self.faults.caught("look", self.look)
+        view = self.view if observed is None or isinstance(observed, NotYet) else observed
         assert view is not None
-        left = bool(self.drains.standing(view).emptying) or any(
+        is_unfinished = bool(self.drains.standing(view).emptying) or any(
             tainted(node, view.home) for node in view.inventory.nodes
         )
         self.drains.give_back(view)
         self.steering.undo(view)
         self.books.save()
-        return not left
+        return not is_unfinished

@@ -1,6 +1,6 @@
-"""The compactor in numbers.
+"""The metrics of the compactor.
 
-Each pool in numbers: counted when somebody scrapes, since a round has better things to do.
+The metrics of pools are calculated when they are scraped, which keeps that work out of the rounds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trimtab.cluster.pool import PoolIndex
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compaction.drain.start import ActiveDrains
-from trimtab.compaction.pool_usage import PoolUsage, holdings
+from trimtab.compaction.pool_usage import PoolUsage, pool_usages
 from trimtab.compactor.error_guard import KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
@@ -45,7 +45,7 @@ _FULL = ("cpu", "memory", "pods", "volumes")
 
 
 class PoolCollector(Collector):
-    """Tells of `view`, while this replica leads."""
+    """Reports the pools of `view` while this replica leads."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
         self._leading, self._pool = leading, Bounded()
@@ -53,15 +53,17 @@ class PoolCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yields the families without samples."""
         yield from _families().values()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yields the families with the values of all pools."""
         view = self.view
         if view is None or not self._leading():
             return
         families = _families()
-        for pool, holding in holdings(view).items():
-            _tell(families, self._pool(pool), holding)
+        for pool, usage in pool_usages(view).items():
+            _add_samples(families, self._pool(pool), usage)
         yield from families.values()
 
 
@@ -72,19 +74,19 @@ def _families() -> dict[str, GaugeMetricFamily]:
     }
 
 
-def _tell(families: Mapping[str, GaugeMetricFamily], pool: str, holding: PoolUsage) -> None:
+def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: PoolUsage) -> None:
     for name in ("capacity", "allocatable", "requested"):
-        for resource, amount in getattr(holding, name).items():
+        for resource, amount in getattr(usage, name).items():
             families[name].add_metric([pool, resource], amount / 1000 if resource == "cpu" else amount)
     for resource in _FULL:
-        families["full_nodes"].add_metric([pool, resource], holding.full[resource])
-    families["under_used_nodes"].add_metric([pool], holding.under_used)
-    if holding.unpriced < len(holding.nodes) or not holding.nodes:
-        families["cost_dollars_per_hour"].add_metric([pool], holding.cost / 1_000_000)
-    families["unpriced_nodes"].add_metric([pool], holding.unpriced)
+        families["full_nodes"].add_metric([pool, resource], usage.full[resource])
+    families["under_used_nodes"].add_metric([pool], usage.under_used)
+    if usage.unpriced < len(usage.nodes) or not usage.nodes:
+        families["cost_dollars_per_hour"].add_metric([pool], usage.cost / 1_000_000)
+    families["unpriced_nodes"].add_metric([pool], usage.unpriced)
     for what in ("nodes", "pods"):
-        families["unreadable_objects"].add_metric([pool, what], holding.unread[what])
-    for node in holding.nodes:
+        families["unreadable_objects"].add_metric([pool, what], usage.unread[what])
+    for node in usage.nodes:
         families["node_info"].add_metric([pool, node], 1)
 
 
@@ -93,7 +95,7 @@ ENDS = ("taken", "released", "dropped")
 
 
 class Metrics:
-    """Counts records as a sink; reads the rest off the loop after each round."""
+    """Counts decisions as a sink, and reads all other values from the loop after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
@@ -152,7 +154,7 @@ class Metrics:
         ).set_function(age)
 
     def count(self, record: HistoryEntry) -> None:
-        """A sink of the books."""
+        """Counts a decision."""
         pool = self._pool(record.pool)
         if record.what in EVICTIONS:
             self.evictions.labels(pool, record.what).inc()
@@ -162,18 +164,18 @@ class Metrics:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()
 
     def faulty(self, faults: ErrorGuard) -> None:
-        """What went wrong since we were told last, of this leadership's loop."""
+        """Counts the unexpected errors since the last call, for this leadership's loop."""
         for kind, count in faults.kinds.items():
             self.faults.labels(kind).inc(max(0, count - self._faults[kind]))
         self._faults = Tally(faults.kinds)
 
     def read(self, loop: Loop, seconds: float) -> None:
-        """After a round that lasted so long."""
+        """Updates the metrics after a round; `seconds`: its duration."""
         view = loop.view
         if view is None:
             return
         self.figures.view = view
-        self._nodes(loop, view)
+        self._update_nodes(loop, view)
         self.twice.set(loop.drains.twice)
         self.others.set(len(view.notes.others))
         self.doubtful.set(len(view.notes.doubtful))
@@ -181,7 +183,7 @@ class Metrics:
         self.paused.set(bool(view.paused))
         scaler = view.autoscaler
         self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.silent(view.at))
-        self.pending.inc(seconds * self._waiting(loop, view))
+        self.pending.inc(seconds * self._count_pending(loop, view))
         for pool in view.pools:
             memory = loop.books.of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)
@@ -189,19 +191,19 @@ class Metrics:
                 self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
 
-    def _waiting(self, loop: Loop, view: ClusterView) -> int:
+    def _count_pending(self, loop: Loop, view: ClusterView) -> int:
         moved = {pod for memory in loop.books.memories.values() for pod in memory.moved}
         return sum(not pod.node and pod.key in moved for pod in view.inventory.pods)
 
-    def _nodes(self, loop: Loop, view: ClusterView) -> None:
-        standing, plan = loop.drains.standing(view), loop.planning.plan
+    def _update_nodes(self, loop: Loop, view: ClusterView) -> None:
+        active, plan = loop.drains.standing(view), loop.planning.plan
         going = {step.node for step in plan.steps} if plan else set()
         states: Tally[tuple[str, str]] = Tally()
         index = PoolIndex(view.pools)
         for node in view.inventory.nodes:
             pool = index.first(node)
             if pool is not None:
-                states[self._pool(pool.name), _state(node.name, standing, going)] += 1
+                states[self._pool(pool.name), _node_state(node.name, active, going)] += 1
         self.nodes.clear()
         for labels, count in states.items():
             self.nodes.labels(*labels).set(count)
@@ -213,9 +215,9 @@ class Metrics:
                 self.refusals.labels(code).set(count)
 
 
-def _state(node: str, standing: ActiveDrains, going: set[str]) -> str:
-    if node in standing.emptying:
+def _node_state(node: str, active: ActiveDrains, going: set[str]) -> str:
+    if node in active.emptying:
         return "emptying"
-    if node in standing.emptied:
+    if node in active.emptied:
         return "emptied"
     return "planned" if node in going else "staying"

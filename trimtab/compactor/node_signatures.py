@@ -1,7 +1,7 @@
-"""The compactor's signing keys, and the serial number below which no state of a pool counts any more.
+"""The compactor's signing keys, and for each pool the serial number below which a state is no longer valid.
 
-Both stand in one Secret that the process fills, and that nobody else of ours may read. The numbers are why an older
-state does not help whoever writes it back: its signature is right, its number is not.
+Both are in one Secret that the process fills, and that no other component of Trimtab may read. The numbers make it
+useless to restore an older state: its signature is valid, but its number is too small.
 """
 
 from __future__ import annotations
@@ -21,44 +21,46 @@ from trimtab.kube.signing_keys import NoSigningKeys
 
 SECRET = secret_of("compactor")
 SERIALS = "serials"
-"""Key of the Secret's data: JSON, pool → the least serial number of a state that counts."""
+"""The key of the Secret's data: JSON, pool → the smallest valid serial number of a state."""
 _PURPOSE = "state of a pool"
 
 
 class OtherKeys(NoSigningKeys):
-    """The Secret's keys are no longer those this process read."""
+    """The Secret no longer holds the keys that this process read."""
 
 
 @dataclass(slots=True)
 class NodeSigner:
-    """Of the leader. Raises KubeFault as the API server answers."""
+    """The signing keys of the leader. Methods raise KubeFault for errors of the API server."""
 
     writer: Writer
     namespace: str
     uid: str
-    """The Secret's own: keys and state that were restored into another cluster together do not count there."""
+    """The Secret's uid: keys and states that are restored into another cluster together are not valid there."""
     keys: SigningKeys
     serials: dict[str, int] = field(default_factory=dict)
-    """Pool → the least serial number of a state that counts."""
+    """Pool → the smallest valid serial number of a state."""
     outdated: bool = False
-    """The Secret's keys were changed: everything has to be read anew."""
+    """The Secret's keys have changed: everything must be read again."""
     lost: bool = False
-    """The Secret does not even hold ours as the previous one: nobody after us can verify what we signed."""
+    """The Secret does not hold this process's key even as the previous one: no successor can verify what it signed."""
 
     def sign(self, pool: str, serial: int, text: str) -> str:
+        """Returns the signature of a pool's state."""
         return self.keys.sign(_PURPOSE, self.uid, pool, str(serial), text)
 
     def problem(self, pool: str, serial: int, text: str, signature: str) -> str:
-        """Why this is no state of the pool that may be believed; empty when it is one."""
+        """Returns why this is no valid state of the pool; empty when it is one."""
         if not signature:
-            return "it carries no signature"
+            return "it has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
             return "its signature is not of this compactor for this pool"
         least = self.serials.get(pool, 0)
-        return f"it is an older state: number {serial}, but {least} was written since" if serial < least else ""
+        return f"it is an older state: its number is {serial}, the current one is {least}" if serial < least else ""
 
     def look(self) -> Mapping[str, Any] | None:
-        """The Secret; None where it does not hold our keys any more: then all has to be read anew. Raises KubeFault."""
+        """Returns the Secret; None where it no longer holds the keys: then everything must be read again. Raises
+        KubeFault."""
         secret = objects.get(self.writer.client, "Secret", SECRET, self.namespace)
         keys = signing_keys.keys_of(secret) if secret is not None else None
         if keys == self.keys:
@@ -68,14 +70,16 @@ class NodeSigner:
         return None
 
     def is_of_previous_key(self, pool: str, serial: int, text: str, signature: str) -> bool:
-        """Whether the current key did not sign this state."""
+        """Returns whether the state was signed with the previous key."""
         return not self.keys.without_previous.verify(signature, _PURPOSE, self.uid, pool, str(serial), text)
 
     def raise_serial(self, pool: str, serial: int) -> None:
-        """From now on no state of the pool with a smaller number counts. Raises OtherKeys."""
+        """Makes every state of the pool with a smaller number invalid. Raises OtherKeys."""
         secret = self.look()
         if secret is None:
-            raise OtherKeys(f"Secret {self.namespace}/{SECRET} does not hold the keys that were read: all is read anew")
+            raise OtherKeys(
+                f"Secret {self.namespace}/{SECRET} no longer holds the keys that were read: they are read again"
+            )
         serials = {**_serials(secret), pool: serial}
         text = base64.b64encode(msgspec.json.encode(serials)).decode()
         objects.put(self.writer, {**secret, "data": {**secret["data"], SERIALS: text}})
@@ -83,22 +87,23 @@ class NodeSigner:
 
 
 def opened(writer: Writer, namespace: str) -> NodeSigner:
-    """The keys, made where the Secret is still empty. Raises NoSigningKeys where there is no Secret."""
+    """Returns the keys, and creates them where the Secret is still empty. Raises NoSigningKeys where there is no
+    Secret."""
     signing_keys.read_or_create(writer.client, SECRET, namespace)
-    found = read(writer, namespace)
-    if found is None:
-        raise NoSigningKeys(f"Secret {namespace}/{SECRET} was taken away while it was read")
-    return found
+    signer = read(writer, namespace)
+    if signer is None:
+        raise NoSigningKeys(f"Secret {namespace}/{SECRET} was deleted while it was read")
+    return signer
 
 
 def read(writer: Writer, namespace: str) -> NodeSigner | None:
-    """The keys as they stand; None where there are none. Raises KubeFault."""
+    """Returns the present keys; None where there are none. Raises KubeFault."""
     secret = objects.get(writer.client, "Secret", SECRET, namespace)
     return of_secret(writer, namespace, secret) if secret is not None else None
 
 
 def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> NodeSigner | None:
-    """The keys that this Secret holds; None where it holds none."""
+    """Returns the keys that this Secret holds; None where it holds none."""
     keys = signing_keys.keys_of(secret)
     if keys is None:
         return None
@@ -106,7 +111,8 @@ def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> Node
 
 
 def _serials(secret: Mapping[str, Any]) -> dict[str, int]:
-    """What the Secret says; nothing where it makes no sense: whoever may write it may sign anything, too."""
+    """Returns the serial numbers of the Secret; none where they are invalid: a client that may write them may sign
+    anyway."""
     try:
         text = base64.b64decode((secret.get("data") or {}).get(SERIALS) or "", validate=True)
         return msgspec.json.decode(text, type=dict[str, int]) if text else {}

@@ -1,4 +1,4 @@
-"""The plan, and the drains that begin with it: plan, wait, look afresh, begin what still holds."""
+"""Makes the plan and starts drains: plans, waits, reads the cluster again, and starts the steps that still hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import moved, together
 from trimtab.compaction.drain.start import ActiveDrains
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
@@ -36,35 +36,35 @@ from trimtab.runtime.clock import elapsed
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build
 
 PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
-BEGUN = Code("drain-started", "The node is cordoned, and its pods are evicted from now on.", "Nothing.")
+BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
-    "cordon-refused", "The API server refuses our cordon: the node is left alone for a while.",
-    "See the sentence: a webhook or a policy engine says no, or `trimtab doctor` knows of a missing right.",
+    "cordon-refused", "The API server rejects the cordon: the node is left alone for a while.",
+    "Read the message: a webhook or a policy engine rejects it, or `trimtab doctor` reports a missing permission.",
 )  # fmt: skip
 ODD_POOL = Code(
-    "pool-not-planned", "Planning in this pool failed for an error of ours: nothing of it goes.",
-    "See the log for the traceback, and tell us.",
+    "pool-not-planned", "Planning in this pool failed because of a bug in Trimtab: none of its nodes is drained.",
+    "See the log for the traceback, and report the bug.",
 )  # fmt: skip
 
 Readmit = Callable[[], Again | NotYet | None]
-"""What pods would ask for if they were admitted again now; None: what they ask for already. NotYet: nobody knows."""
+"""Returns what pods would request if they were admitted now. None: what they request already. NotYet: it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSteps:
-    """Steps that begin if they still hold after a while."""
+    """Steps that start if they are still valid after a while."""
 
     steps: tuple[DrainStep, ...]
     since: float
 
 
 AIM = 3600
-"""Seconds for which a plan is carried on with while pods move."""
+"""The seconds for which a plan continues while pods move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Nodes that a plan empties, and when it was made."""
+    """The nodes that a plan drains, and when it was made."""
 
     nodes: frozenset[str]
     at: Seconds
@@ -72,6 +72,8 @@ class Aim:
 
 @dataclass(slots=True)
 class CompactionPlanner:
+    """Makes plans and starts drains, for the leader."""
+
     door: Actuator
     rehearsal: Actuator
     books: PoolStates
@@ -80,126 +82,137 @@ class CompactionPlanner:
     faults: ErrorGuard
     readmit: Readmit = lambda: None
     cordoned: Callable[[str], None] = lambda drain: None
-    """Is called with a drain whose node is being cordoned: its note may not be seen for a while."""
+    """Called with a drain whose node is being cordoned: its annotation may not be observed for a while."""
     plan: Plan | None = None
     seconds: float = 0.0
-    """How long the last plan took."""
+    """The duration of the last plan."""
     intent: PendingSteps | None = None
+    _readmitted_requests: Again | None = None
+    _failing_pools: frozenset[str] = frozenset()
+    """Pools that an unexpected error kept out of the last plan."""
+    _recorded_nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pool → nodes whose drains the last dry run recorded."""
     _aims: dict[str, Aim] = field(default_factory=dict)
-    """Pool → what the last plan that was made while none of its pods moved would empty."""
-    _again: Again | None = None
-    _odd: frozenset[str] = frozenset()
-    """Pools that an error of ours kept out of the last plan."""
-    _rehearsed: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Pool → nodes whose drains were written down last."""
+    """Pool → the nodes of the last plan that was made while none of its pods moved."""
 
     def unready(self) -> NotYet | None:
-        """Why no plan can be made or begun now; None when one can. Asked before each."""
-        found = self.readmit()
-        if isinstance(found, NotYet):
-            return found
-        self._again = found
+        """Returns why no plan can be made or started now; None when one can. Checked before each."""
+        lookup = self.readmit()
+        if isinstance(lookup, NotYet):
+            return lookup
+        self._readmitted_requests = lookup
         return None
 
-    def make(self, view: ClusterView, standing: ActiveDrains, now: float) -> Plan:
-        """A plan of this view; what may begin with it is meant to."""
+    def make(self, view: ClusterView, active: ActiveDrains, now: float) -> Plan:
+        """Makes a plan of this view, and chooses the steps that may start."""
         started = elapsed()
-        world = build(view.inventory, self._again)
-        self._odd = self._observe(world, view)
-        found = self._planned(world, view, self._moment(view, standing))
-        self.plan, self.seconds = found, elapsed() - started
-        self._take_aim(view, standing, found)
+        model = build(view.inventory, self._readmitted_requests)
+        self._failing_pools = self._observe_pools(model, view)
+        new_plan = self._plan_pools(model, view, self._planning_context(view, active))
+        self.plan, self.seconds = new_plan, elapsed() - started
         for pool in view.pools:
-            self._note_plan(pool, found, view)
-            self._note_left(pool, found, view)
-        self.intent = PendingSteps(self._meant(view, found, standing), now)
-        return found
+            self._record_plan(pool, new_plan, view)
+            self._record_left_nodes(pool, new_plan, view)
+        self._record_aims(view, active, new_plan)
+        self.intent = PendingSteps(self._choose_steps(view, new_plan, active), now)
+        return new_plan
 
-    def _aims_under_way(self, view: ClusterView, standing: ActiveDrains) -> dict[str, frozenset[str]]:
-        """Of pools whose pods move: there many a workload is short of a pod and must not lose another, so that a plan
-        made afresh would take other nodes, and move on what has just arrived.
+    def _aims_in_progress(self, view: ClusterView, active: ActiveDrains) -> dict[str, frozenset[str]]:
+        """Returns the nodes of the plan in progress, for pools whose pods move.
+
+        Many workloads of such a pool lack a pod and must not lose another, so a new plan would choose other nodes, and
+        move pods that have just arrived.
         """
-        moving = set(standing.emptying.values())
+        moving = set(active.emptying.values())
         return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.at < aim.at + AIM}
 
-    def _take_aim(self, view: ClusterView, standing: ActiveDrains, found: Plan) -> None:
-        """What this plan empties is aimed at in each pool that may be planned and is not carried on with."""
-        kept = self._aims_under_way(view, standing)
+    def _record_aims(self, view: ClusterView, active: ActiveDrains, new_plan: Plan) -> None:
+        """Records the nodes of this plan, for each pool that may be planned and has no plan in progress."""
+        in_progress = self._aims_in_progress(view, active)
         for pool in view.pools:
-            if pool.name not in kept and pool.name not in found.pools:
-                nodes = frozenset(step.node for step in found.steps if step.pool == pool.name)
+            if pool.name not in in_progress and pool.name not in new_plan.pools:
+                nodes = frozenset(step.node for step in new_plan.steps if step.pool == pool.name)
                 self._aims[pool.name] = Aim(nodes, view.at)
 
-    def _planned(self, world: ClusterModel, view: ClusterView, moment: PlanningContext) -> Plan:
-        """Of all pools together; where that fails for an error of ours, without those that fail alone."""
-        if not self._odd:
-            found = self.faults.caught("plan", lambda: plan(world, view.pools, moment))
-            if found is not None:
-                return found
-            self._odd = frozenset(pool.name for pool in view.pools if self._fails(pool, world, view, moment))
-        told = {
-            pool: ODD_POOL(f"planning in pool {pool} failed for an error of ours; see the log") for pool in self._odd
+    def _plan_pools(self, model: ClusterModel, view: ClusterView, context: PlanningContext) -> Plan:
+        """Returns the plan of all pools; after an unexpected error, without the pools that fail alone."""
+        if not self._failing_pools:
+            whole = self.faults.caught("plan", lambda: plan(model, view.pools, context))
+            if whole is not None:
+                return whole
+            self._failing_pools = frozenset(
+                pool.name for pool in view.pools if self._fails_alone(pool, model, view, context)
+            )
+        reasons = {
+            pool: ODD_POOL(f"planning in pool {pool} failed because of a bug in Trimtab; see the log")
+            for pool in self._failing_pools
         }
-        found = plan(world, _without(view.pools, self._odd), moment)
-        return replace(found, pools={**found.pools, **told})
+        reduced = plan(model, _without(view.pools, self._failing_pools), context)
+        return replace(reduced, pools={**reduced.pools, **reasons})
 
-    def _fails(self, pool: Pool, world: ClusterModel, view: ClusterView, moment: PlanningContext) -> bool:
+    def _fails_alone(self, pool: Pool, model: ClusterModel, view: ClusterView, context: PlanningContext) -> bool:
         others = frozenset(other.name for other in view.pools if other is not pool)
         pools = _without(view.pools, others)
-        return self.faults.caught("plan", lambda: plan(world, pools, moment), about=f"pool {pool.name}") is None
+        return self.faults.caught("plan", lambda: plan(model, pools, context), about=f"pool {pool.name}") is None
 
-    def begin(self, view: ClusterView, standing: ActiveDrains, now: float) -> int:
-        """Begins what was meant and still holds, once it has settled; how many drains began.
+    def begin(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
+        """Starts the chosen steps that are still valid after the waiting time. Returns how many drains began.
 
-        Raises NotNow when all were tried.
+        Raises ActuatorUnavailable when all were tried.
         """
         if self.intent is None or now - self.intent.since < self.settle:
             return 0
         steps, self.intent = self.intent.steps, None
         if view.paused or not steps:
             return 0
-        world, moment = build(view.inventory, self._again), self._moment(view, standing)
-        check, begun, apart = Recheck.of(world, _without(view.pools, self._odd), moment), 0, ErrorCollector()
+        model, context = build(view.inventory, self._readmitted_requests), self._planning_context(view, active)
+        check, started, collector = (
+            Recheck.prepare(model, _without(view.pools, self._failing_pools), context),
+            0,
+            ErrorCollector(),
+        )
         for pool in view.pools:
-            mine = tuple(step for step in steps if step.pool == pool.name)
-            memory, room = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - begun)
-            for step in start.steps_to_start(mine, pool, memory, standing, view.at, room):
-                with apart.tried():
-                    begun += bool(
-                        self.faults.caught("begin", partial(self._begin, step, pool, check, view), about=step.node)
+            pool_steps = tuple(step for step in steps if step.pool == pool.name)
+            memory, timeouts = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - started)
+            for step in start.steps_to_start(pool_steps, pool, memory, active, view.at, timeouts):
+                with collector.tried():
+                    started += bool(
+                        self.faults.caught(
+                            "begin", partial(self._start_drain, step, pool, check, view), about=step.node
+                        )
                     )
-        apart.tell()
-        return begun
+        collector.tell()
+        return started
 
-    def _begin(self, step: DrainStep, pool: Pool, check: Recheck, view: ClusterView) -> bool:
-        node = view.node(step.node)
+    def _start_drain(self, step: DrainStep, pool: Pool, check: Recheck, view: ClusterView) -> bool:
+        node = view.find_node(step.node)
         if node is None or node.cordoned:
             return False
-        refusal = check.refuses(step)
-        if refusal is not None:
-            self.books.tell("dropped", refusal, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
+        reason = check.rejection_reason(step)
+        if reason is not None:
+            self.books.tell("dropped", reason, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
             return False
-        note = start.note(step, view, self.plan.unit if self.plan is not None else "")
+        note = start.create_annotation(step, view, self.plan.unit if self.plan is not None else "")
         if pool.dry_run:
-            self._tell_begun(self.rehearsal, step, note, view)
+            self._record_start(self.rehearsal, step, note, view)
             return True
         try:
-            if not self._cordoned(node, note, view):
+            if not self._cordon_node(node, note, view):
                 return False
         except ActuatorForbidden as error:
-            self._put_off(step, view, error)
+            self._record_rejection(step, view, error)
             return False
-        self._tell_begun(self.door, step, note, view)
+        self._record_start(self.door, step, note, view)
         return True
 
-    def _cordoned(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
-        """Writes the drain into the state, then the cordon with its note. False where the node changed; raises NotNow.
+    def _cordon_node(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
+        """Writes the drain into the state, then the cordon with its annotation. Returns False where the node changed.
 
-        Dying in between leaves a drain without a cordon in the state, which the next look clears. The other way round,
-        it would leave a cordon that nobody believes.
+        A crash in between leaves a drain without a cordon in the state, which the next round removes. In the other
+        order it would leave a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
         before = self.books.of(note.pool)
-        self.books.put(note.pool, before.begun(node.name, note.drain, (note.unit, note.saves)))
+        self.books.put(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves)))
         try:
             self.books.save((note.pool,))
         except ActuatorError:
@@ -208,7 +221,7 @@ class CompactionPlanner:
         try:
             self.door.cordon(node, view.versions[node.name], note)
         except (ActuatorConflict, ActuatorNotFound, ActuatorForbidden) as error:
-            self.books.put(note.pool, self.books.of(note.pool).not_begun(node.name))
+            self.books.put(note.pool, self.books.of(note.pool).without_drain(node.name))
             if isinstance(error, ActuatorForbidden):
                 raise
             return False
@@ -216,94 +229,99 @@ class CompactionPlanner:
             self.cordoned(note.drain)
         return True
 
-    def _tell_begun(self, door: Actuator, step: DrainStep, note: DrainAnnotation, view: ClusterView) -> None:
-        told = f"node {step.node} is emptied: {step.reason}"
+    def _record_start(self, door: Actuator, step: DrainStep, note: DrainAnnotation, view: ClusterView) -> None:
+        reason = BEGUN(f"the drain of node {step.node} begins: {step.reason}")
         self.books.tell(
-            "begun", BEGUN(told), pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal
+            "begun", reason, pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal
         )
 
-    def _put_off(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
-        """Else it would take the turn of every other, each time."""
-        self.books.put(step.pool, self.books.of(step.pool).failed(step.node, view.at, strike=False))
-        told = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
-        self.books.tell("dropped", told, pool=step.pool, at=view.at, node=step.node)
+    def _record_rejection(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
+        """Records a rejected cordon as a failure of the node: otherwise the node would take the turn of others in every
+        plan."""
+        self.books.put(step.pool, self.books.of(step.pool).with_failure(step.node, view.at, strike=False))
+        reason = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
+        self.books.tell("dropped", reason, pool=step.pool, at=view.at, node=step.node)
 
-    def _meant(self, view: ClusterView, found: Plan, standing: ActiveDrains) -> tuple[DrainStep, ...]:
-        meant: list[DrainStep] = []
+    def _choose_steps(self, view: ClusterView, new_plan: Plan, active: ActiveDrains) -> tuple[DrainStep, ...]:
+        chosen: list[DrainStep] = []
         for pool in view.pools:
-            memory, terms = self.books.of(pool.name), self.terms
-            room = replace(terms, drains=terms.drains - len(meant))
+            memory, drain_timeouts = self.books.of(pool.name), self.terms
+            timeouts = replace(drain_timeouts, drains=drain_timeouts.drains - len(chosen))
             steps = start.steps_to_start(
-                found.waves[0].steps if found.waves else (), pool, memory, standing, view.at, room
+                new_plan.waves[0].steps if new_plan.waves else (), pool, memory, active, view.at, timeouts
             )
-            meant += steps if not pool.dry_run else self._new(pool, steps)
-        return tuple(meant)
+            chosen += steps if not pool.dry_run else self._unrecorded_steps(pool, steps)
+        return tuple(chosen)
 
-    def _new(self, pool: Pool, steps: tuple[DrainStep, ...]) -> tuple[DrainStep, ...]:
-        """What is only written down is written down once."""
+    def _unrecorded_steps(self, pool: Pool, steps: tuple[DrainStep, ...]) -> tuple[DrainStep, ...]:
+        """Returns the steps of a dry run that were not recorded before."""
         names = tuple(step.node for step in steps)
-        if self._rehearsed.get(pool.name) == names:
+        if self._recorded_nodes.get(pool.name) == names:
             return ()
-        self._rehearsed[pool.name] = names
+        self._recorded_nodes[pool.name] = names
         return steps
 
-    def _observe(self, world: ClusterModel, view: ClusterView) -> frozenset[str]:
-        """Which nodes are under the line now? Pools of which an error of ours keeps us from knowing."""
-        nodes = CandidateChecker(world, view.pools, PlanningContext(at=view.at))
-        standing = [note.drain for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
-        odd = set()
+    def _observe_pools(self, model: ClusterModel, view: ClusterView) -> frozenset[str]:
+        """Records the nodes under their pool's threshold. Returns the pools for which that failed unexpectedly."""
+        nodes = CandidateChecker(model, view.pools, PlanningContext(at=view.at))
+        annotated = [note.drain for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
+        failing = set()
         for pool in view.pools:
-            under = self.faults.caught("plan", partial(nodes.all_under, pool), about=f"pool {pool.name}")
+            under = self.faults.caught("plan", partial(nodes.nodes_under_threshold, pool), about=f"pool {pool.name}")
             if under is None:
-                odd.add(pool.name)
+                failing.add(pool.name)
                 continue
-            memory = self.books.of(pool.name).tidied(view.at, self.terms, world.index, standing)
+            memory = self.books.of(pool.name).without_old_entries(view.at, self.terms, model.index, annotated)
             since = {node: memory.under.get(node, view.at) for node in under}
             self.books.put(pool.name, change(memory, under=since))
-        for gone in set(self.books.memories) - {pool.name for pool in view.pools}:  # nobody looks at their nodes now
-            memory = self.books.of(gone).tidied(view.at, self.terms, world.index, standing)
-            self.books.put(gone, change(memory, under={}))
-        return frozenset(odd)
+        # The nodes of a deleted pool are no longer observed: how long they were under-used is unknown.
+        for deleted in set(self.books.memories) - {pool.name for pool in view.pools}:
+            memory = self.books.of(deleted).without_old_entries(view.at, self.terms, model.index, annotated)
+            self.books.put(deleted, change(memory, under={}))
+        return frozenset(failing)
 
-    def _moment(self, view: ClusterView, standing: ActiveDrains) -> PlanningContext:
+    def _planning_context(self, view: ClusterView, active: ActiveDrains) -> PlanningContext:
         return PlanningContext(
-            at=view.at, observations=together(self.books.memories, standing.emptying), autoscaler=view.autoscaler,
-            moved=moved(self.books.memories.values()), overdue=self._overdue(view),
-            ours=view.notes.ours, others=view.notes.others, aims=self._aims_under_way(view, standing),
-            doubtful={name: str(found) for name, found in view.notes.doubtful.items()},
+            at=view.at, observations=together(self.books.memories, active.emptying), autoscaler=view.autoscaler,
+            moved=moved(self.books.memories.values()), overdue=self._overdue_nodes(view),
+            own_cordons=view.notes.ours, other_compactors=view.notes.others, aims=self._aims_in_progress(view, active),
+            unverified={name: str(problem) for name, problem in view.notes.doubtful.items()},
         )  # fmt: skip
 
-    def _overdue(self, view: ClusterView) -> frozenset[str]:
-        """Nodes that were left to the autoscaler for longer than its own settings imply."""
-        removals = {pool: patience(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.books.memories}
-        overdue = (one.overdue(view.at, removals[pool]) for pool, one in self.books.memories.items())
+    def _overdue_nodes(self, view: ClusterView) -> frozenset[str]:
+        """Returns nodes that were left to the autoscaler for longer than its own settings imply."""
+        removals = {pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.books.memories}
+        overdue = (one.overdue_nodes(view.at, removals[pool]) for pool, one in self.books.memories.items())
         return frozenset[str]().union(*overdue)
 
-    def _note_left(self, pool: Pool, found: Plan, view: ClusterView) -> None:
-        """Since when nodes are left to the autoscaler. A pool that waits as a whole says nothing of its nodes."""
-        if pool.name not in found.pools:
-            names = {*found.left, *found.overdue}
-            mine = sorted(node.name for node in view.inventory.nodes if node.name in names and pool.has(node))
-            self.books.put(pool.name, self.books.of(pool.name).left_to_autoscaler(mine, view.at))
+    def _record_left_nodes(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
+        """Records since when nodes are left to the autoscaler. A pool that is not planned as a whole says nothing of
+        its nodes."""
+        if pool.name not in new_plan.pools:
+            names = {*new_plan.left, *new_plan.overdue}
+            pool_nodes = sorted(node.name for node in view.inventory.nodes if node.name in names and pool.has(node))
+            self.books.put(pool.name, self.books.of(pool.name).with_left_nodes(pool_nodes, view.at))
 
-    def _note_plan(self, pool: Pool, found: Plan, view: ClusterView) -> None:
-        """Kept for whoever asks what would come next; told where it differs from the one before."""
-        nodes = tuple(step.node for step in found.steps if step.pool == pool.name)
+    def _record_plan(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
+        """Records the plan for `trimtab compactor status`, and reports it where it differs from the one before."""
+        nodes = tuple(step.node for step in new_plan.steps if step.pool == pool.name)
         memory = self.books.of(pool.name)
-        refused = found.pools.get(pool.name)
-        why = f"{refused.code.name}: {refused}" if refused is not None else ""
-        same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
-        if same and memory.plan_at is not None:
+        refusal = new_plan.pools.get(pool.name)
+        why = f"{refusal.code.name}: {refusal}" if refusal is not None else ""
+        is_same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
+        if is_same and memory.plan_at is not None:
             return
         self.books.put(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.at))
-        reason = refused or PLANNED(f"{len(nodes) or 'no'} nodes of pool {pool.name} can go")
+        count = f"{len(nodes) or 'no'} node{'' if len(nodes) == 1 else 's'}"
+        reason = refusal or PLANNED(f"{count} of pool {pool.name} can be drained")
         self.books.tell("planned", reason, pool=pool.name, at=view.at, rehearsed=pool.dry_run)
 
 
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:
-    """These pools, those of these names switched off, without a setting of theirs: their nodes are no other pool's."""
-    return tuple(_bare(pool) if pool.name in names else pool for pool in pools)
+    """Returns the pools, those of these names disabled and without settings: their nodes still belong to no other
+    pool."""
+    return tuple(_disabled(pool) if pool.name in names else pool for pool in pools)
 
 
-def _bare(pool: Pool) -> Pool:
+def _disabled(pool: Pool) -> Pool:
     return Pool(name=pool.name, labels=pool.labels, everything=pool.everything, enabled=False)

@@ -1,6 +1,7 @@
-"""What each pool remembers, and every decision told once to everybody who listens.
+"""Stores the state of each pool, and reports every decision once to all sinks.
 
-Where the books are kept: one ConfigMap per pool in our namespace, ours alone.
+`PoolStates` holds the states in memory. `ConfigMapPoolStateStore` saves them: one ConfigMap per pool in Trimtab's own
+namespace, which only the compactor writes.
 """
 
 from __future__ import annotations
@@ -26,81 +27,90 @@ from trimtab.runtime.log import Logger
 
 UNREAD = Code(
     "state-unreadable",
-    "What was remembered of a pool cannot be read, or is not authentic; it was put aside, and is begun anew.",
-    "See the sentence for where it lies; `trimtab compactor resume --pool NAME` opens the pool at once.",
+    "The state of a pool cannot be read, or its signature is not valid. It was copied, and a new state begins.",
+    "Read the message for the place of the copy; `trimtab compactor resume --pool NAME` reopens the pool at once.",
 )  # fmt: skip
 
 DELETED = "it was deleted"
-"""What is wrong with a state that was there and is not any more."""
+"""The problem of a state that existed and is gone."""
 LONGEST = 1000
-"""Characters of a reason that are told: a webhook's no, or a list of pods, may be much longer."""
+"""The maximum length of a reported reason: a webhook's message or a list of pods may be much longer."""
 
 Sink = Callable[[HistoryEntry], None]
 
 
 class PoolStateStore(Protocol):
-    """Where memories outlive us."""
+    """Stores pool states so that they survive the process."""
 
     def load(self) -> Mapping[str, PoolState | Unreadable]:
-        """Pool → what was kept. What cannot be read has been put aside, as told. Raises a DoorFault."""
+        """Returns pool → stored state. A state that cannot be read has been copied, as the error says. Raises
+        ActuatorError."""
 
     def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
-        """`final`: no older memory of the pool may be taken for its own from now on. Raises a DoorFault."""
+        """Saves a state. `final`: no older state of the pool is valid from now on. Raises ActuatorError."""
 
 
 @dataclass(slots=True)
 class PoolStates:
+    """The states of all pools, and the sinks of decisions."""
+
     store: PoolStateStore
     sinks: tuple[Sink, ...] = ()
     memories: dict[str, PoolState] = field(default_factory=dict)
     _saved: dict[str, PoolState] = field(default_factory=dict)
-    _unread: dict[str, Unreadable] = field(default_factory=dict)
+    _unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
     def open(self, at: Seconds) -> None:
-        """Read what was kept. Raises a DoorFault.
+        """Reads the stored states. Raises ActuatorError.
 
-        A pool whose state cannot be read is closed: nobody knows what failed in it, or how much was evicted just now.
+        A pool whose state cannot be read is closed: what failed in it, and how much was evicted recently, is unknown.
         """
-        found = self.store.load()
-        self._saved = {pool: memory for pool, memory in found.items() if isinstance(memory, PoolState)}
-        self._unread = {pool: memory for pool, memory in found.items() if isinstance(memory, Unreadable)}
-        self.memories = {pool: memory.caught_up(at) for pool, memory in self._saved.items()}
-        self.memories |= dict.fromkeys(self._unread, PoolState(closed=at))
+        stored = self.store.load()
+        self._saved = {pool: memory for pool, memory in stored.items() if isinstance(memory, PoolState)}
+        self._unreadable = {pool: memory for pool, memory in stored.items() if isinstance(memory, Unreadable)}
+        self.memories = {pool: memory.clamp_to_now(at) for pool, memory in self._saved.items()}
+        self.memories |= dict.fromkeys(self._unreadable, PoolState(closed=at))
 
     def tell_unread(self, at: Seconds, pools: Collection[str]) -> None:
-        """Once, when there is somebody to tell it to. Of a pool that does not exist nothing is written: anybody who may
-        write a ConfigMap can make up names.
+        """Reports states that could not be read, once.
+
+        Nothing is written for a pool that does not exist: any client that may write a ConfigMap can invent names.
         """
-        unread, self._unread = self._unread, {}
+        unread, self._unreadable = self._unreadable, {}
         for pool, why in sorted(unread.items()):
             exists = pool in pools
-            told = f"the state of pool {pool} cannot be read, so the pool is closed for a while: {why}"
+            sentence = f"the state of pool {pool} cannot be read, so the pool is closed for a while: {why}"
             if not exists:
                 self.memories.pop(pool, None)
+                # A user who deletes a pool deletes its state too: there is nothing to report.
                 if why.problem == DELETED:
-                    continue  # somebody tidied up after a pool
-                told = f"a state of pool {pool}, which does not exist, cannot be read and is left alone: {why}"
-            self.tell("unread", UNREAD(told), pool=pool if exists else "", at=at)
+                    continue
+                sentence = f"a state of pool {pool}, which does not exist, cannot be read and is left alone: {why}"
+            self.tell("unread", UNREAD(sentence), pool=pool if exists else "", at=at)
 
     def of(self, pool: str) -> PoolState:
+        """Returns the state of the pool; an empty one where there is none."""
         return self.memories.get(pool, PoolState())
 
     def put(self, pool: str, memory: PoolState) -> None:
+        """Replaces the state of the pool, in memory."""
         self.memories[pool] = memory
 
     def tell(
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
     ) -> None:
-        """Into the pool's ring, and to every sink; `again`: only to the sinks, for the ring has it already."""
+        """Adds a decision to the pool's history and sends it to every sink. `again`: only to the sinks, the history has
+        it already."""
         why = reason.sentence if len(reason.sentence) <= LONGEST else f"{reason.sentence[:LONGEST]}…"
         record = HistoryEntry(at=at, pool=pool, what=what, code=reason.code.name, why=why, **more)  # type: ignore[arg-type]
-        if pool and not again:  # what belongs to no pool is only told
-            self.put(pool, self.of(pool).told(record))
+        # A decision without a pool is in no history: it is only reported.
+        if pool and not again:
+            self.put(pool, self.of(pool).with_history(record))
         for sink in self.sinks:
             sink(record)
 
     def save(self, pools: Iterable[str] | None = None) -> None:
-        """What changed since it was saved last. Raises a DoorFault at the first that cannot be saved."""
+        """Saves the states that changed. Raises ActuatorError at the first that cannot be saved."""
         for pool in sorted(self.memories if pools is None else pools):
             memory = self.of(pool)
             if self._saved.get(pool) != memory:
@@ -108,22 +118,22 @@ class PoolStates:
                 self._saved[pool] = memory
 
     def forget_saved(self, pool: str) -> None:
-        """Somebody took it away: write it again."""
+        """Makes the next save write the pool's state, because its ConfigMap was deleted."""
         self._saved.pop(pool, None)
 
 
 SERIAL, SIGNATURE = "serial", "signature"
-"""Keys of the ConfigMap's data beside the state itself."""
+"""Keys of the ConfigMap's data, besides the state itself."""
 UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
-"""Label of a state that could not be read and was put aside; its value is the pool's name."""
+"""Label of a copied unreadable state; its value is the pool's name."""
 RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
 """The earlier name of that label: `trimtab install --remove` deletes those ConfigMaps too."""
 LEAP = 1_000_000_000
-"""More states than are ever written between two that are final: after a loss nobody knows the highest number."""
+"""More than the states ever written between two final ones: after a loss the highest used number is unknown."""
 
 
 def name_of(pool: str) -> str:
-    """The ConfigMap's name: the pool's, or something like it where that is no name for an object."""
+    """Returns the ConfigMap's name: the pool's, or a similar one where that is no valid object name."""
     plain = pool.lower().replace("_", "-").strip(".-")
     if plain == pool:
         return PREFIX + pool
@@ -132,7 +142,7 @@ def name_of(pool: str) -> str:
 
 @dataclass(slots=True)
 class ConfigMapPoolStateStore:
-    """Raises NotNow where the server does not answer as it should."""
+    """Stores states in ConfigMaps. Raises ActuatorUnavailable where the API server does not answer as expected."""
 
     writer: Writer
     namespace: str
@@ -141,53 +151,61 @@ class ConfigMapPoolStateStore:
     _serials: dict[str, int] = field(default_factory=dict)
     """Pool → number of the state that was written last."""
     _of_previous_key: set[str] = field(default_factory=set)
-    """Pools whose state the previous key signed: written anew, so that it counts when that key is forgotten."""
+    """Pools whose state is signed with the previous key: written again, so that it stays valid when that key is
+    removed."""
 
     def load(self) -> Mapping[str, PoolState | Unreadable]:
-        """What cannot be read lies in a ConfigMap of its own afterwards, where nobody writes over it."""
+        """Returns the states. A state that cannot be read is first copied into a ConfigMap of its own, which is never
+        overwritten."""
         source = ListSource(
             kind="ConfigMap", group_version="v1", plural="configmaps", labels=LABEL, namespace=self.namespace
         )  # fmt: skip
         try:
-            found = listing.observe(self.writer.client, (source,))
-            if found.unreadable:
-                raise ActuatorUnavailable(f"read the state of pools: {found.unreadable[0]}")
-            states = dict(filter(None, map(self._read, found.snapshot.all(ConfigMap))))
+            observed = listing.observe(self.writer.client, (source,))
+            if observed.unreadable:
+                raise ActuatorUnavailable(f"read the state of pools: {observed.unreadable[0]}")
+            states = dict(filter(None, map(self._read_state, observed.snapshot.all(ConfigMap))))
             for pool in self._of_previous_key:
                 if isinstance(memory := states[pool], PoolState):
                     self.save(pool, memory, final=False)
-            return {**{pool: self._deleted(pool) for pool in self.signing.serials.keys() - states.keys()}, **states}
+            return {
+                **{pool: self._missing_state(pool) for pool in self.signing.serials.keys() - states.keys()},
+                **states,
+            }
         except KubeFault as error:
             raise ActuatorUnavailable(str(error)) from error
 
-    def _read(self, shape: ConfigMap) -> tuple[str, PoolState | Unreadable] | None:
-        """None for a ConfigMap that is none of the compactor's own: it has another name."""
+    def _read_state(self, shape: ConfigMap) -> tuple[str, PoolState | Unreadable] | None:
+        """Reads one ConfigMap. None for a ConfigMap with another name: it does not belong to the compactor."""
         pool = get(shape.metadata.labels, {}).get(LABEL, "")
         if shape.metadata.name != name_of(pool):
             self.log.warning("state.not-ours", where=f"ConfigMap {shape.metadata.name}", pool=pool)
             return None
-        made = authentic(shape, self.signing)
-        if isinstance(made, Unreadable):
-            self._leap(pool)
-            kept = self._put_aside(shape, pool)
-            self.log.warning("state.unreadable", where=made.where, problem=made.problem, kept=kept)
-            return pool, Unreadable(made.where, f"{made.problem}; it is kept in ConfigMap {kept}")
-        self._serials[pool] = _number(shape.data.get(SERIAL, ""))
-        if shape.data and self.signing.is_of_previous_key(*_signed(shape)):
+        state = authentic(shape, self.signing)
+        if isinstance(state, Unreadable):
+            self._skip_serials(pool)
+            copy = self._copy_unreadable(shape, pool)
+            self.log.warning("state.unreadable", where=state.where, problem=state.problem, kept=copy)
+            return pool, Unreadable(state.where, f"{state.problem}; it is kept in ConfigMap {copy}")
+        self._serials[pool] = _parse_serial(shape.data.get(SERIAL, ""))
+        if shape.data and self.signing.is_of_previous_key(*_signed_fields(shape)):
             self._of_previous_key.add(pool)
-        return pool, made
+        return pool, state
 
-    def _deleted(self, pool: str) -> Unreadable:
-        """Why nothing is remembered of a pool of which something was: who deletes a state must not open its pool."""
-        self._leap(pool)
+    def _missing_state(self, pool: str) -> Unreadable:
+        """Returns the error for a pool whose state is missing. Its pool is closed, so deleting a state does not reopen
+        a pool."""
+        self._skip_serials(pool)
         return Unreadable(f"ConfigMap {name_of(pool)}", DELETED)
 
-    def _leap(self, pool: str) -> None:
-        """The next state's number is above that of each one that was ever signed: none of them counts afterwards."""
+    def _skip_serials(self, pool: str) -> None:
+        """Raises the next number above every number that was ever signed, so that no earlier state is valid
+        afterwards."""
         self._serials[pool] = self.signing.serials.get(pool, 0) + LEAP
 
-    def _put_aside(self, shape: ConfigMap, pool: str) -> str:
-        """Under a name that its content gives: twice the same is kept once, and nothing is written over."""
+    def _copy_unreadable(self, shape: ConfigMap, pool: str) -> str:
+        """Copies the ConfigMap. The name is derived from its content: equal content is stored once, and nothing is
+        overwritten."""
         text = "\0".join(f"{key}\0{shape.data[key]}" for key in sorted(shape.data))
         name = f"{shape.metadata.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         meta = {"name": name, "namespace": self.namespace, "labels": {UNREADABLE_STATE_LABEL: pool}}
@@ -195,11 +213,12 @@ class ConfigMapPoolStateStore:
         return name
 
     def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
-        """The state first, the number below which none counts afterwards: dying in between, both states count."""
+        """Writes the state, and then the smallest valid number. After a crash in between both states are valid."""
         meta = {"name": name_of(pool), "namespace": self.namespace, "labels": {LABEL: pool}}
         text, serial = memories.write(memory), max(self._serials.get(pool, 0), self.signing.serials.get(pool, 0)) + 1
         data = {KEY: text, SERIAL: str(serial), SIGNATURE: self.signing.sign(pool, serial, text)}
         try:
+            # State before number: in the other order a crash would make the only stored state invalid.
             objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": data})
             self._serials[pool] = serial
             if final:
@@ -209,27 +228,27 @@ class ConfigMapPoolStateStore:
 
 
 def authentic(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadable:
-    """What a pool's state says; Unreadable, too, where its signature or its number is not right."""
-    signed = _signed(shape)
+    """Returns the state in the ConfigMap; Unreadable also where its signature or its number is not valid."""
+    signed = _signed_fields(shape)
     problem = signing.problem(*signed) if shape.data or signing.serials.get(signed[0]) else ""
     if problem:
         return Unreadable(f"ConfigMap {shape.metadata.name}", problem)
     return memories.read(shape.metadata.name, shape.data)
 
 
-def _signed(shape: ConfigMap) -> tuple[str, int, str, str]:
-    """What a state's signature is about, and the signature: pool, serial number, text, signature."""
+def _signed_fields(shape: ConfigMap) -> tuple[str, int, str, str]:
+    """Returns what the signature covers, and the signature: pool, serial number, text, signature."""
     pool, data = get(shape.metadata.labels, {}).get(LABEL, ""), shape.data
-    return pool, _number(data.get(SERIAL, "")), data.get(KEY, ""), data.get(SIGNATURE, "")
+    return pool, _parse_serial(data.get(SERIAL, "")), data.get(KEY, ""), data.get(SIGNATURE, "")
 
 
-def _number(text: str) -> int:
-    """0 where it is none: no state has that number."""
+def _parse_serial(text: str) -> int:
+    """Returns the number; 0 where it is invalid, which no state has."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def reopened(shapes: tuple[ConfigMap, ...], pool: str) -> int | None:
-    """When a person reopened the pool; None where nobody did."""
+    """Returns when a user reopened the pool; None where nobody did."""
     for shape in shapes:
         if get(shape.metadata.labels, {}).get(LABEL) == pool:
             return seconds(get(shape.metadata.annotations, {}).get(REOPENED))

@@ -1,4 +1,4 @@
-"""All of it wired: one replica of the compactor, from its start to its end."""
+"""Connects the parts of one replica of the compactor, from its start to its shutdown."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ from trimtab.runtime.log import Logger
 NAME = "compactor"
 LEASE = lease_of(NAME)
 KEYS_EVERY = 60.0
-"""Seconds between two looks at the Secret of the signing keys: a rotation takes effect before the next one comes."""
+"""The seconds between two reads of the Secret with the signing keys: a rotation takes effect before the next one."""
 HUNG = 600.0
-"""Seconds without a sign of life after which we say that we are not well: a plan of the largest clusters takes one
-minute, and each write of a round may wait for its deadline."""
+"""The seconds without progress after which the process reports itself as not healthy. A plan of the largest clusters
+takes a minute, and each write of a round may wait for its deadline."""
 
 
 @dataclass(slots=True)
 class Process:
+    """One replica of the compactor."""
+
     settings: Settings
     replica: LeaderProcess
     policies: Policies | None = None
-    """Those of a folder; None: the cluster's own."""
+    """The policies of files; None: those of the cluster."""
     watch: ClusterInformers | None = None
     log: Logger = field(init=False)
     faults: ErrorGuard = field(init=False)
@@ -57,37 +59,38 @@ class Process:
     def __post_init__(self) -> None:
         self.log = self.replica.log
         self.faults = ErrorGuard(self.log)
-        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._age)
+        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._watch_age)
 
     def run(self) -> None:
-        """Until asked to stop. Leads while it may, waits otherwise."""
+        """Runs until a signal: leads while it holds the Lease, and waits otherwise."""
         with self.replica.standing(self.metrics.registry):
             self.replica.work(self._lead)
 
     def _lead(self) -> None:
-        """Everything is read anew: what we knew before may be another's past."""
-        signing = self._keys_read()
+        """Leads once. Everything is read again, because another replica may have led since."""
+        signing = self._read_keys()
         if signing is None:
             return
-        client, heard = self.replica.client, ReadmissionState(self.settings.admission, self.policies)
-        with watching(client, self.settings) as watch, ReadmissionWatcher(client, heard) as admitting:
+        client, state = self.replica.client, ReadmissionState(self.settings.admission, self.policies)
+        with watching(client, self.settings) as watch, ReadmissionWatcher(client, state) as admitting:
             self.watch = watch
-            loop = self._loop(watch, admitting, signing)
-            if self._opened(loop):
-                self._rounds(loop, signing)
+            loop = self._create_loop(watch, admitting, signing)
+            if self._load_states(loop):
+                self._run_rounds(loop, signing)
                 if (self.replica.stop.begun or signing.lost) and self.replica.leading():
-                    loop.end()  # with the keys lost, too: whoever reads anew would leave our cordons alone
+                    # Also with lost keys: a compactor with other keys would leave these cordons alone.
+                    loop.end()
             self.watch = None
 
-    def _keys_read(self) -> NodeSigner | None:
-        """The signing keys; None where we lead no more.
+    def _read_keys(self) -> NodeSigner | None:
+        """Returns the signing keys; None when the replica no longer leads.
 
-        Without them nothing is done: what stands on a node, and what we remember, could be anybody's.
+        Nothing is done without them: any client could have written the annotations and states.
         """
         trouble = ""
         while self.replica.may():
             try:
-                found = opened_keys(self.replica.writer, self.settings.namespace)
+                signer = opened_keys(self.replica.writer, self.settings.namespace)
             except KubeFault as error:
                 self.metrics.keys.set(0)
                 if str(error) != trouble:
@@ -96,11 +99,11 @@ class Process:
                 self.replica.wait(self.settings.retry_period_seconds)
             else:
                 self.metrics.keys.set(1)
-                return found
+                return signer
         return None
 
-    def _opened(self, loop: Loop) -> bool:
-        """Are the books open? False where we lead no more."""
+    def _load_states(self, loop: Loop) -> bool:
+        """Reads the stored states. Returns False when the replica no longer leads."""
         while self.replica.may():
             before = self.faults.count
             try:
@@ -112,29 +115,31 @@ class Process:
             self.replica.wait(self.settings.retry_period_seconds)
         return False
 
-    def _rounds(self, loop: Loop, signing: NodeSigner) -> None:
-        """While we lead with the keys that stand in the Secret: with others all is read anew."""
+    def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
+        """Runs rounds while the replica leads with the keys of the Secret. When these change, everything is read
+        again."""
         before = looked = clock.elapsed()
         while self.replica.may() and not signing.outdated:
             wait = loop.round()
             now = clock.elapsed()
             if now - looked > KEYS_EVERY:
                 looked = now
-                with suppress(KubeFault):  # what ends the next drain says it
+                # An error here is not reported: the next write of a state reports it.
+                with suppress(KubeFault):
                     signing.look()
             loop.faults.caught("tell", partial(self.metrics.read, loop, now - before))
             self.metrics.faulty(loop.faults)
             before = now
             self.replica.wait(wait)
 
-    def _loop(self, watch: ClusterInformers, admitting: ReadmissionWatcher, signing: NodeSigner) -> Loop:
+    def _create_loop(self, watch: ClusterInformers, admitting: ReadmissionWatcher, signing: NodeSigner) -> Loop:
         settings, writer = self.settings, self.replica.writer
         sight = ClusterReader(watch, settings, _now, signing.keys)
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         door = KubeActuator(writer, EventRecorder(recorder, settings.namespace, sight.config_map), signing.keys)
         store = ConfigMapPoolStateStore(writer, settings.namespace, self.log, signing)
         faults = self.faults
-        books = PoolStates(store, (self._line, self.metrics.count, door.tell))
+        books = PoolStates(store, (self._log_decision, self.metrics.count, door.tell))
         drains = Drainer(
             door,
             books,
@@ -150,15 +155,15 @@ class Process:
                                        faults, admitting.again),
             steering=LeavingTaint(door, settings.soft_taint), log=self.log, interval=settings.plan_interval_seconds,
             tick=settings.drain_poll_interval_seconds,
-            elapsed=clock.elapsed, pause=_wait, reopened=sight.reopened, kept=sight.kept,
+            elapsed=clock.elapsed, pause=_sleep, reopened=sight.reopened, kept=sight.kept,
         )  # fmt: skip
 
-    def _line(self, record: HistoryEntry) -> None:
-        """A record as a line of the log."""
-        told = {name: getattr(record, name) for name in record.__struct_fields__}
-        self.log.info(f"compactor.{record.what}", **{name: value for name, value in told.items() if value})
+    def _log_decision(self, record: HistoryEntry) -> None:
+        """Writes a decision to the log."""
+        fields = {name: getattr(record, name) for name in record.__struct_fields__}
+        self.log.info(f"compactor.{record.what}", **{name: value for name, value in fields.items() if value})
 
-    def _age(self) -> float:
+    def _watch_age(self) -> float:
         age = self.watch.age() if self.watch is not None else None
         return float("nan") if age is None else age
 
@@ -167,12 +172,12 @@ def _now() -> Seconds:
     return int(clock.utc().timestamp())
 
 
-def _wait(seconds: float) -> None:
+def _sleep(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
 def run(settings: Settings, log: Logger) -> None:
-    """One replica, until a signal. Raises RuntimeFault where it cannot begin."""
+    """Runs one replica until a signal. Raises RuntimeFault where it cannot start."""
     policies = folder(settings.policies)
     with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.plan_interval_seconds)) as replica:
         Process(settings, replica, policies).run()

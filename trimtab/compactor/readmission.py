@@ -1,7 +1,7 @@
-"""What would evicted pods ask for, were they admitted again now: by policies, and by VPAs that act?
+"""What evicted pods would request if they were admitted again now: by policies, and by VPAs that act.
 
-Policies and VPAs are watched from the beginning; the facts they rest on, and the templates that owners make pods of,
-only while there is a policy or a VPA. Until all of that was read once nobody knows, and nothing is planned.
+Policies and VPAs are watched from the beginning. The facts on which they depend, and the pod templates of owners, are
+watched only while there is a policy or a VPA. Nothing is planned until all of that was read once.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from trimtab.scheduling.cluster_model import Again
 POLICY, VPA, TEMPLATE = "PodPolicy", "VerticalPodAutoscaler", "Template"
 TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 WATCHED = WatchTerms(absent=300.0)
-"""A CustomResourceDefinition that is installed while we run is noticed within five minutes."""
+"""A CustomResourceDefinition that is installed later is noticed within five minutes."""
 POLICIES_UNSEEN = Code(
-    "policies-not-synced", "Not everything was read yet that policies decide by.",
-    "Wait, or see the log: may we list it all?",
+    "policies-not-synced", "Not everything on which policies depend has been read yet.",
+    "Wait, or see the log for a missing permission.",
 )  # fmt: skip
 
 Key = tuple[str, str, str]
@@ -53,158 +53,170 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class ReadmissionState:
-    """Policies, facts and templates, as changes told them. No thread; not for two."""
+    """Policies, facts and templates, as reported by watches. Not safe for concurrent use."""
 
     terms: AdmissionSettings
     policies: Policies | None = None
-    """Those of a folder; None: those that are heard of."""
-    _standing: PolicyStore = field(default_factory=PolicyStore)
-    _gathering: FactsCache = field(init=False)
+    """The policies of files; None: those of the cluster."""
+    _policy_store: PolicyStore = field(default_factory=PolicyStore)
+    _facts_cache: FactsCache = field(init=False)
     _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
-    _rests_on: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _known: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
+    _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
+    _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._gathering = FactsCache(self.terms.own_namespace)
+        self._facts_cache = FactsCache(self.terms.own_namespace)
 
     @property
     def in_force(self) -> Policies:
-        return self.policies if self.policies is not None else self._standing.policies()
+        """The policies that apply now."""
+        return self.policies if self.policies is not None else self._policy_store.policies()
 
     def hear(self, change: WatchEvent[Any]) -> None:
-        """Something came, changed or went."""
+        """Applies one change of a watched object."""
         namespace, name = change.key
-        gone = change.what is ChangeType.DELETED
+        is_deleted = change.what is ChangeType.DELETED
         if change.kind == POLICY:
-            self._hear_policy(name, None if gone else change.after)
+            self._apply_policy(name, None if is_deleted else change.after)
         elif change.kind in TEMPLATES:
-            self._hear_template((namespace, change.kind.removesuffix(TEMPLATE), name), None if gone else change.after)
-        elif gone:
-            self._gathering.drop(change.kind, change.key)
+            self._apply_template(
+                (namespace, change.kind.removesuffix(TEMPLATE), name), None if is_deleted else change.after
+            )
+        elif is_deleted:
+            self._facts_cache.drop(change.kind, change.key)
         else:
-            self._gathering.put(change.kind, change.key, change.after)
+            self._facts_cache.put(change.kind, change.key, change.after)
 
-    def _hear_policy(self, name: str, loaded: Loaded | None) -> None:
+    def _apply_policy(self, name: str, loaded: Loaded | None) -> None:
         if loaded is None:
-            self._standing.drop(name)
+            self._policy_store.drop(name)
         else:
-            self._standing.put(name, loaded)
+            self._policy_store.put(name, loaded)
 
-    def _hear_template(self, key: Key, made: PodTemplateSpec | None) -> None:
+    def _apply_template(self, key: Key, pod_template: PodTemplateSpec | None) -> None:
         self._templates.pop(key, None)
-        if made is not None:
-            self._templates[key] = made
+        if pod_template is not None:
+            self._templates[key] = pod_template
 
     @property
     def is_needed(self) -> bool:
-        """Whether a policy or a VPA is there that may make a pod's successor ask for more."""
-        return bool(self.in_force.all or self._gathering.facts(vpa_reach=()).vpas)
+        """True if there is a policy or a VPA that may raise the requests of a pod's successor."""
+        return bool(self.in_force.all or self._facts_cache.facts(vpa_reach=()).vpas)
 
     def again(self, now: Seconds | None = None) -> Again:
-        """By everything heard so far; one decision for all pods of an owner, remembered while nothing differs.
+        """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
+        nothing changes.
 
-        `now` tells how old a VPA is that recommends nothing; None: it is taken for young.
+        `now`: the time, for the age of a VPA without a recommendation; None: such a VPA counts as young.
         """
-        # Were the VPA's own webhook not there at that moment, pods would get their static request: the larger one.
-        facts = self._gathering.facts(vpa_reach=())
-        terms = replace(self.terms, paused=self.terms.paused or self._gathering.paused)
+        # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
+        facts = self._facts_cache.facts(vpa_reach=())
+        terms = replace(self.terms, paused=self.terms.paused or self._facts_cache.paused)
         rests_on = (self.in_force, facts, terms)
-        if self._rests_on != rests_on:
-            self._rests_on = rests_on
-            self._known.clear()
+        if self._decided_with != rests_on:
+            self._decided_with = rests_on
+            self._requests_by_owner.clear()
 
         # A VPA that is too young to be left out of account today is not so for ever.
-        self._known = {key: known for key, known in self._known.items() if not isinstance(known[1], Unreadable)}
+        self._requests_by_owner = {
+            key: entry for key, entry in self._requests_by_owner.items() if not isinstance(entry[1], Unreadable)
+        }
 
-        def asked(pod: PodInfo) -> Amounts | Unreadable | None:
-            found = self._of(pod, *rests_on, now)
-            return None if found is None or _no_more(found, pod) else found
+        def requests_of(pod: PodInfo) -> Amounts | Unreadable | None:
+            requests = self._requests_after_readmission(pod, *rests_on, now)
+            return None if requests is None or _is_not_larger(requests, pod) else requests
 
-        return asked
+        return requests_of
 
-    def _of(
+    def _requests_after_readmission(
         self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
     ) -> Amounts | Unreadable | None:
-        """None where its owner has no template that we read."""
+        """Returns the requests after readmission; None where the template of the pod's owner is not read."""
         owner = pod.owner
         key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
-        made = self._templates.get(key)
-        if owner is None or made is None:
+        pod_template = self._templates.get(key)
+        if owner is None or pod_template is None:
             return None
-        known = self._known.get(key)
-        if known is None or known[0] is not made:
-            asks = readmitted(made, Owner(owner.kind, owner.name), pod.namespace, policies, facts, terms, now)
-            known = self._known[key] = (made, asks)
-        return known[1]
+        entry = self._requests_by_owner.get(key)
+        if entry is None or entry[0] is not pod_template:
+            requests = readmitted(
+                pod_template, Owner(owner.kind, owner.name), pod.namespace, policies, facts, terms, now
+            )
+            entry = self._requests_by_owner[key] = (pod_template, requests)
+        return entry[1]
 
 
 @dataclass(slots=True)
 class ReadmissionWatcher:
-    """The watches, from `with` on. Everything but their own threads is for one thread."""
+    """The watches, while the context is entered. Except for their own threads everything is for one thread."""
 
     client: Client
     heard: ReadmissionState
     _changes: SimpleQueue[WatchEvent[Any]] = field(default_factory=SimpleQueue)
-    _first: ClusterInformers | None = None
-    _second: ClusterInformers | None = None
+    _policy_informers: ClusterInformers | None = None
+    _fact_informers: ClusterInformers | None = None
 
     def __enter__(self) -> ReadmissionWatcher:
-        held: Holds = {VPA: vpa_with_growth}  # type: ignore[dict-item]
+        stored: Holds = {VPA: vpa_with_growth}  # type: ignore[dict-item]
         if self.heard.policies is None:
-            held = {POLICY: load_object, **held}  # type: ignore[dict-item]
-        self._first = self._watch(tuple(PLACES[kind] for kind in held), held)
+            stored = {POLICY: load_object, **stored}  # type: ignore[dict-item]
+        self._policy_informers = self._start_informers(tuple(PLACES[kind] for kind in stored), stored)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for watch in (self._first, self._second):
+        for watch in (self._policy_informers, self._fact_informers):
             if watch is not None:
                 watch.stop()
 
     def again(self) -> Again | NotYet | None:
-        """As a plan asks for it; None where no policy and no VPA is there, NotYet while not all was read."""
-        if self._first is not None and not self._first.synced:
-            unread = POLICIES_UNSEEN("policies and VPAs were not read yet")
-            return NotYet(reason=unread, have="no list", need="all of them")
-        self._hear()
+        """Returns the lookup for a plan; None where there is no policy and no VPA, NotYet while not everything has been
+        read."""
+        if self._policy_informers is not None and not self._policy_informers.synced:
+            reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
+            return NotYet(reason=reason, have="no list", need="all of them")
+        self._apply_changes()
         if not self.heard.is_needed:
             return None
-        if self._second is None:
+        if self._fact_informers is None:
             own = self.heard.terms.own_namespace
-            self._second = self._watch(sources(own), {**holds(own), **dict.fromkeys(TEMPLATES, template)})
-        if not self._second.synced:
-            told = POLICIES_UNSEEN("what policies decide by was not read yet")
-            return NotYet(reason=told, have="some lists", need="all of them")
-        self._hear()
+            self._fact_informers = self._start_informers(
+                sources(own), {**holds(own), **dict.fromkeys(TEMPLATES, template)}
+            )
+        if not self._fact_informers.synced:
+            reason = POLICIES_UNSEEN("the facts on which policies depend have not been read yet")
+            return NotYet(reason=reason, have="some lists", need="all of them")
+        self._apply_changes()
         return self.heard.again(int(clock.utc().timestamp()))
 
-    def _watch(self, lists: tuple[ListSource, ...], held: Holds) -> ClusterInformers:
-        return ClusterInformers(self.client, lists, terms=WATCHED, holds=held, on_change=self._changes.put).start()
+    def _start_informers(self, lists: tuple[ListSource, ...], stored: Holds) -> ClusterInformers:
+        return ClusterInformers(self.client, lists, terms=WATCHED, holds=stored, on_change=self._changes.put).start()
 
-    def _hear(self) -> None:
+    def _apply_changes(self) -> None:
         for _ in range(self._changes.qsize()):
             self.heard.hear(self._changes.get())
 
 
-def _no_more(found: Amounts | Unreadable, pod: PodInfo) -> bool:
-    """Then its kind is the one it has now."""
-    asks = pod.ask.requests
-    if isinstance(found, Unreadable) or isinstance(asks, Unreadable):
+def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
+    """Returns whether the requests are not larger than the present ones: the pod then keeps its class."""
+    requests = pod.ask.requests
+    if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
         return False
-    return all(asks.get(name, 0) >= amount for name, amount in found.items())
+    return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())
 
 
-def template(found: ApiObject) -> PodTemplateSpec | None:
-    """What is held of an owner: the pod it makes next; None while it wants none, as old ReplicaSets do."""
-    assert isinstance(found, Templated)
-    return found.spec.template if get(found.spec.replicas, 1) else None
+def template(owner: ApiObject) -> PodTemplateSpec | None:
+    """Returns what is stored of an owner: the template of its next pod; None while it wants none, as old ReplicaSets
+    do."""
+    assert isinstance(owner, Templated)
+    return owner.spec.template if get(owner.spec.replicas, 1) else None
 
 
 def sources(own_namespace: str) -> tuple[ListSource, ...]:
-    """Every list that decisions rest on, but VPAs, which are watched from the beginning.
+    """Returns every list on which decisions depend, except VPAs, which are watched from the beginning.
 
-    Of ReplicaSets and CronJobs only the metadata, of ConfigMaps ours.
+    ReplicaSets and CronJobs are read as metadata only, and ConfigMaps only in Trimtab's own namespace.
     """
     shards = ListSource(
         kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
@@ -216,7 +228,7 @@ def sources(own_namespace: str) -> tuple[ListSource, ...]:
 
 
 def folder(paths: tuple[Path, ...]) -> Policies | None:
-    """The policies of these files; None where none are named. Raises UnreadableFiles or UnsoundPolicies."""
+    """Returns the policies of these files; None without files. Raises UnreadableFiles or InvalidReadmissionPolicies."""
     if not paths:
         return None
     loaded = load_policies(files.read(paths))
@@ -226,7 +238,7 @@ def folder(paths: tuple[Path, ...]) -> Policies | None:
 
 
 class InvalidReadmissionPolicies(RuntimeFault):
-    """Mistakes in the folder's policies: all of them, together."""
+    """All errors in the policies of files, together."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))

@@ -1,4 +1,4 @@
-"""What can be set about the compactor, in which unit, and why the default is what it is."""
+"""The settings of the compactor, with their units and the reasons for their defaults."""
 
 import shlex
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Settings(LeaderProcessSettings):
 
     @property
     def terms(self) -> DrainTimeouts:
-        """The patience with drains."""
+        """The limits of a drain."""
         return DrainTimeouts(
             drain=self.drain_timeout_seconds, end=self.pod_termination_timeout_seconds,
             ready=self.ready_timeout_seconds, pending=self.pending_timeout_seconds,
@@ -117,10 +117,10 @@ class Settings(LeaderProcessSettings):
 
     @property
     def admission(self) -> AdmissionTerms:
-        """What the webhook is told."""
+        """The settings of admission, as the webhook uses them."""
         return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
 
     @property
     def flags(self) -> dict[str, str]:
-        """The autoscaler's flags by name."""
+        """The cluster autoscaler's flags by name."""
         return flags_of(shlex.split(self.autoscaler_flags or ""))

@@ -1,7 +1,7 @@
-"""Successors kept off the nodes that go next.
+"""The soft taint that keeps successors off the nodes that are drained next.
 
-The default scheduler likes the emptiest nodes best, and they are the next to go. A soft taint of ours on the nodes of
-the plan makes it like them least; nothing is forbidden, so nothing that fits only there has to wait.
+The default scheduler prefers the emptiest nodes, and these are drained next. A PreferNoSchedule taint on the nodes of
+the plan gives them the lowest score. It rejects no pod, so a pod that fits only there does not have to wait.
 """
 
 from __future__ import annotations
@@ -18,57 +18,61 @@ LEAVING = "trimtab.dev/drain-candidate"
 RENAMED_LEAVING = "trimtab.dev/leaving"
 """The key of the same taint before it was renamed: it is removed wherever it is found."""
 MOST = 100
-"""Writes in one round."""
+"""The maximum number of writes in one round."""
 
 
 @dataclass(slots=True)
 class LeavingTaint:
+    """Adds and removes the taint."""
+
     door: Actuator
     on: bool = True
     wanted: frozenset[str] = field(default_factory=frozenset)
+    """Nodes that should have the taint."""
 
     def aim(self, plan: Plan, view: ClusterView, *, busy: bool) -> None:
-        """The nodes of this plan, of pools that may act.
+        """Chooses the nodes of this plan, of pools that may act.
 
-        While pods move, many a workload is short of one, and its nodes are out of the plan for a moment: so what was
-        aimed at before stays until nothing moves any more.
+        While pods move, many workloads lack one, and their nodes are not in the plan for a moment. Earlier nodes
+        therefore keep the taint until nothing moves any more.
         """
         acting = {pool.name for pool in view.pools if not pool.dry_run and pool.enabled}
-        found = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
-        self.wanted = found | self.wanted if busy and acting else found
+        planned = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
+        self.wanted = planned | self.wanted if busy and acting else planned
 
     def steer(self, view: ClusterView) -> None:
-        """Taints as wanted, where they are not. A node that changed meanwhile has its turn again.
+        """Adds and removes taints where they differ from the choice. A node that changed meanwhile is tried in the next
+        round.
 
-        Raises NotNow: at once, but where a node alone refuses when all had their turn.
+        Raises ActuatorUnavailable: immediately, but after all nodes where only single writes are rejected.
         """
-        apart = ErrorCollector()
+        collector = ErrorCollector()
         wanted = frozenset() if view.paused else self.wanted
-        ours = (node for node in view.inventory.nodes if node.going is None)
-        for node in [node for node in ours if _differs(node, view.home, node.name in wanted)][:MOST]:
-            with apart.tried():
+        existing = (node for node in view.inventory.nodes if node.going is None)
+        for node in [node for node in existing if _differs(node, view.home, node.name in wanted)][:MOST]:
+            with collector.tried():
                 self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
-            if not apart.only_denied:
+            if not collector.only_denied:
                 break
-        apart.tell()
+        collector.tell()
 
     def undo(self, view: ClusterView) -> None:
-        """No taint of ours on any node."""
+        """Removes the taint from every node."""
         self.wanted = frozenset()
         self.steer(view)
 
 
 def tainted(node: NodeInfo, home: str) -> bool:
-    """Does our taint stand on it? One of a compactor of another namespace is not ours."""
+    """Returns whether the node has this compactor's taint, and not one of a compactor of another namespace."""
     return any(is_ours(taint, home) for taint in node.taints)
 
 
 def is_ours(taint: Taint, home: str) -> bool:
-    """Whether the compactor of this namespace wrote the taint, under today's key or the earlier one."""
+    """Returns whether the compactor of this namespace wrote the taint, with the present or the earlier key."""
     return taint.key in (LEAVING, RENAMED_LEAVING) and taint.value in ("", home)
 
 
 def _differs(node: NodeInfo, home: str, wanted: bool) -> bool:
-    """Whether a write is needed: the taint is not as wanted, or it has the earlier key."""
-    ours = [taint.key for taint in node.taints if is_ours(taint, home)]
-    return RENAMED_LEAVING in ours or bool(ours) != wanted
+    """Returns whether a write is needed: the taint is not as wanted, or it has the earlier key."""
+    keys = [taint.key for taint in node.taints if is_ours(taint, home)]
+    return RENAMED_LEAVING in keys or bool(keys) != wanted

@@ -1,18 +1,17 @@
-"""Would these pods fit on those nodes?
+"""kube-scheduler's Filter step (Kubernetes 1.36) as a library: it decides whether pods fit on nodes.
 
-kube-scheduler's filters (Kubernetes 1.36) as a library: pure, in integers, and made to be asked a hundred thousand
-times. A pod fits, or the first constraint that says no is named. What cannot be judged does not fit.
+The library is pure, calculates in integers, and is fast enough for a hundred thousand checks per plan. A pod fits, or
+the first constraint that rejects it is named. A pod that cannot be judged does not fit.
 
-    node_filters           labels, names and taints: what no move changes
-    topology               which pods count for an affinity, anti-affinity, spread or port, and in which domain
-    cluster_model          nodes, pods and their classes as numbers, built once per snapshot; what is free at this
-                           moment
-    pod_class,             what pods of one template share; pods → classes
+    node_filters           labels, names and taints: the filters whose result no move of a pod changes
+    topology               which pods an affinity, anti-affinity, spread or port counts, and in which domain
+    cluster_model          nodes, pods and pod classes as numbers, built once per snapshot; the capacity that is free
+    pod_class,             what the pods of one template share; pods → classes
     classify_pods
-    filters                one pod, one node: None, or the first reason against it
-    preferences            where a pod would rather be
-    best_fit_index,        open nodes by free room, for best fit; what a moving pod needs of them
+    filters                one pod, one node: None, or the first reason for a rejection
+    preferences            scores for the nodes that a pod prefers
+    best_fit_index,        open nodes by free capacity, for best fit; what a moving pod requires of a node
     placement_requests
-    drain_simulation       if this node went, where would all its pods go, together?
-    reasons                every code of this package
+    drain_simulation       the places of all pods of a node when it is drained
+    reasons                every reason code of this package
 """

@@ -1,8 +1,10 @@
-"""Which open node has the least room that is enough?
+"""A best-fit index: finds the open node with the least free capacity that is enough for a pod.
 
-Open nodes lie on shelves, sorted by what they have free of the scarcer resource; nodes that the same pods may use
-share a shelf, apart for pools that keep room free. Best fit is then a binary search on few lists. A node without a
-slot, or too full for the smallest errand, lies on none; a pool that may take no more is passed over as a whole.
+Open nodes are kept in buckets,
+sorted by the free amount of the scarcer resource. Nodes that the same pods may use share
+a bucket; pools that keep capacity free have buckets of their own. Best fit is then a binary search on a few lists. A
+node without a free pod slot, or too full for the smallest request, is in no bucket. The buckets of a pool that may not
+receive more are skipped as a whole.
 """
 
 from bisect import bisect_left, insort
@@ -11,189 +13,228 @@ from itertools import chain
 
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 
-BITS = 20
-"""Room for a million nodes below the free amount in one sortable integer."""
-NODE = (1 << BITS) - 1
-MOST = 1 << 100
-"""Above every such integer."""
-NEAR = 48
-"""How many nearly fitting nodes per shelf are looked at for an exchange."""
-Shelf = list[int]
-"""Nodes by what they have free, each below the free amount in one integer."""
+NODE_BITS = 20
+"""The bits below the free amount in one sortable integer: enough for a million node numbers."""
+NODE_MASK = (1 << NODE_BITS) - 1
+MAX_KEY = 1 << 100
+"""Larger than every such integer."""
+MAX_NEAR_MISSES = 48
+"""The number of nearly fitting nodes per bucket that are examined for an exchange."""
+Bucket = list[int]
+"""Nodes sorted by what they have free: each an integer of the free amount and, below it, the node number."""
 Allowance = list[int]
-"""[of the scarcer resource, of the other] that may still arrive on the nodes of one pool together. Its owner changes it
-in place as pods arrive and leave."""
+"""[scarcer resource, other resource]: the amounts that the nodes of one pool may still receive together. The owner
+changes the list in place as pods arrive and leave."""
 
 
 class BestFitIndex:
+    """Open nodes by free capacity. The capacity must change only through `place_pod` and `remove_pod`, which keep the
+    order."""
+
     __slots__ = (
-        "_at",
+        "_bucket_of",
+        "_buckets",
         "_heavy",
         "_least_major",
         "_least_minor",
         "_light",
-        "_mean",
-        "_own",
+        "_mean_ratio",
         "allowances",
-        "open",
-        "room",
+        "capacity",
+        "open_nodes",
     )
 
-    def __init__(self, made: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
-        """`allowances`: node → what its pool may still take; None where a pool (or every pool) keeps no room free."""
-        self.room = made.room
-        self.allowances = allowances if allowances is not None else [None] * len(made.world.nodes)
-        self.open = bytearray(len(made.world.nodes))
-        self._least_major = min((e.major for e in made.all), default=0)
-        self._least_minor = min((e.minor for e in made.all), default=0)
-        self._mean = sum(e.minor for e in made.all) // (sum(e.major for e in made.all) or 1)
-        atoms: dict[tuple[tuple[int, ...], int], tuple[Shelf, Shelf]] = {}
-        of_atom: dict[tuple[tuple[int, ...], int], Allowance | None] = {}
-        rows = zip(*made.masks, strict=True) if made.masks else [()] * len(self.open)
-        self._own = []
-        for row, allowance in zip(rows, self.allowances, strict=True):
-            # By identity: two pools with equal amounts are two pools.
-            atom = (row, id(allowance))
-            of_atom[atom] = allowance
-            self._own.append(atoms.setdefault(atom, ([], [])))
-        """Node → its shelf while memory is short on it (less per free core than pods ask for), and while it is not."""
-        self._at: list[Shelf | None] = [None] * len(self.open)
-        """Node → the one on which it lies."""
-        near = [
-            [(*both, of_atom[atom]) for atom, both in atoms.items() if atom[0][mask]] for mask in range(len(made.masks))
+    def __init__(self, requests: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
+        """Indexes the nodes for these requests, all closed.
+
+        `allowances`: node → the amounts that its pool may still receive; None where a pool, or every pool, keeps no
+        capacity free.
+        """
+        self.capacity = requests.room
+        self.allowances = allowances if allowances is not None else [None] * len(requests.model.nodes)
+        self.open_nodes = bytearray(len(requests.model.nodes))
+        self._least_major = min((request.major for request in requests.requests), default=0)
+        self._least_minor = min((request.minor for request in requests.requests), default=0)
+        self._mean_ratio = sum(request.minor for request in requests.requests) // (
+            sum(request.major for request in requests.requests) or 1
+        )
+        buckets_by_key: dict[tuple[tuple[int, ...], int], tuple[Bucket, Bucket]] = {}
+        allowance_by_key: dict[tuple[tuple[int, ...], int], Allowance | None] = {}
+        admitting_sets = zip(*requests.node_sets, strict=True) if requests.node_sets else [()] * len(self.open_nodes)
+        self._buckets = []
+        for admitting, allowance in zip(admitting_sets, self.allowances, strict=True):
+            # By identity, not by value: two pools with equal allowances are two pools.
+            key = (admitting, id(allowance))
+            allowance_by_key[key] = allowance
+            self._buckets.append(buckets_by_key.setdefault(key, ([], [])))
+        """Node → its bucket while memory is short on it (less per free core than pods request), and while it is not."""
+        self._bucket_of: list[Bucket | None] = [None] * len(self.open_nodes)
+        """Node → the bucket that holds it now; None while it is in none."""
+        buckets_by_set = [
+            [(*pair, allowance_by_key[key]) for key, pair in buckets_by_key.items() if key[0][set_number]]
+            for set_number in range(len(requests.node_sets))
         ]
         self._light = [
-            ([(short, left) for short, _, left in shelves], [(ample, left) for _, ample, left in shelves])
-            for shelves in near
+            (
+                [(short, allowance) for short, _, allowance in buckets],
+                [(ample, allowance) for _, ample, allowance in buckets],
+            )
+            for buckets in buckets_by_set
         ]
         self._heavy = [(ample, short) for short, ample in self._light]
 
-    def open_up(self, node: int) -> None:
-        """The node takes pods from now on."""
-        if not self.open[node]:
-            self.open[node] = 1
-            self._lay(node)
+    def open_node(self, node: int) -> None:
+        """Lets the node receive pods."""
+        if not self.open_nodes[node]:
+            self.open_nodes[node] = 1
+            self._insert(node)
 
-    def shut(self, node: int) -> None:
-        self._lift(node)
-        self.open[node] = 0
+    def close_node(self, node: int) -> None:
+        """Stops the node from receiving pods."""
+        self._remove(node)
+        self.open_nodes[node] = 0
 
-    def _lay(self, node: int) -> None:
-        room = self.room
-        major, minor = room.major[node], room.minor[node]
-        if major >= self._least_major and minor >= self._least_minor and room.slots[node] > 0 and self.open[node]:
-            shelf = self._at[node] = self._own[node][minor >= (self._mean + 1) * major]
-            insort(shelf, major << BITS | node)
+    def _insert(self, node: int) -> None:
+        capacity = self.capacity
+        major, minor = capacity.major[node], capacity.minor[node]
+        if (
+            major >= self._least_major
+            and minor >= self._least_minor
+            and capacity.slots[node] > 0
+            and self.open_nodes[node]
+        ):
+            # Two buckets per set of nodes: in the one, memory is the tighter resource of each node, in the other it is
+            # not. Best fit by one resource alone would otherwise strand the other.
+            bucket = self._bucket_of[node] = self._buckets[node][minor >= (self._mean_ratio + 1) * major]
+            # The free amount and the node number are packed into one integer: it sorts by amount, and ties break by
+            # node number.
+            insort(bucket, major << NODE_BITS | node)
 
-    def _lift(self, node: int) -> None:
-        shelf = self._at[node]
-        if shelf is not None:
-            del shelf[bisect_left(shelf, self.room.major[node] << BITS | node)]
-            self._at[node] = None
+    def _remove(self, node: int) -> None:
+        bucket = self._bucket_of[node]
+        if bucket is not None:
+            del bucket[bisect_left(bucket, self.capacity.major[node] << NODE_BITS | node)]
+            self._bucket_of[node] = None
 
-    def take(self, errand: PlacementRequest, node: int) -> None:
-        """The pod comes to the node, whose place on the shelf changes."""
-        self._lift(node)
-        self.room.take(errand.kind, node)
-        self._lay(node)
+    def place_pod(self, request: PlacementRequest, node: int) -> None:
+        """Places the pod on the node and updates the node's position in its bucket."""
+        self._remove(node)
+        self.capacity.take(request.pod_class, node)
+        self._insert(node)
 
-    def give(self, errand: PlacementRequest, node: int) -> None:
-        """The pod does not come after all."""
-        self._lift(node)
-        self.room.give(errand.kind, node)
-        self._lay(node)
+    def remove_pod(self, request: PlacementRequest, node: int) -> None:
+        """Removes the pod from the node: the exact opposite of placing it."""
+        self._remove(node)
+        self.capacity.remove_pod(request.pod_class, node)
+        self._insert(node)
 
-    def best(self, errand: PlacementRequest) -> int:
-        """The open node with the least room that is enough; -1 when there is none."""
-        minor, need, simple = self.room.minor, errand.minor, errand.simple and not errand.kind.rest
-        floor, best = errand.major << BITS, MOST
-        light = need < self._mean * errand.major
-        for row in (self._light if light else self._heavy)[errand.where]:
-            for shelf, allowance in row:
-                # Most shelves are empty or hold nothing large enough: asking for the last is the quickest.
-                if not shelf or shelf[-1] < floor:
+    def find_best_fit(self, request: PlacementRequest) -> int:
+        """Returns the open node with the least free capacity that is enough; -1 when there is none."""
+        minor, need, simple = (
+            self.capacity.minor,
+            request.minor,
+            request.is_simple and not request.pod_class.other_requests,
+        )
+        floor, best = request.major << NODE_BITS, MAX_KEY
+        prefers_light = need < self._mean_ratio * request.major
+        # A pod that requests less of the other resource than the mean tries nodes that are short of it first, and the
+        # other way round: complementary pods share a node.
+        for buckets_of_set in (self._light if prefers_light else self._heavy)[request.node_set]:
+            for bucket, allowance in buckets_of_set:
+                # Most buckets are empty or hold no node that is large enough: reading the last key is the fastest test.
+                if not bucket or bucket[-1] < floor:
                     continue
-                if allowance is not None and (allowance[0] < errand.major or allowance[1] < need):
+                if allowance is not None and (allowance[0] < request.major or allowance[1] < need):
                     continue
-                for place in range(bisect_left(shelf, floor), len(shelf)):
-                    key = shelf[place]
+                for position in range(bisect_left(bucket, floor), len(bucket)):
+                    key = bucket[position]
                     if key >= best:
                         break
-                    node = key & NODE
-                    if minor[node] >= need and (simple or self.suits(errand, node)):
+                    node = key & NODE_MASK
+                    if minor[node] >= need and (simple or self.satisfies_other_constraints(request, node)):
                         best = key
                         break
-            if best < MOST:
-                return best & NODE
+            if best < MAX_KEY:
+                return best & NODE_MASK
         return -1
 
-    def others(self, errand: PlacementRequest, most: int) -> Iterable[int]:
-        """Open nodes with enough room, the tightest of each shelf first; so many are looked at.
+    def find_alternatives(self, request: PlacementRequest, max_nodes: int) -> Iterable[int]:
+        """Yields open nodes with enough free capacity, the tightest of each bucket first. At most `max_nodes` are
+        examined.
 
-        Whether their pools may take more is not asked: this is for pods that stay in the pool they are in.
+        The allowances of the pools are ignored: this is for pods that stay in their pool.
         """
-        minor, need, simple = self.room.minor, errand.minor, errand.simple and not errand.kind.rest
-        floor = errand.major << BITS
-        for shelf, _ in chain(*self._light[errand.where]):
-            if not shelf or shelf[-1] < floor:
+        minor, need, simple = (
+            self.capacity.minor,
+            request.minor,
+            request.is_simple and not request.pod_class.other_requests,
+        )
+        floor = request.major << NODE_BITS
+        for bucket, _ in chain(*self._light[request.node_set]):
+            if not bucket or bucket[-1] < floor:
                 continue
-            start = bisect_left(shelf, floor)
-            near = shelf[start : start + most]
-            most -= len(near)
-            for key in near:
-                node = key & NODE
-                if minor[node] >= need and (simple or self.suits(errand, node)):
+            start = bisect_left(bucket, floor)
+            # A copy: the caller may move pods between two results, which reorders the buckets.
+            keys = bucket[start : start + max_nodes]
+            max_nodes -= len(keys)
+            for key in keys:
+                node = key & NODE_MASK
+                if minor[node] >= need and (simple or self.satisfies_other_constraints(request, node)):
                     yield node
-            if not most:
+            if not max_nodes:
                 return
 
-    def suits(self, errand: PlacementRequest, node: int) -> bool:
-        """What is not on the shelves: other resources, and the pods that are there."""
-        for number, amount in errand.kind.rest:
-            if self.room.rest[number][node] < amount:
+    def satisfies_other_constraints(self, request: PlacementRequest, node: int) -> bool:
+        """Returns whether a node satisfies what the buckets do not express: other resources, and constraints about the
+        pods that are on it."""
+        for number, amount in request.pod_class.other_requests:
+            if self.capacity.other_free[number][node] < amount:
                 return False
-        for domain, counts in errand.bars:
+        for domain, counts in request.forbidden_domains:
             if domain[node] in counts:
                 return False
-        caps = errand.caps
+        caps = request.max_counts
         return not caps or all(
-            domain[node] >= 0 and counts.get(domain[node], 0) <= most for domain, counts, most in caps
+            domain[node] >= 0 and counts.get(domain[node], 0) <= maximum for domain, counts, maximum in caps
         )
 
-    def fits(self, errand: PlacementRequest, node: int) -> bool:
-        """Would it fit on this very node, open or not? What its pool keeps free is asked by `is_allowed`."""
-        room = self.room
+    def fits_on_node(self, request: PlacementRequest, node: int) -> bool:
+        """Returns whether the pod fits on this node, open or closed. The pool's allowance is checked by
+        `is_allowed`."""
+        capacity = self.capacity
         return (
-            errand.nodes[node] == 1
-            and room.major[node] >= errand.major
-            and room.minor[node] >= errand.minor
-            and room.slots[node] > 0
-            and self.suits(errand, node)
+            request.nodes[node] == 1
+            and capacity.major[node] >= request.major
+            and capacity.minor[node] >= request.minor
+            and capacity.slots[node] > 0
+            and self.satisfies_other_constraints(request, node)
         )
 
-    def is_allowed(self, errand: PlacementRequest, node: int, leaving: PlacementRequest | None = None) -> bool:
-        """Whether the node's pool may take the pod, once `leaving` (a pod that is there) has gone elsewhere."""
+    def is_within_allowance(
+        self, request: PlacementRequest, node: int, leaving: PlacementRequest | None = None
+    ) -> bool:
+        """Returns whether the node's pool may receive the pod after `leaving`, a pod of the pool, has left it."""
         allowance = self.allowances[node]
         if allowance is None:
             return True
         major, minor = (leaving.major, leaving.minor) if leaving is not None else (0, 0)
-        return allowance[0] + major >= errand.major and allowance[1] + minor >= errand.minor
+        return allowance[0] + major >= request.major and allowance[1] + minor >= request.minor
 
-    def kept_from(self, errand: PlacementRequest) -> int:
-        """An open node with room for the pod whose pool may not take it; -1 when there is none."""
-        minor, floor = self.room.minor, errand.major << BITS
-        for shelf, allowance in chain(*self._light[errand.where]):
-            if allowance is not None and (allowance[0] < errand.major or allowance[1] < errand.minor):
-                for key in shelf[bisect_left(shelf, floor) :]:
-                    node = key & NODE
-                    if minor[node] >= errand.minor and self.suits(errand, node):
+    def find_node_over_allowance(self, request: PlacementRequest) -> int:
+        """Returns an open node with enough capacity whose pool may not receive the pod; -1 when there is none."""
+        minor, floor = self.capacity.minor, request.major << NODE_BITS
+        for bucket, allowance in chain(*self._light[request.node_set]):
+            if allowance is not None and (allowance[0] < request.major or allowance[1] < request.minor):
+                for key in bucket[bisect_left(bucket, floor) :]:
+                    node = key & NODE_MASK
+                    if minor[node] >= request.minor and self.satisfies_other_constraints(request, node):
                         return node
         return -1
 
-    def nearly(self, errand: PlacementRequest) -> Iterable[int]:
-        """Open nodes with a little less room than needed, the fullest gap first."""
-        floor = errand.major << BITS
-        for shelf, _ in chain(*self._light[errand.where]):
-            end = bisect_left(shelf, floor)
-            for key in reversed(shelf[max(0, end - NEAR) : end]):
-                yield key & NODE
+    def find_near_misses(self, request: PlacementRequest) -> Iterable[int]:
+        """Yields open nodes with a little less free capacity than requested, the smallest gap of each bucket first."""
+        floor = request.major << NODE_BITS
+        for bucket, _ in chain(*self._light[request.node_set]):
+            position = bisect_left(bucket, floor)
+            for key in reversed(bucket[max(0, position - MAX_NEAR_MISSES) : position]):
+                yield key & NODE_MASK

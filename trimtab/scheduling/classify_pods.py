@@ -1,6 +1,7 @@
-"""How does a pod become a kind?
+"""Groups pods into classes of pods that the scheduler treats alike.
 
-Kinds are made as pods come; `settle` then numbers resources, natures and groups, when all that is spoken of is known.
+Classes are created as pods are read. `assign_numbers` then numbers resources, sets of nodes and topology groups, once
+everything that the pods refer to is known.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ from trimtab.cluster.resources import Amounts, larger
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling import node_filters
-from trimtab.scheduling.node_filters import shared, speaks_of_copied
+from trimtab.scheduling.node_filters import selects_copied_labels, shared_exclusive_claims
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
 from trimtab.scheduling.preferences import PreferenceScores
 from trimtab.scheduling.reasons import UNJUDGED, VOLUME_IN_USE
@@ -27,278 +28,336 @@ from trimtab.scheduling.topology import (
     Topology,
     TopologyGroup,
     TopologyGroups,
-    as_asked,
-    namespaces_of,
-    narrowed,
+    apply_match_label_keys,
+    as_scheduler_reads,
+    resolve_namespaces,
 )
 
 
 @dataclass(slots=True)
 class PodClassifier:
-    inventory: Inventory
-    kinds: list[PodClass] = field(default_factory=list)
-    amounts: list[Amounts] = field(default_factory=list)
-    """Kind → everything it asks for, volumes to attach included."""
-    known: dict[object, PodClass] = field(default_factory=dict)
-    roster: TopologyGroups = field(init=False)
-    wheres: list[bytearray] = field(default_factory=list)
-    resources: tuple[str, str] = ("cpu", "memory")
-    names: tuple[str, ...] = ()
-    counted: Mapping[int, int] = field(default_factory=dict)
-    """Kind → pods of it on nodes."""
-    wishes: PreferenceScores = field(init=False)
-    workloads: dict[object, int] = field(default_factory=dict)
-    """Owner → its number."""
-    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Claims that pods share and cannot take apart, with their access mode in words."""
+    """Creates one `PodClass` per set of pods that have the same constraints and requests."""
 
-    _whole: bool | None = None
+    inventory: Inventory
+    classes: list[PodClass] = field(default_factory=list)
+    amounts: list[Amounts] = field(default_factory=list)
+    """Class number → everything that a pod of the class requests, volumes to attach included."""
+    classes_by_key: dict[object, PodClass] = field(default_factory=dict)
+    topology_groups: TopologyGroups = field(init=False)
+    node_sets: list[bytearray] = field(default_factory=list)
+    main_resources: tuple[str, str] = ("cpu", "memory")
+    other_resources: tuple[str, ...] = ()
+    placed_counts: Mapping[int, int] = field(default_factory=dict)
+    """Class number → the number of its pods that are on nodes."""
+    preferences: PreferenceScores = field(init=False)
+    workload_numbers: dict[object, int] = field(default_factory=dict)
+    """Owner → its number."""
+    shared_claims: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(namespace, claim) → access mode in words, for claims with an exclusive access mode that several pods mount."""
+
+    _has_all_namespaces: bool | None = None
 
     def __post_init__(self) -> None:
-        self.roster = TopologyGroups(Topology(self.inventory.nodes))
-        self.wishes = PreferenceScores(self.inventory.nodes, self.roster)
-        self.shared = shared(self.inventory)
+        self.topology_groups = TopologyGroups(Topology(self.inventory.nodes))
+        self.preferences = PreferenceScores(self.inventory.nodes, self.topology_groups)
+        self.shared_claims = shared_exclusive_claims(self.inventory)
 
-    def all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
-        """The kind of each pod, as they ask now."""
-        found: list[PodClass] = []
+    def classify_all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
+        """Returns the class of each pod, with the requests that it has now."""
+        classes: list[PodClass] = []
         last: SchedulingRequirements | None = None
         for pod in pods:
             if pod.claims or pod.devices:
-                found.append(self.kind(pod))
+                classes.append(self.classify(pod))
                 last = None
             else:
-                # In the order of their names, replicas come one after the other.
-                found.append(found[-1] if pod.ask is last else self.kind(pod))
+                # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
+                classes.append(classes[-1] if pod.ask is last else self.classify(pod))
                 last = pod.ask
-        self.counted = Counter([kind.number for kind in found])
-        return found
+        self.placed_counts = Counter([pod_class.number for pod_class in classes])
+        return classes
 
-    def kind(self, pod: PodInfo, again: Amounts | Unreadable | None = None) -> PodClass:
-        """The kind of this pod; made when first seen."""
+    def classify(self, pod: PodInfo, readmitted_requests: Amounts | Unreadable | None = None) -> PodClass:
+        """Returns the class of this pod; creates it for the first pod of the class.
+
+        `again`: the requests of its successor, where they differ from its own; Unreadable where they cannot be
+        determined.
+        """
         ask, claims = pod.ask, pod.claims
-        if isinstance(again, Unreadable):
-            return self._unplaced(pod, again)
-        if not claims and again is None and not pod.devices:
-            found = self.known.get(id(ask))
-            return found if found is not None else self._make(id(ask), pod, {}, ())
+        if isinstance(readmitted_requests, Unreadable):
+            return self._classify_unknown(pod, readmitted_requests)
+        if not claims and readmitted_requests is None and not pod.devices:
+            pod_class = self.classes_by_key.get(id(ask))
+            return pod_class if pod_class is not None else self._create(id(ask), pod, {}, ())
         volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
         devices = self._devices(pod)
-        held = devices if isinstance(devices, str) else tuple(sorted(devices.items()))
-        name = (id(ask), tuple(sorted((again or {}).items())), tuple(map(id, volumes)), held, claims)
-        found = self.known.get(name)
-        return found if found is not None else self._make(name, pod, again or {}, volumes)
+        device_key = devices if isinstance(devices, str) else tuple(sorted(devices.items()))
+        key = (id(ask), tuple(sorted((readmitted_requests or {}).items())), tuple(map(id, volumes)), device_key, claims)
+        pod_class = self.classes_by_key.get(key)
+        return pod_class if pod_class is not None else self._create(key, pod, readmitted_requests or {}, volumes)
 
-    def _unplaced(self, pod: PodInfo, why: Unreadable) -> PodClass:
-        """Of a pod whose successor nobody can speak for: it asks as now, and is placed nowhere."""
-        found = self.known.get((id(pod.ask), why))
-        if found is None:
+    def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
+        """Returns a class that keeps the pod's own requests and fits on no node: the requests of its successor are
+        unknown."""
+        pod_class = self.classes_by_key.get((id(pod.ask), reason))
+        if pod_class is None:
             claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
-            found = self._make((id(pod.ask), why), pod, {}, claims)
-            found.unknown = UNJUDGED(str(why))
-        return found
+            pod_class = self._create((id(pod.ask), reason), pod, {}, claims)
+            pod_class.unjudged_reason = UNJUDGED(str(reason))
+        return pod_class
 
-    def _make(self, name: object, pod: PodInfo, again: Amounts, claims: Sequence[Claim | None]) -> PodClass:
+    def _create(
+        self, key: object, pod: PodInfo, readmitted_requests: Amounts, claims: Sequence[Claim | None]
+    ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
-        made = PodClass(
-            number=len(self.kinds), ask=pod.ask,
+        pod_class = PodClass(
+            number=len(self.classes), ask=pod.ask,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
-            unknown=self._unknown(pod, claims), workload=self._workload(pod),
+            unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
         )  # fmt: skip
-        asked = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
-        amounts = {k: v for k, v in (larger(asked, again) if again else asked).items() if v > 0 and k != "pods"}
+        requests = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
+        amounts = {
+            k: v
+            for k, v in (larger(requests, readmitted_requests) if readmitted_requests else requests).items()
+            if v > 0 and k != "pods"
+        }
         devices = self._devices(pod)
         amounts |= {} if isinstance(devices, str) else devices
+        # Volumes to attach are counted like a resource: CSINode limits them per driver (nodevolumelimits).
         for claim in bound:
             if claim.driver:
                 volume = f"volumes:{claim.driver}"
                 amounts[volume] = amounts.get(volume, 0) + 1
         self.amounts.append(amounts)
-        self.kinds.append(made)
-        self.known[name] = made
-        return made
+        self.classes.append(pod_class)
+        self.classes_by_key[key] = pod_class
+        return pod_class
 
     def _devices(self, pod: PodInfo) -> Claimed:
-        """Devices that its claims hold; in words why that cannot be told."""
+        """Returns the devices that the pod's resource claims hold; a text that says why they cannot be determined."""
         return self.inventory.devices.of(pod.namespace, pod.device_claims) if pod.devices else {}
 
-    def _workload(self, pod: PodInfo) -> int:
+    def _workload_number(self, pod: PodInfo) -> int:
         owner = pod.owner
-        whose = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
-        return self.workloads.setdefault(whose, len(self.workloads))
+        workload = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
+        return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
-    def _unknown(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
+    def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
         if self.inventory.schedulers.get(pod.ask.scheduler, SchedulerPlacement.UNKNOWN) is SchedulerPlacement.UNKNOWN:
             return UNJUDGED(
-                f"scheduler {pod.ask.scheduler} decides where pod {pod.key} goes, and Trimtab does not know how; if it"
-                " filters as kube-scheduler does, say so under schedulers in the pool's settings"
+                f"scheduler {pod.ask.scheduler} places pod {pod.key}, and Trimtab does not know how; if it"
+                " filters nodes as kube-scheduler does, list it under schedulers in the pool's settings"
             )
         if pod.devices and isinstance(devices := self._devices(pod), str):
             return UNJUDGED(f"pod {pod.key} holds resource claims that only the scheduler can place: {devices}")
         if isinstance(pod.ask.requests, Unreadable):
             return UNJUDGED(str(pod.ask.requests))
-        if speaks_of_copied(pod.ask):
+        if selects_copied_labels(pod.ask):
             return UNJUDGED(
-                f"a term of pod {pod.key} selects pods by the zone or region that they are given when bound"
+                f"a term of pod {pod.key} selects pods by the zone or region label that the API server adds at binding"
             )
         for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
             if claim is None or not claim.volume:
                 return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
-            if (mode := self.shared.get((pod.namespace, name))) is not None:
+            if (mode := self.shared_claims.get((pod.namespace, name))) is not None:
                 return VOLUME_IN_USE(f"claim {name} ({mode}) of pod {pod.key} is used by another pod")
         return None
 
-    def settle(self, movable: Sequence[PodClass]) -> None:
-        """Numbers for everything the kinds speak of; natures only for kinds that may look for a node."""
+    def assign_numbers(self, movable: Sequence[PodClass]) -> None:
+        """Numbers everything that the classes refer to. Only `movable` classes, whose pods may look for a node, get a
+        set of nodes."""
         self._number_resources()
-        self._number_natures(movable)
-        for kind in self.kinds:
-            if _speaks(kind.ask):
-                self._demands(kind)
-        for kind in self.kinds:
-            own, found = kind.adds, self.roster.belonging(kind.ask.namespace, kind.ask.labels)
-            kind.adds = tuple(sorted({*own, *found})) if own else found
-        self._bars()
-        self.wishes.settle(self.kinds)
-        for kind in self.kinds:
-            kind.checked = bool(kind.bars or kind.spreads or kind.together)
+        self._number_node_sets(movable)
+        for pod_class in self.classes:
+            if _has_pod_constraints(pod_class.ask):
+                self._add_own_groups(pod_class)
+        for pod_class in self.classes:
+            own, matching = (
+                pod_class.adds,
+                self.topology_groups.groups_matching(pod_class.ask.namespace, pod_class.ask.labels),
+            )
+            pod_class.adds = tuple(sorted({*own, *matching})) if own else matching
+        # After all classes are in their groups: who carries an anti-affinity term or a port is known only then.
+        self._add_groups_of_others()
+        self.preferences.add_preferences_of_others(self.classes)
+        for pod_class in self.classes:
+            pod_class.has_constraints = bool(pod_class.forbidden_groups or pod_class.spreads or pod_class.affinity)
 
     # ── resources ────────────────────────────────────────────────────────
     def _number_resources(self) -> None:
-        have = {"cpu": 1, "memory": 1}
-        by_name = {name: [amounts.get(name, 0) for amounts in self.amounts] for name in have}
-        asked = {
-            name: sum([amounts[number] * count for number, count in self.counted.items()])
+        allocatable = {"cpu": 1, "memory": 1}
+        by_name = {name: [amounts.get(name, 0) for amounts in self.amounts] for name in allocatable}
+        requested = {
+            name: sum([amounts[number] * count for number, count in self.placed_counts.items()])
             for name, amounts in by_name.items()
         }
         for node in self.inventory.nodes:
-            for name in have:
-                have[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
-        scarce_cpu = asked["cpu"] * have["memory"] >= asked["memory"] * have["cpu"]
-        self.resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
-        self.names = tuple(sorted(set[str]().union(*self.amounts) - {"cpu", "memory"}))
-        numbers = {name: number for number, name in enumerate(self.names)}
-        columns = (by_name[name] for name in self.resources)
-        for kind, amounts, major, minor in zip(self.kinds, self.amounts, *columns, strict=True):
-            kind.major, kind.minor, kind.rank = major, minor, -(major << 64 | minor)
+            for name in allocatable:
+                allocatable[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
+        # The ratios are compared by cross multiplication: integers stay exact, and a cluster without memory does not
+        # divide by zero.
+        scarce_cpu = requested["cpu"] * allocatable["memory"] >= requested["memory"] * allocatable["cpu"]
+        self.main_resources = ("cpu", "memory") if scarce_cpu else ("memory", "cpu")
+        self.other_resources = tuple(sorted(set[str]().union(*self.amounts) - {"cpu", "memory"}))
+        numbers = {name: number for number, name in enumerate(self.other_resources)}
+        columns = (by_name[name] for name in self.main_resources)
+        for pod_class, amounts, major, minor in zip(self.classes, self.amounts, *columns, strict=True):
+            pod_class.major, pod_class.minor, pod_class.sort_key = major, minor, -(major << 64 | minor)
             if not numbers.keys().isdisjoint(amounts):
                 rest = [(numbers[name], amount) for name, amount in amounts.items() if name in numbers]
-                kind.rest = tuple(sorted(rest))
+                pod_class.other_requests = tuple(sorted(rest))
 
-    # ── natures ──────────────────────────────────────────────────────────
-    def _number_natures(self, movable: Sequence[PodClass]) -> None:
-        """`where` of each kind. Nodes that differ in nothing anybody reads are asked once."""
-        names = [_nature_name(kind.ask, kind.volumes) for kind in movable]
-        choosy = {name: kind for kind, name in zip(movable, names, strict=True) if name}.values()
-        keys = sorted({key for kind in choosy for key in node_filters.keys_read(kind.ask, kind.volumes)})
-        natures: dict[object, list[int]] = {}
+    # ── sets of nodes ────────────────────────────────────────────────────
+    def _number_node_sets(self, movable: Sequence[PodClass]) -> None:
+        """Sets `node_set` of each class. Nodes that are alike in every label and taint that a pod refers to are checked
+        once."""
+        node_keys = [_node_constraints_key(pod_class.ask, pod_class.volumes) for pod_class in movable]
+        constrained = {
+            node_key: pod_class for pod_class, node_key in zip(movable, node_keys, strict=True) if node_key
+        }.values()
+        keys = sorted(
+            {key for pod_class in constrained for key in node_filters.label_keys_read(pod_class.ask, pod_class.volumes)}
+        )
+        nodes_by_attributes: dict[object, list[int]] = {}
         for number, node in enumerate(self.inventory.nodes):
-            seen = tuple(node.name if key == "" else node.labels.get(key) for key in keys)
-            natures.setdefault((seen, node.taints), []).append(number)
-        known: dict[object, int] = {}
-        sets: dict[bytes, int] = {}
-        for kind, name in zip(movable, names, strict=True):
-            if name not in known:
-                admitted = self._admitted(kind.ask, kind.volumes, natures.values())
-                known[name] = sets.setdefault(bytes(admitted), len(sets))
-                if known[name] == len(self.wheres):
-                    self.wheres.append(admitted)
-            kind.where = known[name]
+            values = tuple(node.name if key == "" else node.labels.get(key) for key in keys)
+            nodes_by_attributes.setdefault((values, node.taints), []).append(number)
+        set_numbers: dict[object, int] = {}
+        numbers_by_set: dict[bytes, int] = {}
+        for pod_class, node_key in zip(movable, node_keys, strict=True):
+            if node_key not in set_numbers:
+                admitted = self._admitting_nodes(pod_class.ask, pod_class.volumes, nodes_by_attributes.values())
+                set_numbers[node_key] = numbers_by_set.setdefault(bytes(admitted), len(numbers_by_set))
+                if set_numbers[node_key] == len(self.node_sets):
+                    self.node_sets.append(admitted)
+            pod_class.node_set = set_numbers[node_key]
 
-    def _admitted(
-        self, ask: SchedulingRequirements, volumes: Sequence[NodeSelector], natures: Iterable[list[int]]
+    def _admitting_nodes(
+        self, ask: SchedulingRequirements, volumes: Sequence[NodeSelector], alike_nodes: Iterable[list[int]]
     ) -> bytearray:
         admitted = bytearray(len(self.inventory.nodes))
-        for numbers in natures:
-            if node_filters.objection(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
+        for numbers in alike_nodes:
+            if node_filters.node_rejection_reason(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
                 for number in numbers:
                     admitted[number] = 1
         return admitted
 
     # ── groups ───────────────────────────────────────────────────────────
-    def _demands(self, kind: PodClass) -> None:
-        ask = kind.ask
+    def _add_own_groups(self, pod_class: PodClass) -> None:
+        ask = pod_class.ask
         if ask.spreads:
-            kind.spreads = tuple(self._spread(kind, constraint) for constraint in ask.spreads)
+            pod_class.spreads = tuple(self._spread_rule(pod_class, constraint) for constraint in ask.spreads)
         if ask.together:
-            kind.together = self._together(kind)
-        held = [self.roster.holding(name, term.topology_key) for name, term in self._apart_terms(kind)]
-        held += [self.roster.holding(port, "") for port in ask.ports]
-        kind.adds = (*(group.number for group in held), *self.wishes.demand(kind, self._told))
+            pod_class.affinity = self._affinity_rule(pod_class)
+        carried = [
+            self.topology_groups.group_carrying(number, term.topology_key)
+            for number, term in self._anti_affinity_groups(pod_class)
+        ]
+        carried += [self.topology_groups.group_carrying(port, "") for port in ask.ports]
+        pod_class.adds = (
+            *(group.number for group in carried),
+            *self.preferences.set_own_preferences(pod_class, self._preferred_term),
+        )
 
-    def _terms(self, kind: PodClass, term: PodAffinityTerm) -> Term | None:
-        """The pods a term speaks of; None (and the kind unknown) where that cannot be told."""
-        spaces = self._spaces(kind, term)
-        if isinstance(spaces, str):
-            kind.unknown = kind.unknown or UNJUDGED(spaces)
+    def _required_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
+        """Returns the pods that a term selects. None where that cannot be determined: the class then gets a reason and
+        fits nowhere."""
+        namespaces = self._namespaces(pod_class, term)
+        if isinstance(namespaces, str):
+            pod_class.unjudged_reason = pod_class.unjudged_reason or UNJUDGED(namespaces)
             return None
-        return spaces, self._selector(kind, term)
+        return namespaces, self._selector(pod_class, term)
 
-    def _told(self, kind: PodClass, term: PodAffinityTerm) -> Term | None:
-        """The same for a wish, which leaves a pod judged."""
-        spaces = self._spaces(kind, term)
-        return None if isinstance(spaces, str) else (spaces, self._selector(kind, term))
+    def _preferred_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
+        """Returns the pods that a preferred term selects; None where that cannot be determined. The class stays
+        placeable."""
+        namespaces = self._namespaces(pod_class, term)
+        return None if isinstance(namespaces, str) else (namespaces, self._selector(pod_class, term))
 
-    def _spaces(self, kind: PodClass, term: PodAffinityTerm) -> Namespaces | str:
-        known = self.inventory.namespaces if self._shows_all_namespaces() else {}
-        return namespaces_of(kind.ask.namespace, term.namespaces, term.namespace_selector, known)
+    def _namespaces(self, pod_class: PodClass, term: PodAffinityTerm) -> Namespaces | str:
+        labels_by_namespace = self.inventory.namespaces if self._shows_all_namespaces() else {}
+        return resolve_namespaces(
+            pod_class.ask.namespace, term.namespaces, term.namespace_selector, labels_by_namespace
+        )
 
     def _shows_all_namespaces(self) -> bool:
-        """Or else a namespace whose labels nobody knows may be one that a selector means."""
-        if self._whole is None:
-            self._whole = {pod.namespace for pod in self.inventory.pods} <= self.inventory.namespaces.keys()
-        return self._whole
+        """Returns whether the snapshot has every namespace of its pods. Otherwise a selector may match one that is
+        missing."""
+        if self._has_all_namespaces is None:
+            self._has_all_namespaces = {
+                pod.namespace for pod in self.inventory.pods
+            } <= self.inventory.namespaces.keys()
+        return self._has_all_namespaces
 
-    def _selector(self, kind: PodClass, term: PodAffinityTerm) -> LabelSelector:
-        return narrowed(term.label_selector, kind.ask.labels, term.match_label_keys, term.mismatch_label_keys)
+    def _selector(self, pod_class: PodClass, term: PodAffinityTerm) -> LabelSelector:
+        return apply_match_label_keys(
+            term.label_selector, pod_class.ask.labels, term.match_label_keys, term.mismatch_label_keys
+        )
 
-    def _apart_terms(self, kind: PodClass) -> Iterable[tuple[object, PodAffinityTerm]]:
-        for term in kind.ask.apart:
-            found = self._terms(kind, term) or (
-                None,
-                self._selector(kind, term),
-            )  # which namespaces is unknown: it may be any
-            spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True)
-            asked = self.roster.speaking_of((as_asked(found, term),), term.topology_key, lasting=True)
-            kind.bars = (*kind.bars, asked)
-            yield spoken.number, term
+    def _anti_affinity_groups(self, pod_class: PodClass) -> Iterable[tuple[object, PodAffinityTerm]]:
+        for term in pod_class.ask.apart:
+            # Where the namespaces are unknown, the term may select pods of every namespace.
+            selected = self._required_term(pod_class, term) or (None, self._selector(pod_class, term))
+            carried = self.topology_groups.group_selecting((selected,), term.topology_key, lasting=True)
+            avoided = self.topology_groups.group_selecting(
+                (as_scheduler_reads(selected, term),), term.topology_key, lasting=True
+            )
+            pod_class.forbidden_groups = (*pod_class.forbidden_groups, avoided)
+            yield carried.number, term
 
-    def _together(self, kind: PodClass) -> PodAffinityRule:
-        found = [self._terms(kind, term) for term in kind.ask.together]
-        terms = tuple(term for term in found if term is not None)
-        groups = tuple(self.roster.speaking_of(terms, term.topology_key, lasting=False) for term in kind.ask.together)
-        if not groups[0].matches(kind.ask.namespace, kind.ask.labels):
-            return PodAffinityRule(groups=groups, itself=False, others=())
-        wide = tuple(as_asked(f, term) for f, term in zip(found, kind.ask.together, strict=True) if f is not None)
-        others = tuple(self.roster.speaking_of(wide, term.topology_key, lasting=True) for term in kind.ask.together)
-        return PodAffinityRule(groups=groups, itself=True, others=others)
+    def _affinity_rule(self, pod_class: PodClass) -> PodAffinityRule:
+        readable = [self._required_term(pod_class, term) for term in pod_class.ask.together]
+        terms = tuple(term for term in readable if term is not None)
+        groups = tuple(
+            self.topology_groups.group_selecting(terms, term.topology_key, lasting=False)
+            for term in pod_class.ask.together
+        )
+        if not groups[0].matches_pod(pod_class.ask.namespace, pod_class.ask.labels):
+            return PodAffinityRule(groups=groups, matches_itself=False, existing_groups=())
+        wide = tuple(
+            as_scheduler_reads(t, term)
+            for t, term in zip(readable, pod_class.ask.together, strict=True)
+            if t is not None
+        )
+        others = tuple(
+            self.topology_groups.group_selecting(wide, term.topology_key, lasting=True)
+            for term in pod_class.ask.together
+        )
+        return PodAffinityRule(groups=groups, matches_itself=True, existing_groups=others)
 
-    def _spread(self, kind: PodClass, constraint: TopologySpreadConstraint) -> SpreadRule:
-        ask = kind.ask
-        selector = narrowed(constraint.label_selector, ask.labels, constraint.match_label_keys)
+    def _spread_rule(self, pod_class: PodClass, constraint: TopologySpreadConstraint) -> SpreadRule:
+        ask = pod_class.ask
+        selector = apply_match_label_keys(constraint.label_selector, ask.labels, constraint.match_label_keys)
         honours = constraint.node_taints_policy == "Honor"
-        leaves = honours and not any(node_filters.tolerates(t, node_filters.CORDON) for t in ask.tolerations)
-        group = self.roster.speaking_of(
+        # With nodeTaintsPolicy Honor, a cordoned node is no domain, unless the pod tolerates the taint that a cordon
+        # adds.
+        leaves = honours and not any(
+            node_filters.tolerates_taint(t, node_filters.UNSCHEDULABLE_TAINT) for t in ask.tolerations
+        )
+        group = self.topology_groups.group_selecting(
             ((frozenset((ask.namespace,)), selector),), constraint.topology_key, lasting=False,
-            eligible=self._eligible(ask, constraint, honours), per_node=leaves,
+            eligible=self._eligible_nodes(ask, constraint, honours), per_node=leaves,
         )  # fmt: skip
         return SpreadRule(
-            group=group, skew=constraint.max_skew, own=int(group.matches(ask.namespace, ask.labels)),
-            domains=group.domains,
-            fewest=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
+            group=group, max_skew=constraint.max_skew, self_count=int(group.matches_pod(ask.namespace, ask.labels)),
+            domain_count=group.domain_count,
+            min_domains=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
         )  # fmt: skip
 
-    def _eligible(
+    def _eligible_nodes(
         self, ask: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool
     ) -> bytearray | None:
-        """Nodes whose pods and domains count; None where all do (podtopologyspread `matchNodeInclusionPolicies`)."""
+        """Returns the nodes whose pods and domains count; None where all do (podtopologyspread
+        `matchNodeInclusionPolicies`)."""
         affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
         keys = {c.topology_key for c in ask.spreads}
         if not affinity and not honours and len(keys) == 1:
             return None
+        # kube-scheduler adds the taint in its own cache when a node is unschedulable, before the node controller writes
+        # it.
         eligible = bytearray(len(self.inventory.nodes))
         for number, node in enumerate(self.inventory.nodes):
-            taints = (*node.taints, node_filters.CORDON) if node.cordoned else node.taints
+            taints = (*node.taints, node_filters.UNSCHEDULABLE_TAINT) if node.cordoned else node.taints
             eligible[number] = (
                 all(key in node.labels for key in keys)
                 and (not affinity or node_filters.selected(ask, node))
@@ -306,37 +365,45 @@ class PodClassifier:
             )
         return eligible
 
-    def _bars(self) -> None:
-        """What others hold against a kind: their anti-affinity, their host ports."""
-        held = {name[1]: g for name, g in self.roster._made.items() if isinstance(name, tuple) and name[0] == "held"}
+    def _add_groups_of_others(self) -> None:
+        """Adds the groups that other pods forbid to a class: through their anti-affinity terms and their host ports."""
+        carried = {
+            key[1]: g
+            for key, g in self.topology_groups._groups.items()
+            if isinstance(key, tuple) and key[0] == "carried"
+        }
         against: dict[int, list[TopologyGroup]] = {}
         ports: dict[tuple[str, int], list[tuple[Port, TopologyGroup]]] = {}
-        for what, group in held.items():
-            if isinstance(what, int):
-                against.setdefault(what, []).append(group)
-            elif isinstance(what, tuple) and what[0] != "wish":
-                ports.setdefault((what[0], what[2]), []).append((what, group))
-        for kind in self.kinds:
-            if not (kind.adds or kind.bars or kind.ask.ports):
+        for property_key, group in carried.items():
+            if isinstance(property_key, int):
+                against.setdefault(property_key, []).append(group)
+            elif isinstance(property_key, tuple) and property_key[0] != "preference":
+                ports.setdefault((property_key[0], property_key[2]), []).append((property_key, group))
+        for pod_class in self.classes:
+            if not (pod_class.adds or pod_class.forbidden_groups or pod_class.ask.ports):
                 continue
-            theirs = [group for number in kind.adds for group in against.get(number, ())]
-            taken = [
+            theirs = [group for number in pod_class.adds for group in against.get(number, ())]
+            same_port = [
                 group
-                for port in kind.ask.ports
+                for port in pod_class.ask.ports
                 for other, group in ports.get((port[0], port[2]), ())
+                # As HostPortInfo.CheckConflict in kube-scheduler: the address 0.0.0.0 conflicts with every address of
+                # the port.
                 if port[1] == other[1] or "0.0.0.0" in (port[1], other[1])  # noqa: S104  every address
             ]
-            kind.bars = tuple({g.number: g for g in (*kind.bars, *theirs, *taken)}.values())
+            pod_class.forbidden_groups = tuple(
+                {g.number: g for g in (*pod_class.forbidden_groups, *theirs, *same_port)}.values()
+            )
 
 
-def _speaks(ask: SchedulingRequirements) -> bool:
-    """Does it say anything of other pods, or of ports?"""
+def _has_pod_constraints(ask: SchedulingRequirements) -> bool:
+    """Returns whether the requirements say anything about other pods, host ports or preferred nodes."""
     return bool(
         ask.spreads or ask.together or ask.apart or ask.ports or ask.preferred_nodes or ask.near or ask.soft_spreads
     )
 
 
-def _nature_name(ask: SchedulingRequirements, volumes: Sequence[NodeSelector]) -> object:
+def _node_constraints_key(ask: SchedulingRequirements, volumes: Sequence[NodeSelector]) -> object:
     if not (ask.node_selector or ask.tolerations or volumes) and ask.node_affinity is None:
         return ()
     wanted = tuple(sorted(ask.node_selector.items())) if ask.node_selector else ()

@@ -1,9 +1,7 @@
-"""Nodes, pods and their kinds as numbers, built once per snapshot.
+"""Nodes, pods and pod classes as numbers, built once per snapshot, and the capacity that is free.
 
-Nodes and pods are numbered in the order of their names. Only pods that are on a known node and not finished are in
-the world; those that wait for a node are listed apart.
-
-What is free at this moment? The only thing in this room that changes.
+Nodes and pods are numbered in the order of their names. The model holds the pods that are on a known node and have not
+finished; pods without a node are listed separately. `FreeCapacity` is the only value of this package that changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,310 +23,347 @@ __all__ = ["Again", "SchedulingRequirements", "ClusterModel", "build"]
 
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]
-"""What a pod would ask for if it were admitted again now; None where that is what it asks for already. Unreadable:
-nobody can say, so it cannot be placed."""
+"""Returns what a pod would request if it were admitted again now; None where that is what it requests already.
+Unreadable: it cannot be determined, so the successor cannot be placed."""
 
 
 @dataclass(slots=True, eq=False)
 class ClusterModel:
+    """One snapshot as numbers. Nothing in it changes after `build_cluster_model`."""
+
     inventory: Inventory
     nodes: Sequence[NodeInfo]
     index: dict[str, int]
     pods: list[PodInfo]
-    """Pods on known nodes that hold something, by namespace and name."""
+    """Pods on known nodes that have not finished, by namespace and name."""
     node_of: list[int]
     kind_of: list[PodClass]
-    """As the pod asks now: what it holds where it is."""
+    """Pod → its class with the requests that it has now, where it is."""
     next_of: list[PodClass]
-    """As its successor would ask: the larger of now and `Again`."""
+    """Pod → the class of its successor: the larger of the requests now and after readmission."""
     on: list[list[int]]
-    """Node → numbers of its pods."""
+    """Node → the numbers of its pods."""
     waiting: list[tuple[PodInfo, PodClass]]
     """Pods that have no node yet."""
-    buffered: list[tuple[ReservedPods, PodClass]]
-    """Room that is kept for pods that are not there."""
+    buffer_pods: list[tuple[ReservedPods, PodClass]]
+    """Capacity that is reserved for pods that do not exist."""
     groups: list[TopologyGroup]
-    wheres: list[bytearray]
-    """Sets of nodes by nature: 1 where the nature admits."""
-    resources: tuple[str, str]
+    node_sets: list[bytearray]
+    """Sets of nodes by label, name and taint: 1 where the node admits the pod."""
+    main_resources: tuple[str, str]
     """The scarcer of cpu and memory, and the other."""
-    names: tuple[str, ...]
-    """Everything else that is asked for, by resource number."""
+    other_resources: tuple[str, ...]
+    """Every other requested resource, by resource number."""
     major: list[int] = field(default_factory=list)
     minor: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    rest: list[list[int]] = field(default_factory=list)
-    counts: list[dict[int, int]] = field(default_factory=list)
-    closed: bytearray = field(default_factory=bytearray)
-    to_grow: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Node → what its pods may come to ask for more while they stay on it (`GrowingAmounts`), of both resources."""
-    doubtful: dict[int, str] = field(default_factory=dict)
-    """Node → what about it cannot be understood: it is neither emptied nor filled."""
+    other_free: list[list[int]] = field(default_factory=list)
+    group_counts: list[dict[int, int]] = field(default_factory=list)
+    closed_nodes: bytearray = field(default_factory=bytearray)
+    growth_by_node: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Node → by how much the requests of pods that stay on it may grow (`GrowingAmounts`), (major, minor)."""
+    unreadable_nodes: dict[int, str] = field(default_factory=dict)
+    """Node → what about it cannot be read: such a node is neither drained nor used as a target."""
 
     def amount(self, node: int, resource: str) -> int:
-        """Allocatable; 0 where the node does not have it or cannot be read."""
-        found = self.nodes[node].allocatable
-        return 0 if isinstance(found, Unreadable) else found.get(resource, 0)
+        """Returns the allocatable amount; 0 where the node does not have the resource or cannot be read."""
+        allocatable = self.nodes[node].allocatable
+        return 0 if isinstance(allocatable, Unreadable) else allocatable.get(resource, 0)
 
 
 @uncollected()
 def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
-    """The world of one snapshot. A few microseconds per pod."""
+    """Builds the model of one snapshot, in a few microseconds per pod.
+
+    `again` returns the requests of a pod's successor; without it, successors request what the pods request now.
+    """
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
-    here = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED]
-    rest = inventory.pods if len(here) < len(inventory.pods) else ()
-    waiting = [pod for pod in rest if not pod.node and pod.phase not in FINISHED]
-    recruiter = PodClassifier(inventory)
-    now = recruiter.all(here)
+    placed = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED]
+    unplaced = inventory.pods if len(placed) < len(inventory.pods) else ()
+    waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED]
+    classifier = PodClassifier(inventory)
+    classes = classifier.classify_all(placed)
     again = _with_assumed(inventory, again)
-    answers = [again(pod) for pod in here] if again is not None else []
-    later = now if again is None else [recruiter.kind(pod, one) for pod, one in zip(here, answers, strict=True)]
-    queue = [(pod, recruiter.kind(pod, again(pod) if again else None)) for pod in waiting]
-    buffered = [(buffer, recruiter.kind(buffer.pod)) for buffer in inventory.buffers]
-    node_of = [index[pod.node] for pod in here]
-    movable = {*(later if later is not now else ()), *(kind for _, kind in (*queue, *buffered))}
-    for kind, pod in zip(now, here, strict=True):
-        if kind not in movable and not (pod.daemon or pod.static):
-            movable.add(kind)
-    recruiter.settle([kind for kind in recruiter.kinds if kind in movable])
-    world = ClusterModel(
-        inventory=inventory, nodes=nodes, index=index, pods=here, node_of=node_of, kind_of=now, next_of=later,
-        on=_by_node(node_of, len(nodes)), waiting=queue, buffered=buffered, groups=recruiter.roster.groups,
-        wheres=recruiter.wheres, resources=recruiter.resources, names=recruiter.names,
+    answers = [again(pod) for pod in placed] if again is not None else []
+    next_classes = (
+        classes
+        if again is None
+        else [classifier.classify(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
+    )
+    pending = [(pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting]
+    buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.buffers]
+    node_of = [index[pod.node] for pod in placed]
+    # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.
+    movable = {
+        *(next_classes if next_classes is not classes else ()),
+        *(pod_class for _, pod_class in (*pending, *buffered)),
+    }
+    for pod_class, pod in zip(classes, placed, strict=True):
+        if pod_class not in movable and not (pod.daemon or pod.static):
+            movable.add(pod_class)
+    classifier.assign_numbers([pod_class for pod_class in classifier.classes if pod_class in movable])
+    model = ClusterModel(
+        inventory=inventory, nodes=nodes, index=index, pods=placed, node_of=node_of, kind_of=classes,
+        next_of=next_classes,
+        on=_pods_by_node(node_of, len(nodes)), waiting=pending, buffer_pods=buffered,
+        groups=classifier.topology_groups.groups,
+        node_sets=classifier.node_sets, main_resources=classifier.main_resources,
+        other_resources=classifier.other_resources,
     )  # fmt: skip
-    _fill(world)
-    _grow(world, [number for number, one in enumerate(answers) if isinstance(one, GrowingAmounts)])
-    return world
+    _fill_capacity(model)
+    _sum_growth(model, [number for number, requests in enumerate(answers) if isinstance(requests, GrowingAmounts)])
+    return model
 
 
-def _grow(world: ClusterModel, pods: Iterable[int]) -> None:
+def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
     for pod in pods:
-        now, later, node = world.kind_of[pod], world.next_of[pod], world.node_of[pod]
-        major, minor = world.to_grow.get(node, (0, 0))
+        now, later, node = model.kind_of[pod], model.next_of[pod], model.node_of[pod]
+        major, minor = model.growth_by_node.get(node, (0, 0))
         more = max(0, later.major - now.major), max(0, later.minor - now.minor)
-        world.to_grow[node] = (major + more[0], minor + more[1])
+        model.growth_by_node[node] = (major + more[0], minor + more[1])
 
 
-def _with_assumed(inventory: Inventory, again: Again | None) -> Again | None:
-    """`again`, where a pod that asks for none of a resource is given what the inventory assumes of it.
+def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Again | None:
+    """Returns `again`, completed with the amounts that the inventory assumes for pods without a request of a resource.
 
-    DaemonSet and static pods are left out: they are no load that moves, and stand on every node alike.
+    DaemonSet and static pods are left out: they do not move, and every node has the same ones.
     """
     assumed = inventory.assumed
-    if not assumed or not any(_lacking(pod, assumed) for pod in inventory.pods):
-        return again
+    if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):
+        return readmitted_requests
 
     def expected(pod: PodInfo) -> Amounts | Unreadable | None:
-        given = again(pod) if again is not None else None
-        lacking = _lacking(pod, assumed)
-        if not lacking or isinstance(given, Unreadable) or isinstance(pod.ask.requests, Unreadable):
-            return given
-        amounts = pod.ask.requests if given is None else given
-        found = {**amounts, **{name: assumed[name] for name in lacking if not amounts.get(name)}}
-        return GrowingAmounts(found) if isinstance(given, GrowingAmounts) else found
+        requests = readmitted_requests(pod) if readmitted_requests is not None else None
+        resources = _assumed_resources(pod, assumed)
+        if not resources or isinstance(requests, Unreadable) or isinstance(pod.ask.requests, Unreadable):
+            return requests
+        amounts = pod.ask.requests if requests is None else requests
+        completed = {**amounts, **{name: assumed[name] for name in resources if not amounts.get(name)}}
+        return GrowingAmounts(completed) if isinstance(requests, GrowingAmounts) else completed
 
     return expected
 
 
-def _lacking(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
-    """The resources that are assumed of this pod because it asks for none of them."""
-    asks = pod.ask.requests
-    if isinstance(asks, Unreadable) or pod.daemon or pod.static:
+def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
+    """Returns the resources that are assumed for this pod because it does not request them."""
+    requests = pod.ask.requests
+    if isinstance(requests, Unreadable) or pod.daemon or pod.static:
         return []
-    return [name for name in assumed if not asks.get(name)]
+    return [name for name in assumed if not requests.get(name)]
 
 
-def _by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
-    on: list[list[int]] = [[] for _ in range(count)]
+def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
+    pods_on_node: list[list[int]] = [[] for _ in range(count)]
     for pod, node in enumerate(node_of):
-        on[node].append(pod)
-    return on
+        pods_on_node[node].append(pod)
+    return pods_on_node
 
 
-def _fill(world: ClusterModel) -> None:
-    """Free room and group counts as the snapshot shows them."""
-    everything = range(len(world.nodes))
-    world.major = [world.amount(n, world.resources[0]) for n in everything]
-    world.minor = [world.amount(n, world.resources[1]) for n in everything]
-    world.slots = [world.amount(n, "pods") for n in everything]
-    world.rest = [[_rest(world, n, name) for n in everything] for name in world.names]
-    world.counts = [{} for _ in world.groups]
-    _judge(world)
-    _occupy(world)
+def _fill_capacity(model: ClusterModel) -> None:
+    """Sets the free capacity and the group counts as the snapshot shows them."""
+    nodes = range(len(model.nodes))
+    model.major = [model.amount(node, model.main_resources[0]) for node in nodes]
+    model.minor = [model.amount(node, model.main_resources[1]) for node in nodes]
+    model.slots = [model.amount(node, "pods") for node in nodes]
+    model.other_free = [[_other_amount(model, node, name) for node in nodes] for name in model.other_resources]
+    model.group_counts = [{} for _ in model.groups]
+    _close_nodes(model)
+    _subtract_pods(model)
 
 
-def _rest(world: ClusterModel, node: int, name: str) -> int:
+def _other_amount(model: ClusterModel, node: int, name: str) -> int:
     if not name.startswith("volumes:"):
-        return world.amount(node, name)
-    return world.nodes[node].attachable.get(name.removeprefix("volumes:"), 1 << 30)
+        return model.amount(node, name)
+    # A node without a CSINode limit for the driver has no limit (nodevolumelimits, 1.36).
+    return model.nodes[node].attachable.get(name.removeprefix("volumes:"), 1 << 30)
 
 
-def _occupy(world: ClusterModel) -> None:
-    major, minor, slots, kinds = world.major, world.minor, world.slots, world.kind_of
-    majors, minors = [kind.major for kind in kinds], [kind.minor for kind in kinds]
-    for node, pods in enumerate(world.on):
+def _subtract_pods(model: ClusterModel) -> None:
+    major, minor, slots, classes = model.major, model.minor, model.slots, model.kind_of
+    majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
+    for node, pods in enumerate(model.on):
         major[node] -= sum([majors[pod] for pod in pods])
         minor[node] -= sum([minors[pod] for pod in pods])
         slots[node] -= len(pods)
-    _occupy_assumed(world)
-    counted: dict[int, list[_Counted]] = {}
-    for number, kind in enumerate(kinds):
-        if not (kind.adds or kind.rest):
+    _subtract_assumed(model)
+    groups_by_class: dict[int, list[_GroupCounts]] = {}
+    for number, pod_class in enumerate(classes):
+        if not (pod_class.adds or pod_class.other_requests):
             continue
-        node = world.node_of[number]
-        for resource, amount in kind.rest:
-            world.rest[resource][node] -= amount
-        if kind.adds:
-            groups = counted.get(kind.number)
+        node = model.node_of[number]
+        for resource, amount in pod_class.other_requests:
+            model.other_free[resource][node] -= amount
+        if pod_class.adds:
+            groups = groups_by_class.get(pod_class.number)
             if groups is None:
-                groups = counted[kind.number] = [_counted(world, group) for group in kind.adds]
-            is_leaving = world.pods[number].deleted is not None
+                groups = groups_by_class[pod_class.number] = [_group_counts(model, group) for group in pod_class.adds]
+            is_leaving = model.pods[number].deleted is not None
             for domains, counts, lasting in groups:
                 domain = node if domains is None else domains[node]
+                # podtopologyspread and affinity skip pods with a deletion timestamp; anti-affinity counts them until
+                # they are gone.
                 if domain >= 0 and (lasting or not is_leaving):
                     counts[domain] = counts.get(domain, 0) + 1
 
 
-def _occupy_assumed(world: ClusterModel) -> None:
-    """Takes what is assumed of pods that ask for nothing of a resource; DaemonSet and static pods are left out."""
-    assumed = world.inventory.assumed
+def _subtract_assumed(model: ClusterModel) -> None:
+    """Subtracts the amounts assumed for pods without a request of a resource; DaemonSet and static pods are left
+    out."""
+    assumed = model.inventory.assumed
     if not assumed:
         return
-    unknown = [assumed.get(resource, 0) for resource in world.resources]
-    for pod, node, kind in zip(world.pods, world.node_of, world.kind_of, strict=True):
-        if not (kind.major and kind.minor) and not (pod.daemon or pod.static):
-            world.major[node] -= 0 if kind.major else unknown[0]
-            world.minor[node] -= 0 if kind.minor else unknown[1]
+    assumed_amounts = [assumed.get(resource, 0) for resource in model.main_resources]
+    for pod, node, pod_class in zip(model.pods, model.node_of, model.kind_of, strict=True):
+        if not (pod_class.major and pod_class.minor) and not (pod.daemon or pod.static):
+            model.major[node] -= 0 if pod_class.major else assumed_amounts[0]
+            model.minor[node] -= 0 if pod_class.minor else assumed_amounts[1]
 
 
-_Counted = tuple[Sequence[int] | None, dict[int, int], bool]
-"""Node → domain of a group (None: each node is one), its counts, and whether pods on their way out are counted."""
+_GroupCounts = tuple[Sequence[int] | None, dict[int, int], bool]
+"""Node → domain of a group (None: each node is its own domain), its counts, and whether pods with a deletion timestamp
+count."""
 
 
-def _counted(world: ClusterModel, number: int) -> _Counted:
-    group = world.groups[number]
-    return None if group.per_node else group.domain, world.counts[number], group.lasting
+def _group_counts(model: ClusterModel, number: int) -> _GroupCounts:
+    group = model.groups[number]
+    return None if group.is_counted_per_node else group.domain_of, model.group_counts[number], group.counts_deleted
 
 
-def _judge(world: ClusterModel) -> None:
-    """Which nodes take pods at all."""
-    world.closed = bytearray(len(world.nodes))
-    for number, node in enumerate(world.nodes):
+def _close_nodes(model: ClusterModel) -> None:
+    """Marks the nodes that receive no pods and those that cannot be read."""
+    model.closed_nodes = bytearray(len(model.nodes))
+    for number, node in enumerate(model.nodes):
         if isinstance(node.allocatable, Unreadable):
-            world.doubtful[number] = node.allocatable.problem
-        elif node.name in world.inventory.twins:
-            world.doubtful[number] = f"more than one node is called {node.name}"
-        elif node.name in world.inventory.doubles:
-            world.doubtful[number] = f"pod {world.inventory.doubles[node.name]} stands more than once in the snapshot"
+            model.unreadable_nodes[number] = node.allocatable.problem
+        elif node.name in model.inventory.twins:
+            model.unreadable_nodes[number] = f"more than one node is named {node.name}"
+        elif node.name in model.inventory.doubles:
+            model.unreadable_nodes[number] = (
+                f"pod {model.inventory.doubles[node.name]} is in the snapshot more than once"
+            )
         if node.cordoned or not node.ready or node.going is not None:
-            world.closed[number] = 1
-    odd = {kind for kind in set(world.kind_of) if isinstance(kind.ask.requests, Unreadable)}
-    for kind, number in zip(world.kind_of, world.node_of, strict=True) if odd else ():
-        if kind in odd:
-            world.doubtful[number] = str(kind.ask.requests)
-    for number in world.doubtful:
-        world.closed[number] = 1
+            model.closed_nodes[number] = 1
+    unreadable = {pod_class for pod_class in set(model.kind_of) if isinstance(pod_class.ask.requests, Unreadable)}
+    for pod_class, number in zip(model.kind_of, model.node_of, strict=True) if unreadable else ():
+        if pod_class in unreadable:
+            model.unreadable_nodes[number] = str(pod_class.ask.requests)
+    for number in model.unreadable_nodes:
+        model.closed_nodes[number] = 1
 
 
 class SavedCapacity(NamedTuple):
-    """A copy of what changes in a room."""
+    """A copy of everything that changes in a `FreeCapacity`."""
 
     major: list[int]
     minor: list[int]
     slots: list[int]
-    rest: list[list[int]]
-    counts: list[dict[int, int]]
-    closed: bytes
-    leaving: frozenset[int]
+    other_free: list[list[int]]
+    group_counts: list[dict[int, int]]
+    closed_nodes: bytes
+    draining_nodes: frozenset[int]
 
 
 class FreeCapacity:
-    """Free resources by node and pods by group and domain. `take` and `give` undo each other exactly."""
+    """Free resources by node, and pods by group and domain. `add_pod` and `remove_pod` undo each other exactly."""
 
-    __slots__ = ("_domains", "closed", "counts", "leaving", "major", "minor", "rest", "slots", "world")
+    __slots__ = (
+        "_domains",
+        "closed_nodes",
+        "draining_nodes",
+        "group_counts",
+        "major",
+        "minor",
+        "other_free",
+        "slots",
+        "world",
+    )
 
-    def __init__(self, world: "ClusterModel") -> None:
-        self.world = world
-        self.major = world.major[:]
-        self.minor = world.minor[:]
-        self.slots = world.slots[:]
-        self.rest = [amounts[:] for amounts in world.rest]
-        self.counts: list[dict[int, int]] = [counts.copy() for counts in world.counts]
-        self.closed = bytearray(world.closed)
-        """Nodes that take no pods."""
-        self.leaving: set[int] = set()
-        """Nodes that we cordon: they stay domains, except for who honours taints."""
-        self._domains = [g.domain if not g.per_node else range(len(world.nodes)) for g in world.groups]
+    def __init__(self, model: "ClusterModel") -> None:
+        self.world = model
+        self.major = model.major[:]
+        self.minor = model.minor[:]
+        self.slots = model.slots[:]
+        self.other_free = [amounts[:] for amounts in model.other_free]
+        self.group_counts: list[dict[int, int]] = [counts.copy() for counts in model.group_counts]
+        self.closed_nodes = bytearray(model.closed_nodes)
+        """Nodes that receive no pods."""
+        self.draining_nodes: set[int] = set()
+        """Nodes that the plan cordons: they stay domains, except for spreads with nodeTaintsPolicy Honor."""
+        self._domains = [g.domain_of if not g.is_counted_per_node else range(len(model.nodes)) for g in model.groups]
 
-    def keep_room_to_grow(self) -> None:
-        """Takes away what pods that stay may come to ask for more where they are."""
-        for node, (major, minor) in self.world.to_grow.items():
+    def reserve_growth(self) -> None:
+        """Subtracts the amounts by which the requests of pods that stay may grow."""
+        for node, (major, minor) in self.world.growth_by_node.items():
             self.major[node] -= major
             self.minor[node] -= minor
 
     def saved(self) -> SavedCapacity:
-        """The room as it is now, for `restore`."""
+        """Returns a copy of the state, for `restore_state`."""
         return SavedCapacity(
-            self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.rest],
-            [counts.copy() for counts in self.counts], bytes(self.closed), frozenset(self.leaving),
+            self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.other_free],
+            [counts.copy() for counts in self.group_counts], bytes(self.closed_nodes), frozenset(self.draining_nodes),
         )  # fmt: skip
 
-    def restore(self, saved: SavedCapacity) -> None:
-        """The room as it was then, in the same lists and dicts: others read them, too."""
+    def restore_state(self, saved: SavedCapacity) -> None:
+        """Restores a saved state in the same lists and dicts: other objects hold references to them."""
         self.major[:], self.minor[:], self.slots[:] = saved.major, saved.minor, saved.slots
-        self.closed[:] = saved.closed
-        for amounts, before in zip(self.rest, saved.rest, strict=True):
-            amounts[:] = before
-        for counts, was in zip(self.counts, saved.counts, strict=True):
-            if counts != was:
+        self.closed_nodes[:] = saved.closed_nodes
+        for amounts, saved_amounts in zip(self.other_free, saved.other_free, strict=True):
+            amounts[:] = saved_amounts
+        for counts, saved_counts in zip(self.group_counts, saved.group_counts, strict=True):
+            # The dicts are updated in place: placement requests and the best-fit index hold references to them.
+            if counts != saved_counts:
                 counts.clear()
-                counts.update(was)
-        self.leaving = set(saved.leaving)
+                counts.update(saved_counts)
+        self.draining_nodes = set(saved.draining_nodes)
 
-    def take(self, kind: PodClass, node: int) -> None:
-        """A pod of this kind comes to the node."""
-        self.major[node] -= kind.major
-        self.minor[node] -= kind.minor
+    def take(self, pod_class: PodClass, node: int) -> None:
+        """Adds a pod of this class to the node."""
+        self.major[node] -= pod_class.major
+        self.minor[node] -= pod_class.minor
         self.slots[node] -= 1
-        for number, amount in kind.rest:
-            self.rest[number][node] -= amount
-        if kind.adds:
-            self.count(kind.adds, node)
+        for number, amount in pod_class.other_requests:
+            self.other_free[number][node] -= amount
+        if pod_class.adds:
+            self.count(pod_class.adds, node)
 
-    def give(self, kind: PodClass, node: int) -> None:
-        """A pod of this kind leaves the node."""
-        self.major[node] += kind.major
-        self.minor[node] += kind.minor
+    def remove_pod(self, pod_class: PodClass, node: int) -> None:
+        """Removes a pod of this class from the node."""
+        self.major[node] += pod_class.major
+        self.minor[node] += pod_class.minor
         self.slots[node] += 1
-        for number, amount in kind.rest:
-            self.rest[number][node] += amount
-        if kind.adds:
-            self.uncount(kind.adds, node)
+        for number, amount in pod_class.other_requests:
+            self.other_free[number][node] += amount
+        if pod_class.adds:
+            self.uncount(pod_class.adds, node)
 
     def count(self, groups: Iterable[int], node: int) -> None:
+        """Counts a pod of the node in these groups."""
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
-                counts = self.counts[number]
+                counts = self.group_counts[number]
                 counts[domain] = counts.get(domain, 0) + 1
 
     def uncount(self, groups: Iterable[int], node: int) -> None:
+        """Stops counting a pod of the node in these groups."""
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
-                counts = self.counts[number]
-                left = counts.get(domain, 0) - 1
-                if left > 0:
-                    counts[domain] = left
+                counts = self.group_counts[number]
+                remaining = counts.get(domain, 0) - 1
+                if remaining > 0:
+                    counts[domain] = remaining
                 else:
                     counts.pop(domain, None)
 
     def close(self, node: int) -> None:
-        """The node is cordoned: nothing comes to it any more."""
-        self.closed[node] = 1
-        self.leaving.add(node)
+        """Cordons the node: it receives no pods any more."""
+        self.closed_nodes[node] = 1
+        self.draining_nodes.add(node)
 
-    def reopen(self, node: int) -> None:
-        self.closed[node] = self.world.closed[node]
-        self.leaving.discard(node)
+    def uncordon_node(self, node: int) -> None:
+        """Undoes `cordon_node`."""
+        self.closed_nodes[node] = self.world.closed_nodes[node]
+        self.draining_nodes.discard(node)

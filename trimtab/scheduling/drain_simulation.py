@@ -1,7 +1,7 @@
-"""If this node went, where would all its pods go, together?
+"""Simulates the drain of one node: finds places for all its pods together.
 
-`DrainSimulation` is built once per state of the cluster and answers for one node in well under a millisecond: what it
-puts down it takes up again. Pods whose place depends on the order of moves are placed exactly, one after the other.
+`DrainSimulation` is built once per state of the cluster and answers for one node in well under a millisecond; it undoes
+every placement that it tries. Pods whose place depends on the order of moves are placed exactly, one after the other.
 """
 
 from collections import Counter
@@ -14,175 +14,191 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import admits, why_not
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
-from trimtab.scheduling.preferences import points
+from trimtab.scheduling.preferences import preference_score
 from trimtab.scheduling.reasons import NO_ROOM
 
 
 @dataclass(frozen=True, slots=True)
 class DrainPlacement:
-    """Pod number → node number, in the order in which the pods would go."""
+    """Pairs (pod number, node number), in the order in which the pods would move."""
 
-    of: tuple[tuple[int, int], ...]
+    moves: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoPlacement:
-    """The pod that finds no place, after the others of its node found theirs."""
+    """The pod that fits on no node after the larger pods of its node were placed."""
 
     pod: int
     reason: Reason
 
 
-Choose = Callable[[FreeCapacity, PodClass, Iterable[int]], int]
-"""The place for a pod of this kind among these nodes; -1 when none takes it."""
+ChooseNode = Callable[[FreeCapacity, PodClass, Iterable[int]], int]
+"""Returns the node for a pod of this class among these nodes; -1 when none fits."""
 
 
 class DrainSimulation:
-    """What-if over one world: every node that takes pods is open."""
+    """Simulates drains over one cluster model: every node that receives pods is open."""
 
-    def __init__(self, world: ClusterModel, room: FreeCapacity | None = None) -> None:
-        self.world = world
-        self.room = FreeCapacity(world) if room is None else room
-        made = PlacementRequests(self.room)
-        self.errands: list[PlacementRequest | None] = [
-            None if pod.daemon or pod.static else made.of(world.next_of[number], world.node_of[number])
-            for number, pod in enumerate(world.pods)
+    def __init__(self, model: ClusterModel, capacity: FreeCapacity | None = None) -> None:
+        self.model = model
+        self.capacity = FreeCapacity(model) if capacity is None else capacity
+        requests = PlacementRequests(self.capacity)
+        self.requests: list[PlacementRequest | None] = [
+            None if pod.daemon or pod.static else requests.request_for(model.next_of[number], model.node_of[number])
+            for number, pod in enumerate(model.pods)
         ]
-        self.shelves = BestFitIndex(made)
-        for node in range(len(world.nodes)):
-            if not self.room.closed[node]:
-                self.shelves.open_up(node)
+        self.index = BestFitIndex(requests)
+        for node in range(len(model.nodes)):
+            if not self.capacity.closed_nodes[node]:
+                self.index.open_node(node)
 
     def can(self, node: int, pods: Sequence[int]) -> bool:
-        """Can this one node go? Without the reason, which costs a look at every node."""
-        if all(self.errands[pod] is not None for pod in pods):
-            found = self._quickly(node, pods)
-            if isinstance(found, DrainPlacement):
+        """Returns whether this node can be drained. The reason is not calculated: it would require a check of every
+        node."""
+        if all(self.requests[pod] is not None for pod in pods):
+            placement = self._place_by_requests(node, pods)
+            if isinstance(placement, DrainPlacement):
                 return True
-            if self._hopeless(node, found):
+            if self._fits_nowhere(node, placement):
                 return False
-        return any(self._ordered(pod) for pod in pods) and isinstance(exactly(self.room, node, pods), DrainPlacement)
+        return any(self._depends_on_order(pod) for pod in pods) and isinstance(
+            exactly(self.capacity, node, pods), DrainPlacement
+        )
 
-    def _hopeless(self, node: int, pod: int) -> bool:
-        """Does the pod find no place even alone, whatever the order of moves?"""
-        errand = self.errands[pod]
-        if errand is None or errand.tied:
+    def _fits_nowhere(self, node: int, pod: int) -> bool:
+        """Returns whether the pod fits on no node even alone, whatever the order of moves."""
+        request = self.requests[pod]
+        if request is None or request.is_bound:
             return False
-        was_open = self.shelves.open[node]
+        was_open = self.index.open_nodes[node]
         if was_open:
-            self.shelves.shut(node)
-        alone = self.shelves.best(errand)
+            self.index.close_node(node)
+        place = self.index.find_best_fit(request)
         if was_open:
-            self.shelves.open_up(node)
-        return alone < 0
+            self.index.open_node(node)
+        return place < 0
 
-    def _ordered(self, pod: int) -> bool:
-        """Could the exact way find a place where the quick one found none?"""
-        errand = self.errands[pod]
-        return errand is None or errand.tied
+    def _depends_on_order(self, pod: int) -> bool:
+        """Returns whether exact placement may find a node where the placement request allows none."""
+        request = self.requests[pod]
+        return request is None or request.is_bound
 
     def where(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
-        """Places for all of these pods of the node, or the first that finds none. Nothing is changed by asking."""
-        if all(self.errands[pod] is not None for pod in pods):
-            found = self._quickly(node, pods)
-            if isinstance(found, DrainPlacement):
-                return found
-        return exactly(self.room, node, pods)
+        """Returns places for all of these pods of the node, or the first pod without one. The state stays unchanged."""
+        if all(self.requests[pod] is not None for pod in pods):
+            placement = self._place_by_requests(node, pods)
+            if isinstance(placement, DrainPlacement):
+                return placement
+        return exactly(self.capacity, node, pods)
 
-    def _quickly(self, node: int, pods: Sequence[int]) -> DrainPlacement | int:
-        """Places, or the pod that found none after larger ones had theirs."""
-        was_open, done, stuck = self.shelves.open[node], [], -1
+    def _place_by_requests(self, node: int, pods: Sequence[int]) -> DrainPlacement | int:
+        """Returns places, or the pod that fits on no node after the larger ones were placed."""
+        was_open, placements, unplaced = self.index.open_nodes[node], [], -1
         if was_open:
-            self.shelves.shut(node)
-        for pod in sorted(pods, key=self._size):
-            errand = self.errands[pod]
-            place = self.shelves.best(errand) if errand is not None else -1
-            if errand is None or place < 0:
-                stuck = pod
+            self.index.close_node(node)
+        # Largest first (best fit decreasing): a large pod has the fewest nodes on which it fits.
+        for pod in sorted(pods, key=self._size_order):
+            request = self.requests[pod]
+            place = self.index.find_best_fit(request) if request is not None else -1
+            if request is None or place < 0:
+                unplaced = pod
                 break
-            self.shelves.take(errand, place)
-            done.append((pod, place))
-        for pod, place in reversed(done):
-            errand = self.errands[pod]
-            assert errand is not None
-            self.shelves.give(errand, place)
+            self.index.place_pod(request, place)
+            placements.append((pod, place))
+        for pod, place in reversed(placements):
+            request = self.requests[pod]
+            assert request is not None
+            self.index.remove_pod(request, place)
         if was_open:
-            self.shelves.open_up(node)
-        return DrainPlacement(tuple(done)) if len(done) == len(pods) else stuck
+            self.index.open_node(node)
+        return DrainPlacement(tuple(placements)) if len(placements) == len(pods) else unplaced
 
-    def _size(self, pod: int) -> tuple[int, int, int]:
-        kind = self.world.next_of[pod]
-        return -kind.major, -kind.minor, pod
+    def _size_order(self, pod: int) -> tuple[int, int, int]:
+        pod_class = self.model.next_of[pod]
+        return -pod_class.major, -pod_class.minor, pod
 
 
-def gladly(room: FreeCapacity, node: int, pods: Sequence[int], allowed: Iterable[int]) -> DrainPlacement | NoPlacement:
-    """The same as `exactly`, each pod where it likes to be, if that leaves room for all; else tightest."""
+def drain_with_preferences(
+    capacity: FreeCapacity, node: int, pods: Sequence[int], allowed: Iterable[int]
+) -> DrainPlacement | NoPlacement:
+    """Returns the result of `drain_exactly` with each pod on the node that it prefers, if that leaves room for all;
+    else by best fit."""
     allowed = list(allowed)
-    found = exactly(room, node, pods, allowed, _liked)
-    return found if isinstance(found, DrainPlacement) else exactly(room, node, pods, allowed)
+    placement = exactly(capacity, node, pods, allowed, _choose_preferred)
+    return placement if isinstance(placement, DrainPlacement) else exactly(capacity, node, pods, allowed)
 
 
 def exactly(
-    room: FreeCapacity,
+    capacity: FreeCapacity,
     node: int,
     pods: Sequence[int],
     allowed: Iterable[int] | None = None,
-    choose: Choose | None = None,
+    choose: ChooseNode | None = None,
 ) -> DrainPlacement | NoPlacement:
-    """The same by the scheduler's own steps: evict one, place one, tightest fit first. The room is left as it was."""
-    world, choose = room.world, choose or _tightest
-    places = list(range(len(world.nodes)) if allowed is None else allowed)
-    was_closed, was_leaving = room.closed[node], node in room.leaving
-    room.close(node)
-    done: list[tuple[int, int]] = []
-    found: DrainPlacement | NoPlacement | None = None
-    for pod in sorted(pods, key=lambda p: (-world.next_of[p].major, -world.next_of[p].minor, p)):
-        room.uncount(world.kind_of[pod].adds, node)
-        kind = world.next_of[pod]
-        place = choose(room, kind, places)
+    """Places the pods by kube-scheduler's own steps: evicts one, places one, tightest node first. Restores the
+    capacity."""
+    model, choose = capacity.world, choose or _choose_tightest
+    places = list(range(len(model.nodes)) if allowed is None else allowed)
+    was_cordoned, was_draining = capacity.closed_nodes[node], node in capacity.draining_nodes
+    capacity.close(node)
+    placements: list[tuple[int, int]] = []
+    failure: DrainPlacement | NoPlacement | None = None
+    for pod in sorted(pods, key=lambda p: (-model.next_of[p].major, -model.next_of[p].minor, p)):
+        # Only the counts: the node receives no pods any more, so what becomes free on it does not matter.
+        capacity.uncount(model.kind_of[pod].adds, node)
+        pod_class = model.next_of[pod]
+        place = choose(capacity, pod_class, places)
         if place < 0:
-            room.count(world.kind_of[pod].adds, node)
-            found = NoPlacement(pod, nowhere(room, kind, places, world.pods[pod].key))
+            capacity.count(model.kind_of[pod].adds, node)
+            failure = NoPlacement(pod, no_node_reason(capacity, pod_class, places, model.pods[pod].key))
             break
-        room.take(kind, place)
-        done.append((pod, place))
-    for pod, place in reversed(done):
-        room.give(world.next_of[pod], place)
-        room.count(world.kind_of[pod].adds, node)
-    room.closed[node] = was_closed
-    if not was_leaving:
-        room.leaving.discard(node)
-    return found if found is not None else DrainPlacement(tuple(done))
+        capacity.take(pod_class, place)
+        placements.append((pod, place))
+    for pod, place in reversed(placements):
+        capacity.remove_pod(model.next_of[pod], place)
+        capacity.count(model.kind_of[pod].adds, node)
+    capacity.closed_nodes[node] = was_cordoned
+    if not was_draining:
+        capacity.draining_nodes.discard(node)
+    return failure if failure is not None else DrainPlacement(tuple(placements))
 
 
-def _tightest(room: FreeCapacity, kind: PodClass, places: Iterable[int]) -> int:
+def _choose_tightest(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> int:
     best, free = -1, 1 << 62
-    for place in places:
-        if room.major[place] < free and admits(room, kind, place):
-            best, free = place, room.major[place]
+    for node in nodes:
+        if capacity.major[node] < free and admits(capacity, pod_class, node):
+            best, free = node, capacity.major[node]
     return best
 
 
-def _liked(room: FreeCapacity, kind: PodClass, places: Iterable[int]) -> int:
-    """By the pod's wishes, then where fewest of its kind are, then the tightest."""
+def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> int:
+    """Returns the node with the best preference score, then the fewest pods of the same class, then the least free
+    capacity."""
     best, rank = -1, (1 << 62, 0, 0)
-    for place in places:
-        if admits(room, kind, place):
-            liked = points(kind.wish, room.counts, place) if kind.wish is not None else 0
-            alike = sum(room.world.kind_of[pod].ask is kind.ask for pod in room.world.on[place])
-            best, rank = min((best, rank), (place, (-liked, alike, room.major[place])), key=lambda found: found[1])
+    for node in nodes:
+        if admits(capacity, pod_class, node):
+            score = (
+                preference_score(pod_class.preference, capacity.group_counts, node)
+                if pod_class.preference is not None
+                else 0
+            )
+            replicas = sum(capacity.world.kind_of[pod].ask is pod_class.ask for pod in capacity.world.on[node])
+            best, rank = min(
+                (best, rank), (node, (-score, replicas, capacity.major[node])), key=lambda ranked: ranked[1]
+            )
     return best
 
 
-def nowhere(room: FreeCapacity, kind: PodClass, places: Sequence[int], name: str) -> Reason:
-    """Why no node takes the pod, counted by constraint as the scheduler's own message does."""
-    if kind.unknown is not None:
-        return kind.unknown
-    reasons = [reason for place in places if (reason := why_not(room, kind, place)) is not None]
+def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence[int], name: str) -> Reason:
+    """Returns why no node fits the pod, counted by constraint as in kube-scheduler's FailedScheduling message."""
+    if pod_class.unjudged_reason is not None:
+        return pod_class.unjudged_reason
+    reasons = [reason for place in places if (reason := why_not(capacity, pod_class, place)) is not None]
     if not reasons:
-        return NO_ROOM(f"pod {name} fits nowhere: there is no other node")
-    tally = Counter(reason.code.name for reason in reasons)
-    most = sorted(tally.items(), key=lambda item: (-item[1], item[0]))
-    first = next(reason for reason in reasons if reason.code.name == most[0][0])
-    told = ", ".join(f"{count} {code}" for code, count in most)
-    return first.code(f"pod {name} fits on none of {len(places)} nodes: {told}; such as: {first}")
+        return NO_ROOM(f"pod {name} fits on no node: there is no other node")
+    counts = Counter(reason.code.name for reason in reasons)
+    by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    first = next(reason for reason in reasons if reason.code.name == by_count[0][0])
+    summary = ", ".join(f"{count} {code}" for code, count in by_count)
+    return first.code(f"pod {name} fits on none of {len(places)} nodes: {summary}; for example: {first}")

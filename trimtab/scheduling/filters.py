@@ -1,13 +1,11 @@
-"""Would one pod fit on one node, now? Yes, or the first constraint that says no.
+"""kube-scheduler's filters for one pod on one node, and best fit for many pods on many nodes.
 
-`admits` is the quick answer, `why_not` the same question answered in words; a property test holds them together.
-Order of checks: can it be judged, does the node take pods, its nature, resources, ports and anti-affinity,
-affinity, spread.
+`fits_on_node` is the fast check,
+`rejection_reason` the same check with the reason; a property test compares them. Order
+of the checks: the pod can be judged, the node receives pods, node attributes, resources, host ports and anti-affinity,
+affinity, topology spread.
 
-Many pods on many nodes: where would they all go?
-
-Largest first, each to the tightest place (best fit decreasing). For pods that are not there yet: what waits, what
-comes back, what is only asked about.
+`place_pods` places pods that have no node yet: pending pods, successors, and pods of a what-if.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,180 +19,198 @@ from trimtab.scheduling.reasons import NO_COMPANY, NO_ROOM, NODE_CLOSED, PORT_TA
 from trimtab.scheduling.topology import TopologyGroup
 
 
-def admits(room: FreeCapacity, kind: PodClass, node: int) -> bool:
-    """Would the scheduler put such a pod on this node, as the room is now?"""
+def admits(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+    """Returns whether kube-scheduler would place such a pod on this node with this free capacity."""
     return (
-        kind.unknown is None
-        and not room.closed[node]
-        and room.world.wheres[kind.where][node] == 1
-        and has_room(room, kind, node)
-        and (not kind.checked or agrees(room, kind, node))
+        pod_class.unjudged_reason is None
+        and not capacity.closed_nodes[node]
+        and capacity.world.node_sets[pod_class.node_set][node] == 1
+        and has_free_resources(capacity, pod_class, node)
+        and (not pod_class.has_constraints or satisfies_pod_constraints(capacity, pod_class, node))
     )
 
 
-def has_room(room: FreeCapacity, kind: PodClass, node: int) -> bool:
-    """Resources and a slot. A resource that is not asked for cannot lack (noderesources `fitsRequest`)."""
-    for number, amount in kind.rest:
-        if room.rest[number][node] < amount:
+def has_free_resources(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+    """Returns whether resources and a pod slot are free. A resource without a request is not checked (noderesources
+    `fitsRequest`)."""
+    for number, amount in pod_class.other_requests:
+        if capacity.other_free[number][node] < amount:
             return False
     return (
-        room.slots[node] > 0
-        and (kind.major == 0 or room.major[node] >= kind.major)
-        and (kind.minor == 0 or room.minor[node] >= kind.minor)
+        capacity.slots[node] > 0
+        and (pod_class.major == 0 or capacity.major[node] >= pod_class.major)
+        and (pod_class.minor == 0 or capacity.minor[node] >= pod_class.minor)
     )
 
 
-def agrees(room: FreeCapacity, kind: PodClass, node: int) -> bool:
-    """Do the other pods agree: ports, anti-affinity both ways, affinity, spread?"""
-    counts = room.counts
-    for group in kind.bars:
-        if group.domain[node] in counts[group.number]:
+def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+    """Returns whether the pods on the nodes allow it: host ports, anti-affinity in both directions, affinity and
+    spread."""
+    counts = capacity.group_counts
+    for group in pod_class.forbidden_groups:
+        if group.domain_of[node] in counts[group.number]:
             return False
-    for spread in kind.spreads:
-        if not even(room, spread, node):
+    for spread in pod_class.spreads:
+        if not satisfies_spread(capacity, spread, node):
             return False
-    return kind.together is None or in_company(room, kind.together, node)
+    return pod_class.affinity is None or satisfies_affinity(capacity, pod_class.affinity, node)
 
 
-def in_company(room: FreeCapacity, together: PodAffinityRule, node: int) -> bool:
-    """Every key has a matching pod in the node's domain; or there is none at all and the pod is its own company."""
-    if any(group.domain[node] < 0 for group in together.groups):
+def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
+    """Returns whether every term has a matching pod in the node's domain, or no pod matches at all and the pod matches
+    itself."""
+    if any(group.domain_of[node] < 0 for group in affinity.groups):
         return False
-    if all(group.domain[node] in room.counts[group.number] for group in together.groups):
+    if all(group.domain_of[node] in capacity.group_counts[group.number] for group in affinity.groups):
         return True
-    return together.itself and not any(room.counts[group.number] for group in together.others)
+    # As satisfyPodAffinity in kube-scheduler: the first pod of a group may match its own terms, or it could never be
+    # placed.
+    return affinity.matches_itself and not any(
+        capacity.group_counts[group.number] for group in affinity.existing_groups
+    )
 
 
-def even(room: FreeCapacity, spread: SpreadRule, node: int) -> bool:
-    """count in the node's domain + the pod itself - smallest count ≤ maxSkew (podtopologyspread `Filter`).
+def satisfies_spread(capacity: FreeCapacity, spread: SpreadRule, node: int) -> bool:
+    """Returns whether count in the node's domain + the pod itself - smallest count ≤ maxSkew (podtopologyspread
+    `Filter`).
 
-    A node in no domain lacks the key, or something else keeps the pod off it anyway.
+    A node without a domain lacks the topology key, or another filter rejects it anyway.
     """
-    domain = spread.group.domain[node]
+    domain = spread.group.domain_of[node]
     if domain < 0:
         return False
-    count, least = standing(room, spread, domain)
-    return count + spread.own - least <= spread.skew
+    count, least = spread_counts(capacity, spread, domain)
+    return count + spread.self_count - least <= spread.max_skew
 
 
-def standing(room: FreeCapacity, spread: SpreadRule, domain: int) -> tuple[int, int]:
-    """(pods counted in the domain, the smallest count of any domain)."""
+def spread_counts(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tuple[int, int]:
+    """Returns (matching pods in the domain, the smallest count of any domain)."""
     group = spread.group
-    if group.per_node:
-        by_domain = _honest(room, group)
-        least = 0 if len(by_domain) < spread.fewest else min(by_domain.values(), default=0)
+    if group.is_counted_per_node:
+        by_domain = _counts_without_draining(capacity, group)
+        least = 0 if len(by_domain) < spread.min_domains else min(by_domain.values(), default=0)
         return by_domain.get(domain, 0), least
-    return room.counts[group.number].get(domain, 0), least_count(room, spread)
+    return capacity.group_counts[group.number].get(domain, 0), min_domain_count(capacity, spread)
 
 
-def least_count(room: FreeCapacity, spread: SpreadRule) -> int:
+def min_domain_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
+    """Returns the smallest count of any domain; 0 with fewer domains than minDomains."""
     group = spread.group
-    if group.per_node:
-        by_domain = _honest(room, group)
-        return 0 if len(by_domain) < spread.fewest else min(by_domain.values(), default=0)
-    counts = room.counts[group.number]
-    if spread.domains < spread.fewest or len(counts) < spread.domains:
+    if group.is_counted_per_node:
+        by_domain = _counts_without_draining(capacity, group)
+        return 0 if len(by_domain) < spread.min_domains else min(by_domain.values(), default=0)
+    counts = capacity.group_counts[group.number]
+    # Counts hold no zeros: a domain without an entry has no matching pod, and the minimum is 0.
+    if spread.domain_count < spread.min_domains or len(counts) < spread.domain_count:
         return 0
     return min(counts.values(), default=0)
 
 
-def _honest(room: FreeCapacity, group: TopologyGroup) -> dict[int, int]:
-    """Domain → count without nodes that are being emptied: for who honours taints they are no domain."""
-    found: dict[int, int] = {}
-    counts = room.counts[group.number]
-    for node, domain in enumerate(group.domain):
-        if domain >= 0 and node not in room.leaving:
-            found[domain] = found.get(domain, 0) + counts.get(node, 0)
-    return found
+def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> dict[int, int]:
+    """Returns domain → count without nodes that are being drained: with nodeTaintsPolicy Honor they are no domains."""
+    count_by_domain: dict[int, int] = {}
+    counts = capacity.group_counts[group.number]
+    for node, domain in enumerate(group.domain_of):
+        if domain >= 0 and node not in capacity.draining_nodes:
+            count_by_domain[domain] = count_by_domain.get(domain, 0) + counts.get(node, 0)
+    return count_by_domain
 
 
-def why_not(room: FreeCapacity, kind: PodClass, node: int) -> Reason | None:
-    """The first reason against; None when it fits."""
-    world, name = room.world, room.world.nodes[node].name
-    if kind.unknown is not None:
-        return kind.unknown
-    if node in room.leaving:
-        return NODE_CLOSED(f"node {name} is being emptied")
-    if room.closed[node]:
-        return NODE_CLOSED(f"node {name} {_closed(room, node)}")
-    objection = node_filters.objection(kind.ask, kind.volumes, world.nodes[node])
-    if objection is not None:
-        return objection
+def why_not(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+    """Returns the first reason for a rejection; None when the pod fits."""
+    model, name = capacity.world, capacity.world.nodes[node].name
+    if pod_class.unjudged_reason is not None:
+        return pod_class.unjudged_reason
+    if node in capacity.draining_nodes:
+        return NODE_CLOSED(f"node {name} is being drained")
+    if capacity.closed_nodes[node]:
+        return NODE_CLOSED(f"node {name} {_closed_text(capacity, node)}")
+    reason = node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node])
+    if reason is not None:
+        return reason
     return (
-        _short(room, kind, node) or _barred(room, kind, node) or _company(room, kind, node) or _skewed(room, kind, node)
+        _resource_reason(capacity, pod_class, node)
+        or _conflict_reason(capacity, pod_class, node)
+        or _affinity_reason(capacity, pod_class, node)
+        or _spread_reason(capacity, pod_class, node)
     )
 
 
-def _closed(room: FreeCapacity, node: int) -> str:
-    if node in room.world.doubtful:
-        return f"cannot be understood: {room.world.doubtful[node]}"
-    if room.world.nodes[node].cordoned:
+def _closed_text(capacity: FreeCapacity, node: int) -> str:
+    if node in capacity.world.unreadable_nodes:
+        return f"cannot be read: {capacity.world.unreadable_nodes[node]}"
+    if capacity.world.nodes[node].cordoned:
         return "is cordoned"
-    if room.world.nodes[node].going is not None:
+    if capacity.world.nodes[node].going is not None:
         return "is being deleted"
-    return "takes no pods here" if room.world.nodes[node].ready else "is not ready"
+    return "receives no pods here" if capacity.world.nodes[node].ready else "is not ready"
 
 
-def _short(room: FreeCapacity, kind: PodClass, node: int) -> Reason | None:
-    name = room.world.nodes[node].name
-    if room.slots[node] <= 0:
-        return NO_ROOM(f"node {name} has no pod slot left")
-    names = (*room.world.resources, *room.world.names)
-    wanted = dict(enumerate((kind.major, kind.minor))) | {2 + number: amount for number, amount in kind.rest}
-    free = (room.major, room.minor, *room.rest)
-    for number, amount in sorted(wanted.items(), key=lambda item: names[item[0]]):
+def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+    name = capacity.world.nodes[node].name
+    if capacity.slots[node] <= 0:
+        return NO_ROOM(f"node {name} has no free pod slot")
+    names = (*capacity.world.main_resources, *capacity.world.other_resources)
+    requested = dict(enumerate((pod_class.major, pod_class.minor))) | {
+        2 + number: amount for number, amount in pod_class.other_requests
+    }
+    free = (capacity.major, capacity.minor, *capacity.other_free)
+    for number, amount in sorted(requested.items(), key=lambda item: names[item[0]]):
         if amount and free[number][node] < amount:
-            resource, left = names[number], max(0, free[number][node])
+            resource, available = names[number], max(0, free[number][node])
             return NO_ROOM(
-                f"node {name} has {quantity.format_quantity(resource, left)} of {resource} free; "
-                f"the pod asks for {quantity.format_quantity(resource, amount)}"
+                f"node {name} has {quantity.format_quantity(resource, available)} of {resource} free; "
+                f"the pod requests {quantity.format_quantity(resource, amount)}"
             )
     return None
 
 
-def _barred(room: FreeCapacity, kind: PodClass, node: int) -> Reason | None:
-    name = room.world.nodes[node].name
-    for group in kind.bars:
-        if group.domain[node] in room.counts[group.number]:
+def _conflict_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+    name = capacity.world.nodes[node].name
+    for group in pod_class.forbidden_groups:
+        if group.domain_of[node] in capacity.group_counts[group.number]:
             if group.key == "":
-                return PORT_TAKEN(f"a host port of the pod is taken on node {name}")
+                return PORT_TAKEN(f"a host port of the pod is in use on node {name}")
             whose = "the pod's" if group.terms else "another pod's"
-            return TOO_CLOSE(f"{whose} required anti-affinity on {group.key} keeps it off node {name}")
+            return TOO_CLOSE(f"{whose} required anti-affinity on {group.key} forbids node {name}")
     return None
 
 
-def _company(room: FreeCapacity, kind: PodClass, node: int) -> Reason | None:
-    if kind.together is None or in_company(room, kind.together, node):
+def _affinity_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+    if pod_class.affinity is None or satisfies_affinity(capacity, pod_class.affinity, node):
         return None
-    keys = ", ".join(sorted({group.key for group in kind.together.groups}))
-    return NO_COMPANY(f"no pod that its affinity asks for is near node {room.world.nodes[node].name} (by {keys})")
+    keys = ", ".join(sorted({group.key for group in pod_class.affinity.groups}))
+    return NO_COMPANY(f"no pod that its affinity requires is near node {capacity.world.nodes[node].name} (by {keys})")
 
 
-def _skewed(room: FreeCapacity, kind: PodClass, node: int) -> Reason | None:
-    name = room.world.nodes[node].name
-    for spread in kind.spreads:
-        if not even(room, spread, node):
-            domain = spread.group.domain[node]
+def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+    name = capacity.world.nodes[node].name
+    for spread in pod_class.spreads:
+        if not satisfies_spread(capacity, spread, node):
+            domain = spread.group.domain_of[node]
             if domain < 0:
-                return UNEVEN(f"node {name} has no label {spread.group.key}, which the pod is spread over")
-            count, least = standing(room, spread, domain)
+                return UNEVEN(f"node {name} has no label {spread.group.key}, over which the pod is spread")
+            count, least = spread_counts(capacity, spread, domain)
             return UNEVEN(
-                f"with it, {spread.group.key} of node {name} would hold {count + spread.own} pods of the kind and "
-                f"another {least}: more apart than maxSkew {spread.skew}"
+                f"with the pod, {spread.group.key} of node {name} would have {count + spread.self_count} matching pods "
+                f"and another {least}: the difference exceeds maxSkew {spread.max_skew}"
             )
     return None
 
 
-def place(room: FreeCapacity, kinds: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
-    """A node for each kind, in the order given; None for what found none. Places found are taken in the room."""
-    kinds = list(kinds)
-    found: list[int | None] = [None] * len(kinds)
-    for number in sorted(range(len(kinds)), key=lambda n: (-kinds[n].major, -kinds[n].minor, n)):
+def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
+    """Returns a node for each class, in the order given; None where no node fits. Adds the placed pods to the capacity.
+
+    The largest pods are placed first, each on the node with the least free capacity (best fit decreasing).
+    """
+    classes = list(classes)
+    placements: list[int | None] = [None] * len(classes)
+    for number in sorted(range(len(classes)), key=lambda n: (-classes[n].major, -classes[n].minor, n)):
         best, free = None, 1 << 62
         for node in nodes:
-            if room.major[node] < free and admits(room, kinds[number], node):
-                best, free = node, room.major[node]
+            if capacity.major[node] < free and admits(capacity, classes[number], node):
+                best, free = node, capacity.major[node]
         if best is not None:
-            room.take(kinds[number], best)
-            found[number] = best
-    return found
+            capacity.take(classes[number], best)
+            placements[number] = best
+    return placements

@@ -1,11 +1,9 @@
-"""Does a node's nature admit a pod? Labels, names and taints: what no move of a pod changes.
+"""Node filters that no move of a pod changes: labels, names, taints and volumes.
 
-Does a pod select others by the labels the API server gives them when it binds?
-
-`topology.kubernetes.io/zone` and `/region` are copied from the node onto the pod (1.35). We read pods without them,
-for a successor gets its own; so who selects pods by them cannot be judged.
-
-Which claims do several pods hold, though one pod, or one node, has them for itself?
+Two checks of pods belong to them. `selects_copied_labels`: the API server copies `topology.kubernetes.io/zone` and
+`/region` from the node to a pod at binding (1.35). Trimtab reads pods without these labels, because a successor gets
+its own, so a pod that selects others by them cannot be judged. `shared_exclusive_claims`: claims with an exclusive
+access mode that more than one pod mounts.
 """
 
 from collections import Counter
@@ -22,63 +20,70 @@ from trimtab.cluster.selectors import requirement_matches
 from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling.reasons import NOT_SELECTED, NOT_TOLERATED, VOLUME_ELSEWHERE
 
-KEEPS_OUT = ("NoSchedule", "NoExecute")
-CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""What the node controller adds to a cordoned node."""
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+"""The taint effects that reject a new pod; PreferNoSchedule only lowers the score."""
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""The taint that the node controller adds to a cordoned node."""
 
 
-def objection(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo) -> Reason | None:
-    """The first thing in the node's nature that keeps the pod off; None when nothing does."""
+def node_rejection_reason(
+    ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
+) -> Reason | None:
+    """Returns the first reason why the node's labels, name, taints or volumes reject the pod; None when nothing
+    does."""
     if not selected(ask, node):
-        return NOT_SELECTED(f"node {node.name} is not chosen by the pod's node selector or node affinity")
+        return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")
     taint = untolerated(ask.tolerations, node.taints)
     if taint is not None:
-        return NOT_TOLERATED(f"node {node.name} has the taint {_shown(taint)}, which the pod does not tolerate")
-    if not all(node_selected(selector, node) for selector in volumes):
+        return NOT_TOLERATED(f"node {node.name} has the taint {_format_taint(taint)}, which the pod does not tolerate")
+    if not all(matches_any_term(selector, node) for selector in volumes):
         return VOLUME_ELSEWHERE(f"a volume of the pod cannot be reached from node {node.name}")
     return None
 
 
 def selected(ask: SchedulingRequirements, node: NodeInfo) -> bool:
-    """nodeSelector and required node affinity, both."""
+    """Returns whether the node matches both nodeSelector and required node affinity."""
     return all(node.labels.get(k) == v for k, v in ask.node_selector.items()) and (
-        ask.node_affinity is None or node_selected(ask.node_affinity, node)
+        ask.node_affinity is None or matches_any_term(ask.node_affinity, node)
     )
 
 
-def preferred(term: NodeSelectorTerm, node: NodeInfo) -> bool:
-    """Does the node have what a preferred term asks for? A term without any expression prefers nothing."""
-    return _term(term, node)
+def matches_preferred_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
+    """Returns whether the node matches a preferred term. A term without expressions matches no node."""
+    return _matches_term(term, node)
 
 
-def node_selected(selector: NodeSelector, node: NodeInfo) -> bool:
-    """Terms are ORed; a term without any expression matches nothing (nodeaffinity.NewNodeSelector)."""
-    return any(_term(term, node) for term in selector.node_selector_terms)
+def matches_any_term(selector: NodeSelector, node: NodeInfo) -> bool:
+    """Returns whether any term matches; a term without expressions matches nothing (nodeaffinity.NewNodeSelector)."""
+    return any(_matches_term(term, node) for term in selector.node_selector_terms)
 
 
-def _term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
+def _matches_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
     expressions, fields = get(term.match_expressions, ()), get(term.match_fields, ())
     if not expressions and not fields:
         return False
     name = {"metadata.name": node.name}
-    return all(_holds(e, node.labels) for e in expressions) and all(_holds(f, name) for f in fields)
+    return all(_matches_requirement(e, node.labels) for e in expressions) and all(
+        _matches_requirement(f, name) for f in fields
+    )
 
 
-def _holds(requirement: SelectorRequirement, labels: dict[str, str]) -> bool:
+def _matches_requirement(requirement: SelectorRequirement, labels: dict[str, str]) -> bool:
     return requirement_matches(requirement, labels)
 
 
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """The first taint that keeps such a pod out."""
+    """Returns the first taint that rejects such a pod."""
     tolerations = tuple(tolerations)
     for taint in taints:
-        if taint.effect in KEEPS_OUT and not any(tolerates(t, taint) for t in tolerations):
+        if taint.effect in REJECTING_EFFECTS and not any(tolerates_taint(t, taint) for t in tolerations):
             return taint
     return None
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """v1.Toleration.ToleratesTaint; operators we do not know tolerate nothing."""
+def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
+    """Returns whether the toleration covers the taint (v1.Toleration.ToleratesTaint); an unknown operator tolerates
+    nothing."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator == "Exists":
@@ -86,12 +91,12 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key != "" and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
-def _shown(taint: Taint) -> str:
+def _format_taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
-    """Label keys that `objection` looks at for this pod; "" where it looks at the node's name."""
+def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
+    """Yields the label keys that `node_rejection_reason` reads for this pod; "" where it reads the node's name."""
     yield from ask.node_selector
     selectors = [*volumes] if ask.node_affinity is None else [ask.node_affinity, *volumes]
     for selector in selectors:
@@ -101,36 +106,36 @@ def keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> I
                 yield ""
 
 
-def speaks_of_copied(ask: SchedulingRequirements) -> bool:
-    """Of its conditions; wishes may be wrong without harm."""
+def selects_copied_labels(ask: SchedulingRequirements) -> bool:
+    """Returns whether a required term selects pods by a copied label. Preferred terms may be wrong without harm."""
     if not (ask.together or ask.apart or ask.spreads):
         return False
-    found = [key for spread in ask.spreads for key in (*_keys(spread.label_selector), *spread.match_label_keys)]
+    keys = [key for spread in ask.spreads for key in (*_selector_keys(spread.label_selector), *spread.match_label_keys)]
     for term in (*ask.together, *ask.apart):
-        found += (*_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys)
-    return any(key in COPIED for key in found)
+        keys += (*_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys)
+    return any(key in COPIED for key in keys)
 
 
-def _keys(selector: LabelSelector | UnsetType) -> Iterable[str]:
+def _selector_keys(selector: LabelSelector | UnsetType) -> Iterable[str]:
     if not isinstance(selector, UnsetType):
         yield from selector.match_labels
         yield from (expression.key for expression in selector.match_expressions)
 
 
-def shared(inventory: Inventory) -> Mapping[tuple[str, str], str]:
-    """(namespace, claim) → its access mode in words. Pods that are finished hold nothing."""
+def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], str]:
+    """Returns (namespace, claim) → its access mode in words. Finished pods mount nothing."""
     claims = inventory.claims
-    if not any(_exclusive(claim) for claim in claims.values()):
+    if not any(_is_exclusive(claim) for claim in claims.values()):
         return {}
-    holders = [pod for pod in inventory.pods if pod.claims and not pod.finished]
-    held = Counter([(pod.namespace, name) for pod in holders for name in pod.claims])
-    several = [name for name, count in held.items() if count > 1]
-    return {name: _mode(claims[name]) for name in several if name in claims and _exclusive(claims[name])}
+    mounting = [pod for pod in inventory.pods if pod.claims and not pod.finished]
+    mount_counts = Counter([(pod.namespace, name) for pod in mounting for name in pod.claims])
+    several = [name for name, count in mount_counts.items() if count > 1]
+    return {name: _access_mode(claims[name]) for name in several if name in claims and _is_exclusive(claims[name])}
 
 
-def _exclusive(claim: Claim) -> bool:
+def _is_exclusive(claim: Claim) -> bool:
     return claim.alone or claim.one_node
 
 
-def _mode(claim: Claim) -> str:
+def _access_mode(claim: Claim) -> str:
     return "ReadWriteOncePod" if claim.alone else "ReadWriteOnce: both must be on one node"

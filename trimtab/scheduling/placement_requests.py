@@ -1,10 +1,10 @@
-"""Where may a pod go so that the order of moves does not matter?
+"""Placement requests: where a pod may be placed so that the order of moves does not matter.
 
-A plan moves hundreds of pods in waves that are arranged after the places are chosen. What stays true in any order is
-chosen from here: receivers only gain pods, so resources, host ports and node-wide anti-affinity can only be used up
-by what the plan itself puts there. Wider domains (zones) lose and gain; so a pod that counts in one stays in the
-domains it is in, and all counts stay as they are. What needs more freedom is left to `drain`, one node at a time
-and exactly.
+A plan moves hundreds of pods in waves that are arranged after the places are chosen. A placement request allows only
+what stays true in any order. Receivers only gain pods, so resources, host ports and anti-affinity by node can be used
+up only by pods that the plan places there. Wider domains (zones) lose and gain pods, so a pod that counts in one stays
+in its domains, and all counts stay as they are. A pod that requires more freedom is left to `drain_simulation`, which
+places one node's pods at a time, exactly.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,171 +13,201 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.filters import least_count
+from trimtab.scheduling.filters import min_domain_count
 from trimtab.scheduling.pod_class import PodClass, SpreadRule
 from trimtab.scheduling.topology import TopologyGroup
 
 
 class PlacementRequest(Struct, eq=False, frozen=True, gc=False):
-    """Pods of one kind that stay in the same wide domains. A Struct: a plan makes thousands."""
+    """What pods of one class that stay in the same wide domains require of a node. A Struct: a plan creates
+    thousands."""
 
-    kind: PodClass
+    pod_class: PodClass
     nodes: bytearray
-    """1 where nature, wide domains and the mere presence of a resource allow."""
-    where: int
-    """Number of that set among all errands' sets."""
-    bars: tuple[tuple[Sequence[int], dict[int, int]], ...]
+    """1 where node attributes, wide domains and the allocatable resources allow the pod."""
+    node_set: int
+    """The number of that set of nodes among the sets of all requests."""
+    forbidden_domains: tuple[tuple[Sequence[int], dict[int, int]], ...]
     """(node → domain, pods by domain): no pod may be in the node's domain."""
-    caps: tuple[tuple[Sequence[int], dict[int, int], int], ...]
-    """(node → domain, pods by domain, most that may be there already)."""
-    simple: bool
-    tied: bool
-    """Wide domains, or a spread, say more than nature, resources and anti-affinity do: less strictly asked, it may fit
-    where it does not fit here."""
+    max_counts: tuple[tuple[Sequence[int], dict[int, int], int], ...]
+    """(node → domain, pods by domain, the most pods that may be in the domain already)."""
+    is_simple: bool
+    is_bound: bool
+    """Wide domains or a spread restrict the request further than node attributes, resources and anti-affinity do.
+    Placed exactly, the pod may fit on a node that this request does not allow."""
     major: int
     minor: int
 
 
 @dataclass(slots=True)
 class PlacementRequests:
-    """Makes errands over one room; they read its counts as they change."""
+    """Creates placement requests for one `FreeCapacity`; they read its counts as they change."""
 
     room: FreeCapacity
-    sets: dict[bytes, int] = field(default_factory=dict)
-    masks: list[bytearray] = field(default_factory=list)
-    all: list[PlacementRequest] = field(default_factory=list)
-    _made: dict[tuple[int, tuple[int, ...]], PlacementRequest | None] = field(default_factory=dict)
-    free: dict[int, PlacementRequest | None] = field(default_factory=dict)
-    """Kinds that no wide domain ties, and kinds that can't be planned."""
-    _keys: dict[int, tuple[TopologyGroup, ...] | None] = field(default_factory=dict)
-    _masks: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
+    set_numbers: dict[bytes, int] = field(default_factory=dict)
+    node_sets: list[bytearray] = field(default_factory=list)
+    requests: list[PlacementRequest] = field(default_factory=list)
+    _requests: dict[tuple[int, tuple[int, ...]], PlacementRequest | None] = field(default_factory=dict)
+    unbound_requests: dict[int, PlacementRequest | None] = field(default_factory=dict)
+    """Class number → its request, where no wide domain binds it; None where the class cannot be planned."""
+    _groups_by_class: dict[int, tuple[TopologyGroup, ...] | None] = field(default_factory=dict)
+    _numbered_sets: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
 
     @property
-    def world(self) -> ClusterModel:
+    def model(self) -> ClusterModel:
         return self.room.world
 
-    def of(self, kind: PodClass, node: int) -> PlacementRequest | None:
-        """The errand of a pod of this kind that leaves this node; None when order would matter."""
-        number = kind.number
-        if number in self.free:
-            return self.free[number]
-        if not (kind.adds or kind.checked or kind.rest or kind.unknown):
-            return self._make_plain(kind)
-        wide = self._wide(kind)
+    def request_for(self, pod_class: PodClass, node: int) -> PlacementRequest | None:
+        """Returns the request of a pod of this class that leaves this node; None when the order of moves would
+        matter."""
+        number = pod_class.number
+        if number in self.unbound_requests:
+            return self.unbound_requests[number]
+        if not (pod_class.adds or pod_class.has_constraints or pod_class.other_requests or pod_class.unjudged_reason):
+            return self._create_unconstrained(pod_class)
+        wide = self._wide_groups(pod_class)
         if not wide:
-            self.free[number] = None if wide is None else self._make(kind, (), ())
-            return self.free[number]
-        domains = tuple([group.domain[node] for group in wide])
-        name = (kind.number, domains)
-        if name not in self._made:
-            self._made[name] = self._make(kind, wide, domains)
-        return self._made[name]
+            self.unbound_requests[number] = None if wide is None else self._create(pod_class, (), ())
+            return self.unbound_requests[number]
+        domains = tuple([group.domain_of[node] for group in wide])
+        key = (pod_class.number, domains)
+        if key not in self._requests:
+            self._requests[key] = self._create(pod_class, wide, domains)
+        return self._requests[key]
 
-    def _make_plain(self, kind: PodClass) -> PlacementRequest:
-        """Most kinds: nothing but nature and the two resources says where their pods may go."""
-        found = self._masks.get(kind.where)
-        where, nodes = found if found is not None else self._mask(kind, (), ())
-        made = self.free[kind.number] = PlacementRequest(
-            kind, nodes, where, (), (), simple=True, tied=False, major=kind.major, minor=kind.minor
+    def _create_unconstrained(self, pod_class: PodClass) -> PlacementRequest:
+        """Creates the request of a class that only node attributes and the two main resources restrict: most
+        classes."""
+        numbered_set = self._numbered_sets.get(pod_class.node_set)
+        set_number, nodes = numbered_set if numbered_set is not None else self._numbered_set(pod_class, (), ())
+        request = self.unbound_requests[pod_class.number] = PlacementRequest(
+            pod_class,
+            nodes,
+            set_number,
+            (),
+            (),
+            is_simple=True,
+            is_bound=False,
+            major=pod_class.major,
+            minor=pod_class.minor,
         )
-        self.all.append(made)
-        return made
+        self.requests.append(request)
+        return request
 
-    def _wide(self, kind: PodClass) -> tuple[TopologyGroup, ...] | None:
-        """The groups by whose domains the kind is tied; None when it can't be planned without order."""
-        if not kind.adds and not kind.checked and not kind.unknown:
+    def _wide_groups(self, pod_class: PodClass) -> tuple[TopologyGroup, ...] | None:
+        """Returns the groups whose domains bind the class; None when it cannot be planned independently of the
+        order."""
+        if not pod_class.adds and not pod_class.has_constraints and not pod_class.unjudged_reason:
             return ()
-        if kind.number not in self._keys:
-            self._keys[kind.number] = None if kind.unknown else self._tied(kind)
-        return self._keys[kind.number]
+        if pod_class.number not in self._groups_by_class:
+            self._groups_by_class[pod_class.number] = (
+                None if pod_class.unjudged_reason else self._binding_groups(pod_class)
+            )
+        return self._groups_by_class[pod_class.number]
 
-    def _tied(self, kind: PodClass) -> tuple[TopologyGroup, ...] | None:
-        together = kind.together.groups if kind.together else ()
-        if any(group.apart for group in together):
+    def _binding_groups(self, pod_class: PodClass) -> tuple[TopologyGroup, ...] | None:
+        affinity_groups = pod_class.affinity.groups if pod_class.affinity else ()
+        # Affinity by node: the pod that this one follows may move itself, so the order of moves matters.
+        if any(group.is_per_node_domain for group in affinity_groups):
             return None
-        spoken = [
-            *(self.world.groups[number] for number in kind.adds), *kind.bars,
-            *(spread.group for spread in kind.spreads), *together,
+        groups = [
+            *(self.model.groups[number] for number in pod_class.adds), *pod_class.forbidden_groups,
+            *(spread.group for spread in pod_class.spreads), *affinity_groups,
         ]  # fmt: skip
-        return tuple({(g.key, id(g.domain)): g for g in spoken if not (g.apart or g.soft)}.values())
+        return tuple(
+            {(g.key, id(g.domain_of)): g for g in groups if not (g.is_per_node_domain or g.is_preference_only)}.values()
+        )
 
-    def _make(
-        self, kind: PodClass, wide: tuple[TopologyGroup, ...], domains: tuple[int, ...]
+    def _create(
+        self, pod_class: PodClass, wide: tuple[TopologyGroup, ...], domains: tuple[int, ...]
     ) -> PlacementRequest | None:
-        if wide and not self._holds(kind, wide, domains):
+        if wide and not self._holds_today(pod_class, wide, domains):
             return None
-        where, nodes = self._mask(kind, wide, domains)
-        if not (wide or kind.checked):
-            made = PlacementRequest(kind, nodes, where, (), (), True, False, kind.major, kind.minor)
-            self.all.append(made)
-            return made
-        counts = self.room.counts
-        bars = tuple([(g.domain, counts[g.number]) for g in kind.bars if g.apart])
-        near = [spread for spread in kind.spreads if spread.group.apart]
-        caps = tuple([(_places(s.group), counts[s.group.number], s.skew - s.own) for s in near])
-        simple, tied = not bars and not caps, bool(wide or caps)
-        made = PlacementRequest(kind, nodes, where, bars, caps, simple, tied, kind.major, kind.minor)
-        self.all.append(made)
-        return made
+        set_number, nodes = self._numbered_set(pod_class, wide, domains)
+        if not (wide or pod_class.has_constraints):
+            request = PlacementRequest(
+                pod_class, nodes, set_number, (), (), True, False, pod_class.major, pod_class.minor
+            )
+            self.requests.append(request)
+            return request
+        counts = self.room.group_counts
+        forbidden = tuple([(g.domain_of, counts[g.number]) for g in pod_class.forbidden_groups if g.is_per_node_domain])
+        node_spreads = [spread for spread in pod_class.spreads if spread.group.is_per_node_domain]
+        max_counts = tuple(
+            [(_counting_keys(s.group), counts[s.group.number], s.max_skew - s.self_count) for s in node_spreads]
+        )
+        is_simple, is_bound = not forbidden and not max_counts, bool(wide or max_counts)
+        request = PlacementRequest(
+            pod_class, nodes, set_number, forbidden, max_counts, is_simple, is_bound, pod_class.major, pod_class.minor
+        )
+        self.requests.append(request)
+        return request
 
-    def _holds(self, kind: PodClass, wide: Iterable[TopologyGroup], domains: Iterable[int]) -> bool:
-        """Is it true today, without the pod itself, what will be asked when it comes back to the same domains?"""
-        at = {(g.key, id(g.domain)): d for g, d in zip(wide, domains, strict=True)}
-        adds = frozenset(kind.adds)
+    def _holds_today(self, pod_class: PodClass, wide: Iterable[TopologyGroup], domains: Iterable[int]) -> bool:
+        """Returns whether the constraints of the class hold today in the pod's own domains, without the pod itself.
+
+        They then hold when its successor is placed in the same domains.
+        """
+        domain_of = {(g.key, id(g.domain_of)): d for g, d in zip(wide, domains, strict=True)}
+        adds = frozenset(pod_class.adds)
 
         def others(group: TopologyGroup) -> int:
-            domain = at[group.key, id(group.domain)]
-            return self._count(group, domain) - (group.number in adds) if domain >= 0 else 0
+            domain = domain_of[group.key, id(group.domain_of)]
+            return self._count_in_domain(group, domain) - (group.number in adds) if domain >= 0 else 0
 
-        barred = any(others(group) > 0 for group in kind.bars if not group.apart)
-        together = kind.together is None or all(others(group) > 0 for group in kind.together.groups)
-        level = all(
-            at[s.group.key, id(s.group.domain)] >= 0 and self._level(s, others(s.group))
-            for s in kind.spreads
-            if not s.group.apart
+        is_forbidden = any(others(group) > 0 for group in pod_class.forbidden_groups if not group.is_per_node_domain)
+        affinity_holds = pod_class.affinity is None or all(others(group) > 0 for group in pod_class.affinity.groups)
+        is_even = all(
+            domain_of[s.group.key, id(s.group.domain_of)] >= 0 and self._is_even(s, others(s.group))
+            for s in pod_class.spreads
+            if not s.group.is_per_node_domain
         )
-        return not barred and together and level
+        return not is_forbidden and affinity_holds and is_even
 
-    def _count(self, group: TopologyGroup, domain: int) -> int:
-        counts = self.room.counts[group.number]
-        if not group.per_node:
+    def _count_in_domain(self, group: TopologyGroup, domain: int) -> int:
+        counts = self.room.group_counts[group.number]
+        if not group.is_counted_per_node:
             return counts.get(domain, 0)
-        return sum(count for node, count in counts.items() if group.domain[node] == domain)
+        return sum(count for node, count in counts.items() if group.domain_of[node] == domain)
 
-    def _level(self, spread: SpreadRule, others: int) -> bool:
-        return others + spread.own - min(others, least_count(self.room, spread)) <= spread.skew
+    def _is_even(self, spread: SpreadRule, others: int) -> bool:
+        return others + spread.self_count - min(others, min_domain_count(self.room, spread)) <= spread.max_skew
 
-    def _mask(self, kind: PodClass, wide: tuple[TopologyGroup, ...], domains: tuple[int, ...]) -> tuple[int, bytearray]:
-        name: object = kind.where
-        if wide or kind.rest:
-            name = (kind.where, tuple([id(g.domain) for g in wide]), domains, kind.rest)
-        found = self._masks.get(name)
-        if found is None:
-            nodes = bytearray(self.world.wheres[kind.where])
+    def _numbered_set(
+        self, pod_class: PodClass, wide: tuple[TopologyGroup, ...], domains: tuple[int, ...]
+    ) -> tuple[int, bytearray]:
+        key: object = pod_class.node_set
+        if wide or pod_class.other_requests:
+            # By identity: topology groups share one domain list per key, and hashing the list itself would cost its
+            # length.
+            key = (pod_class.node_set, tuple([id(g.domain_of) for g in wide]), domains, pod_class.other_requests)
+        numbered_set = self._numbered_sets.get(key)
+        if numbered_set is None:
+            nodes = bytearray(self.model.node_sets[pod_class.node_set])
             for group, wanted in zip(wide, domains, strict=True):
-                for node, domain in enumerate(group.domain):
+                for node, domain in enumerate(group.domain_of):
                     if domain != wanted:
                         nodes[node] = 0
-            for number, amount in kind.rest:
-                self._only_with(nodes, number, amount)
-            number = self.sets.setdefault(bytes(nodes), len(self.sets))
-            if number == len(self.masks):
-                self.masks.append(nodes)
-            found = self._masks[name] = (number, self.masks[number])
-        return found
+            for number, amount in pod_class.other_requests:
+                self._require_allocatable(nodes, number, amount)
+            number = self.set_numbers.setdefault(bytes(nodes), len(self.set_numbers))
+            if number == len(self.node_sets):
+                self.node_sets.append(nodes)
+            numbered_set = self._numbered_sets[key] = (number, self.node_sets[number])
+        return numbered_set
 
-    def _only_with(self, nodes: bytearray, number: int, amount: int) -> None:
-        """Only nodes that could ever hold so much of a resource."""
-        name = self.world.names[number]
+    def _require_allocatable(self, nodes: bytearray, number: int, amount: int) -> None:
+        """Removes the nodes whose allocatable amount of the resource is less than `amount`."""
+        name = self.model.other_resources[number]
         if name.startswith("volumes:"):
             return
         for node in range(len(nodes)):
-            if nodes[node] and self.world.amount(node, name) < amount:
+            if nodes[node] and self.model.amount(node, name) < amount:
                 nodes[node] = 0
 
 
-def _places(group: TopologyGroup) -> Sequence[int]:
-    """Node → where it is counted."""
-    if not group.per_node:
-        return group.domain
-    return [node if domain >= 0 else -1 for node, domain in enumerate(group.domain)]
+def _counting_keys(group: TopologyGroup) -> Sequence[int]:
+    """Returns node → the key under which its pods are counted."""
+    if not group.is_counted_per_node:
+        return group.domain_of
+    return [node if domain >= 0 else -1 for node, domain in enumerate(group.domain_of)]

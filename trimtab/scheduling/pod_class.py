@@ -1,7 +1,7 @@
-"""What does a pod bring and demand, as numbers?
+"""The `PodClass`: what the pods of one template have in common, as numbers.
 
-A `PodClass` is what pods of one template share: how much of each resource, which groups they count in, which groups
-must be absent, present or even where they go. Fit is asked of kinds, so a thousand replicas cost one.
+It holds the amount of each resource, the groups in which the pods count, and the groups that must be absent, present or
+evenly spread where the pods are placed. Fit is calculated per class, so a thousand replicas cost as much as one.
 """
 
 from dataclasses import dataclass
@@ -16,62 +16,65 @@ from trimtab.scheduling.topology import TopologyGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpreadRule:
-    """One topology spread constraint with DoNotSchedule."""
+    """One topology spread constraint with whenUnsatisfiable: DoNotSchedule."""
 
     group: TopologyGroup
-    skew: int
-    own: int
-    """1 when the pod counts itself, else 0."""
-    domains: int
-    """How many eligible domains there are."""
-    fewest: int
-    """minDomains: with fewer domains than this the smallest count is taken for 0."""
+    max_skew: int
+    self_count: int
+    """1 when the constraint's selector matches the pod itself, else 0."""
+    domain_count: int
+    """The number of eligible domains."""
+    min_domains: int
+    """minDomains: with fewer domains than this, kube-scheduler takes the smallest count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PodAffinityRule:
-    """All required affinity terms of a pod: each key must have a pod that matches all terms."""
+    """All required affinity terms of a pod: in each term's domain there must be a pod that matches all terms."""
 
     groups: tuple[TopologyGroup, ...]
-    itself: bool
-    """The pod matches its own terms: the first of its kind may go anywhere."""
-    others: tuple[TopologyGroup, ...]
-    """Pods that make it not the first: those on their way out are among them."""
+    matches_itself: bool
+    """The pod matches its own terms: the first pod of its class may be placed anywhere."""
+    existing_groups: tuple[TopologyGroup, ...]
+    """Pods that prevent this pod from being the first; pods with a deletion timestamp count here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementPreference:
-    """Where a pod would rather be; see `wishes.points`."""
+    """Scores for the nodes that a pod prefers; see `preferences.preference_score`."""
 
-    nodes: tuple[int, ...]
-    """Node → points for the node itself; empty where the pod says nothing of nodes."""
-    groups: tuple[tuple[TopologyGroup, int], ...]
-    """Points for each pod of the group in the node's domain."""
+    node_scores: tuple[int, ...]
+    """Node → score of the node itself; empty where the pod has no preferred node affinity."""
+    group_weights: tuple[tuple[TopologyGroup, int], ...]
+    """(group, score for each pod of the group in the node's domain)."""
 
 
 class PodClass(Struct, kw_only=True, eq=False, gc=False):
+    """Pods that kube-scheduler treats alike. A Struct without garbage collection: a cluster has tens of thousands."""
+
     number: int
     ask: SchedulingRequirements
     volumes: tuple[NodeSelector, ...]
-    unknown: Reason | None
-    """What keeps us from judging such a pod; then it fits nowhere."""
+    unjudged_reason: Reason | None
+    """Why such a pod cannot be judged; it then fits on no node."""
     workload: int = 0
-    """Equal for kinds of one owner; without an owner a kind is its own workload."""
+    """A number that the classes of one owner share; a class without an owner is its own workload."""
     major: int = 0
-    """Of the scarcer of cpu and memory."""
+    """The request of the scarcer of cpu and memory in the cluster."""
     minor: int = 0
-    rest: tuple[tuple[int, int], ...] = ()
-    """(resource number, amount) of everything else but the slot."""
-    rank: int = 0
-    """Sorts largest first: by `major`, then by `minor`."""
-    where: int = 0
-    """Number of the set of nodes whose nature admits it."""
+    """The request of the other of the two."""
+    other_requests: tuple[tuple[int, int], ...] = ()
+    """(resource number, amount) of every other resource; the pod slot is not among them."""
+    sort_key: int = 0
+    """A sort key, largest first: by `major`, then by `minor`."""
+    node_set: int = 0
+    """The number of the set of nodes whose labels, name and taints admit the pod."""
     adds: tuple[int, ...] = ()
-    """Groups it counts in, wherever it is."""
-    bars: tuple[TopologyGroup, ...] = ()
-    """Groups of which no pod may be in its domain."""
+    """The numbers of the groups in which the pod counts, wherever it is."""
+    forbidden_groups: tuple[TopologyGroup, ...] = ()
+    """Groups of which no pod may be in the pod's domain."""
     spreads: tuple[SpreadRule, ...] = ()
-    together: PodAffinityRule | None = None
-    wish: PlacementPreference | None = None
-    checked: bool = False
-    """Has bars, spreads or together: more than nature and resources."""
+    affinity: PodAffinityRule | None = None
+    preference: PlacementPreference | None = None
+    has_constraints: bool = False
+    """The class has constraints beyond resources and node attributes: forbidden groups, spreads or affinity."""

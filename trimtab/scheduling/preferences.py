@@ -1,7 +1,7 @@
-"""Where would a pod rather be? Preferences steer the choice among places that fit; they keep a pod off nowhere.
+"""Placement preferences: scores for the nodes that fit. A preference never rejects a node.
 
-What people wrote: preferred node affinity, preferred pod affinity and anti-affinity (the pod's own terms, and those
-of pods that are there towards it), spread constraints that say ScheduleAnyway. Points are the weights as written.
+Preferences are preferred node affinity, preferred pod affinity and anti-affinity (the pod's own terms, and the terms of
+pods on the node that select it), and spread constraints with ScheduleAnyway. Scores are the weights in the manifests.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,77 +11,96 @@ from trimtab.cluster.api.pod import PodAffinityTerm, PreferredTerm
 from trimtab.cluster.node import NodeInfo
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.pod_class import PlacementPreference, PodClass
-from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, narrowed
+from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, apply_match_label_keys
 
-CROWDED = 10
-"""Points off for each pod of a ScheduleAnyway spread that is in the domain already: a written weight of ten."""
+SCHEDULE_ANYWAY_WEIGHT = 10
+"""The score subtracted for each pod of a ScheduleAnyway spread that is in the domain already, as an affinity weight of
+10."""
 
 TermOf = Callable[[PodClass, PodAffinityTerm], Term | None]
-"""The pods a term speaks of; None where the snapshot does not tell."""
+"""Returns the pods that a term selects; None where the snapshot does not show them."""
 
 
 @dataclass(slots=True)
 class PreferenceScores:
-    """Makes the wishes of kinds; the groups they speak of are made in the roster."""
+    """Sets the preferences of pod classes and creates the topology groups that they refer to."""
 
     nodes: Sequence[NodeInfo]
-    roster: TopologyGroups
-    _static: dict[tuple[PreferredTerm, ...], tuple[int, ...]] = field(default_factory=dict)
-    _held: dict[int, dict[int, TopologyGroup]] = field(default_factory=dict)
-    """Group spoken of → weight → the group of pods that have this wish about it."""
+    topology_groups: TopologyGroups
+    _scores_by_terms: dict[tuple[PreferredTerm, ...], tuple[int, ...]] = field(default_factory=dict)
+    _carriers: dict[int, dict[int, TopologyGroup]] = field(default_factory=dict)
+    """Number of the selected group → weight → the group of pods that have this preference about it."""
 
-    def demand(self, kind: PodClass, term_of: TermOf) -> Iterable[int]:
-        """Gives the kind its own wishes. Yields groups the kind counts in because it carries a wish."""
-        ask = kind.ask
+    def set_own_preferences(self, pod_class: PodClass, term_of: TermOf) -> Iterable[int]:
+        """Sets the class's own preferences. Yields the groups in which the class counts because it has a preference."""
+        ask = pod_class.ask
         if not (ask.preferred_nodes or ask.near or ask.soft_spreads):
             return
         groups: list[tuple[TopologyGroup, int]] = []
         for weight, term in ask.near:
-            found = term_of(kind, term)
-            if found is not None and weight:
-                spoken = self.roster.speaking_of((found,), term.topology_key, lasting=True, soft=True)
-                groups.append((spoken, weight))
-                yield self._holding(spoken, weight, term.topology_key)
+            selected = term_of(pod_class, term)
+            if selected is not None and weight:
+                selected_group = self.topology_groups.group_selecting(
+                    (selected,), term.topology_key, lasting=True, soft=True
+                )
+                groups.append((selected_group, weight))
+                yield self._carrier_group(selected_group, weight, term.topology_key)
         for spread in ask.soft_spreads:
-            selector = narrowed(spread.label_selector, ask.labels, spread.match_label_keys)
-            same = ((frozenset((ask.namespace,)), selector),)
-            groups.append((self.roster.speaking_of(same, spread.topology_key, lasting=False, soft=True), -CROWDED))
-        kind.wish = PlacementPreference(nodes=self._points(ask.preferred_nodes), groups=tuple(groups))
+            selector = apply_match_label_keys(spread.label_selector, ask.labels, spread.match_label_keys)
+            selected_pods = ((frozenset((ask.namespace,)), selector),)
+            groups.append(
+                (
+                    self.topology_groups.group_selecting(selected_pods, spread.topology_key, lasting=False, soft=True),
+                    -SCHEDULE_ANYWAY_WEIGHT,
+                )
+            )
+        pod_class.preference = PlacementPreference(
+            node_scores=self._node_scores(ask.preferred_nodes), group_weights=tuple(groups)
+        )
 
-    def _holding(self, spoken: TopologyGroup, weight: int, key: str) -> int:
-        by_weight = self._held.setdefault(spoken.number, {})
+    def _carrier_group(self, selected_group: TopologyGroup, weight: int, key: str) -> int:
+        by_weight = self._carriers.setdefault(selected_group.number, {})
         if weight not in by_weight:
-            by_weight[weight] = self.roster.holding(("wish", spoken.number, weight), key, soft=True)
+            by_weight[weight] = self.topology_groups.group_carrying(
+                ("preference", selected_group.number, weight), key, soft=True
+            )
         return by_weight[weight].number
 
-    def _points(self, terms: tuple[PreferredTerm, ...]) -> tuple[int, ...]:
+    def _node_scores(self, terms: tuple[PreferredTerm, ...]) -> tuple[int, ...]:
         if not terms:
             return ()
-        if terms not in self._static:
-            self._static[terms] = tuple(
-                sum(term.weight for term in terms if node_filters.preferred(term.preference, node))
+        if terms not in self._scores_by_terms:
+            self._scores_by_terms[terms] = tuple(
+                sum(term.weight for term in terms if node_filters.matches_preferred_term(term.preference, node))
                 for node in self.nodes
             )
-        return self._static[terms]
+        return self._scores_by_terms[terms]
 
-    def settle(self, kinds: Iterable[PodClass]) -> None:
-        """What others wish of a kind. Ask when all kinds know the groups they count in."""
-        if not self._held:
+    def add_preferences_of_others(self, classes: Iterable[PodClass]) -> None:
+        """Adds the preferences that other pods have about each class. Call it when all classes are in their groups."""
+        if not self._carriers:
             return
-        for kind in kinds:
+        for pod_class in classes:
             theirs = tuple(
-                (group, weight) for number in kind.adds for weight, group in self._held.get(number, {}).items()
+                # interpodaffinity scores both directions: also the preferred terms of pods on the node that select the
+                # incoming pod.
+                (group, weight)
+                for number in pod_class.adds
+                for weight, group in self._carriers.get(number, {}).items()
             )
             if theirs:
-                own = kind.wish or PlacementPreference(nodes=(), groups=())
-                kind.wish = PlacementPreference(nodes=own.nodes, groups=(*own.groups, *theirs))
+                own = pod_class.preference or PlacementPreference(node_scores=(), group_weights=())
+                pod_class.preference = PlacementPreference(
+                    node_scores=own.node_scores, group_weights=(*own.group_weights, *theirs)
+                )
 
 
-def points(wish: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
-    """How gladly it would be there, with groups counted as they are now. More is better; 0 where it does not care."""
-    found = wish.nodes[node] if wish.nodes else 0
-    for group, weight in wish.groups:
-        domain = group.domain[node]
+def preference_score(preference: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
+    """Returns the score of the node with the group counts as they are now. More is better; 0 where the pod has no
+    preference."""
+    score = preference.node_scores[node] if preference.node_scores else 0
+    for group, weight in preference.group_weights:
+        domain = group.domain_of[node]
         if domain >= 0:
-            found += weight * counts[group.number].get(domain, 0)
-    return found
+            score += weight * counts[group.number].get(domain, 0)
+    return score

@@ -1,59 +1,59 @@
-"""Why does a pod not fit a node? One code per constraint, in the scheduler's order of checking."""
+"""Why a pod does not fit on a node: one code per constraint, in kube-scheduler's order of checks."""
 
 from trimtab.cluster.reason import Code
 
 NODE_CLOSED = Code(
     "node-takes-no-pods",
-    "The node takes no new pods: it is cordoned, not ready, being emptied or deleted, or cannot be understood.",
-    "Nothing, if that is meant. A node left cordoned by hand is uncordoned with `kubectl uncordon`.",
+    "The node receives no new pods: it is cordoned, not ready, being drained or deleted, or cannot be read.",
+    "Nothing, if that is intended. Uncordon a node that was cordoned by hand with `kubectl uncordon`.",
 )
 NOT_SELECTED = Code(
     "node-not-selected",
-    "The pod's node selector or required node affinity does not choose this node.",
+    "The node does not match the pod's node selector or required node affinity.",
     "Compare the node's labels with spec.nodeSelector and spec.affinity.nodeAffinity of the pod.",
 )
 NOT_TOLERATED = Code(
     "taint-not-tolerated",
     "The node has a taint that the pod does not tolerate.",
-    "Tolerate it in the pod, or leave the node to the pods it was tainted for.",
+    "Add a toleration to the pod, or leave the node to the pods that it was tainted for.",
 )
 NO_ROOM = Code(
     "no-room",
-    "A resource the pod asks for is not free on the node.",
+    "A resource that the pod requests is not free on the node.",
     "Lower the request if usage allows it (`trimtab recommend`), or keep more nodes.",
 )
 PORT_TAKEN = Code(
     "host-port-taken",
-    "Another pod on the node holds the host port.",
+    "Another pod on the node uses the host port.",
     "Use a Service instead of a host port where possible.",
 )
 VOLUME_ELSEWHERE = Code(
     "volume-elsewhere",
     "The pod's volume cannot be reached from the node.",
-    "Nodes of the volume's zone must stay, or the volume must move.",
+    "Keep nodes in the volume's zone, or move the volume.",
 )
 VOLUME_IN_USE = Code(
     "volume-in-use",
     "Another pod uses the pod's volume, which one pod (ReadWriteOncePod) or one node (ReadWriteOnce) has for itself.",
-    "Stop the other pod first, or give each a volume of its own.",
+    "Stop the other pod first, or give each pod its own volume.",
 )
 TOO_CLOSE = Code(
     "anti-affinity",
-    "Required pod anti-affinity, the pod's own or another pod's, keeps it off.",
-    "More nodes (or zones) than replicas are needed; or make the anti-affinity preferred.",
+    "Required pod anti-affinity, the pod's own or another pod's, forbids the node.",
+    "Provide more nodes (or zones) than replicas, or make the anti-affinity preferred.",
 )
 NO_COMPANY = Code(
     "affinity-not-met",
-    "Required pod affinity finds no matching pod there.",
-    "The pod it wants to be near must be there first.",
+    "Required pod affinity finds no matching pod in the node's domain.",
+    "Start the pod that the affinity selects first.",
 )
 UNEVEN = Code(
     "topology-spread",
-    "A topology spread constraint (DoNotSchedule) would be broken.",
-    "Raise maxSkew, say ScheduleAnyway, or set nodeTaintsPolicy: Honor so that a node being emptied no longer counts.",
+    "The placement would violate a topology spread constraint (DoNotSchedule).",
+    "Raise maxSkew, use ScheduleAnyway, or set nodeTaintsPolicy: Honor so that a node being drained no longer counts.",
 )
 UNJUDGED = Code(
     "unknown-placement-rule",
-    "Something decides about this pod's place that we do not know.",
-    "See the sentence: a foreign scheduler, resource claims, volumes or namespaces missing from the snapshot.",
+    "Trimtab does not know everything that decides where this pod is placed.",
+    "Read the message: it names a scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
 )

@@ -1,7 +1,7 @@
-"""Who counts for whom? Pods that a term of somebody's affinity, anti-affinity, spread or host port speaks of.
+"""Topology groups: which pods an affinity, anti-affinity, spread or host port counts, and in which domain.
 
-A `TopologyGroup` counts pods by topology domain. Groups are shared by all pods that speak of the same pods, so that a
-move changes a few small numbers and a check reads a few.
+A `TopologyGroup` counts pods by topology domain. All pods whose terms select the same pods share one group, so a move
+changes a few numbers and a check reads a few.
 """
 
 from collections import defaultdict
@@ -14,74 +14,78 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.selectors import entries_near, labels_match
 
 Namespaces = frozenset[str] | None
-"""The namespaces a term speaks of; None is all of them."""
+"""The namespaces that a term selects; None means all of them."""
 Term = tuple[Namespaces, LabelSelector]
-"""Pods of these namespaces that the selector selects."""
+"""The pods of these namespaces that the selector selects."""
 
 
 @dataclass(slots=True, eq=False)
 class TopologyGroup:
-    """Pods counted by domain. Counts live in a `FreeCapacity`; this says which pods and which domains."""
+    """A group of pods that are counted by domain. The counts are in a `FreeCapacity`; the group defines the pods and
+    domains."""
 
     number: int
     terms: tuple[Term, ...]
-    """A pod belongs when all of them match; empty where pods belong by what they ask (`holders`, ports)."""
+    """A pod is in the group when all of them match. Empty where pods are in it for what they carry (an anti-affinity
+    term, a port)."""
     key: str
-    """The topology key; "" is the node itself."""
-    domain: Sequence[int]
+    """The topology key; "" means the node itself."""
+    domain_of: Sequence[int]
     """Node → domain, -1 where the node has none (no such label, or not eligible)."""
-    domains: int
-    """How many domains there are."""
-    apart: bool
-    """Each domain is one node: what was free of conflict stays so while others only leave."""
-    lasting: bool
-    """Pods on their way out still count."""
-    per_node: bool = False
-    """Counts are kept by node: nodes being emptied must be left out (nodeTaintsPolicy Honor)."""
-    soft: bool = False
-    """Somebody would rather (not) be near these pods; nobody is kept off for them."""
+    domain_count: int
+    """The number of domains."""
+    is_per_node_domain: bool
+    """Each domain is one node: a node without a conflict stays so while other nodes only lose pods."""
+    counts_deleted: bool
+    """Pods with a deletion timestamp still count."""
+    is_counted_per_node: bool = False
+    """Counts are kept by node, because nodes that are being drained must be left out (nodeTaintsPolicy Honor)."""
+    is_preference_only: bool = False
+    """Only preferences refer to the group: it rejects no node."""
 
-    def matches(self, namespace: str, labels: Labels) -> bool:
+    def matches_pod(self, namespace: str, labels: Labels) -> bool:
+        """Returns whether a pod with these labels is in the group."""
         return all(
-            (spaces is None or namespace in spaces) and labels_match(selector, labels)
-            for spaces, selector in self.terms
+            (namespaces is None or namespace in namespaces) and labels_match(selector, labels)
+            for namespaces, selector in self.terms
         )
 
 
 @dataclass(slots=True)
 class Topology:
-    """Domains of nodes by topology key."""
+    """The domains of the nodes by topology key."""
 
     nodes: Sequence[NodeInfo]
-    known: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
+    domains_by_key: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
 
-    def of(self, key: str) -> tuple[list[int], bool, int]:
-        """(node → domain or -1, is every domain one node only?, how many domains there are). "" is the node itself."""
-        if key == "" and key not in self.known:
-            self.known[key] = (list(range(len(self.nodes))), True, len(self.nodes))
-        if key not in self.known:
+    def domains_of(self, key: str) -> tuple[list[int], bool, int]:
+        """Returns (node → domain or -1, whether every domain is one node, the number of domains). "" is the node
+        itself."""
+        if key == "" and key not in self.domains_by_key:
+            self.domains_by_key[key] = (list(range(len(self.nodes))), True, len(self.nodes))
+        if key not in self.domains_by_key:
             numbers: dict[str, int] = {}
             domain = [
                 -1 if (value := node.labels.get(key)) is None else numbers.setdefault(value, len(numbers))
                 for node in self.nodes
             ]
-            self.known[key] = (domain, len(numbers) == sum(d >= 0 for d in domain), len(numbers))
-        return self.known[key]
+            self.domains_by_key[key] = (domain, len(numbers) == sum(d >= 0 for d in domain), len(numbers))
+        return self.domains_by_key[key]
 
 
 @dataclass(slots=True)
 class TopologyGroups:
-    """All groups, made once each; finds those that a pod belongs to."""
+    """All groups, each created once; finds the groups that a pod is in."""
 
     topology: Topology
     groups: list[TopologyGroup] = field(default_factory=list)
-    _made: dict[object, TopologyGroup] = field(default_factory=dict)
+    _groups: dict[object, TopologyGroup] = field(default_factory=dict)
     _by_label: dict[str, dict[str, list[TopologyGroup]]] = field(default_factory=lambda: defaultdict(dict))
-    """Label key → its value → groups that speak of pods with that label."""
-    _loose: list[TopologyGroup] = field(default_factory=list)
-    _matched: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    """Label key → its value → groups that select pods with that label."""
+    _groups_without_label: list[TopologyGroup] = field(default_factory=list)
+    _numbers_by_labels: dict[object, tuple[int, ...]] = field(default_factory=dict)
 
-    def speaking_of(
+    def group_selecting(
         self,
         terms: tuple[Term, ...],
         key: str,
@@ -91,73 +95,78 @@ class TopologyGroups:
         per_node: bool = False,
         soft: bool = False,
     ) -> TopologyGroup:
-        """The group of pods that match all terms; only pods on eligible nodes count."""
-        name = (
-            tuple(map(_name, terms)),
+        """Returns the group of the pods that match all terms; only pods on eligible nodes count."""
+        group_key = (
+            tuple(map(_term_key, terms)),
             key,
             lasting,
             bytes(eligible) if eligible is not None else None,
             per_node,
             soft,
         )
-        found = self._made.get(name)
-        if found is None:
-            found = self._made[name] = self._make(terms, key, lasting, eligible, per_node)
-            found.soft = soft
-            self._index(found)
-        return found
+        group = self._groups.get(group_key)
+        if group is None:
+            group = self._groups[group_key] = self._create(terms, key, lasting, eligible, per_node)
+            group.is_preference_only = soft
+            self._index(group)
+        return group
 
-    def holding(self, name: object, key: str, *, soft: bool = False) -> TopologyGroup:
-        """The group of pods that carry something themselves: an anti-affinity term, a host port, a wish."""
-        found = self._made.get(("held", name, key))
-        if found is None:
-            found = self._made["held", name, key] = self._make((), key, True, None, False)
-            found.soft = soft
-        return found
+    def group_carrying(self, carried: object, key: str, *, soft: bool = False) -> TopologyGroup:
+        """Returns the group of the pods that carry something themselves: an anti-affinity term, a host port, a
+        preference."""
+        group = self._groups.get(("carried", carried, key))
+        if group is None:
+            group = self._groups["carried", carried, key] = self._create((), key, True, None, False)
+            group.is_preference_only = soft
+        return group
 
-    def _make(
+    def _create(
         self, terms: tuple[Term, ...], key: str, lasting: bool, eligible: bytearray | None, per_node: bool
     ) -> TopologyGroup:
-        domain, apart, count = self.topology.of(key)
+        domain, apart, count = self.topology.domains_of(key)
         if eligible is not None:
             domain = [d if eligible[n] else -1 for n, d in enumerate(domain)]
             count = len({d for d in domain if d >= 0})
-        made = TopologyGroup(len(self.groups), terms, key, domain, count, apart, lasting, per_node)
-        self.groups.append(made)
-        return made
+        group = TopologyGroup(len(self.groups), terms, key, domain, count, apart, lasting, per_node)
+        self.groups.append(group)
+        return group
 
     def _index(self, group: TopologyGroup) -> None:
+        # One selective label is enough for a lookup: the groups of a pod are found by its labels, without a test of
+        # every group.
         for _, selector in group.terms:
-            pairs = _some_label(selector)
+            pairs = _required_label_pairs(selector)
             if pairs:
                 for key, value in pairs:
                     self._by_label[key].setdefault(value, []).append(group)
                 return
-        self._loose.append(group)
+        self._groups_without_label.append(group)
 
-    def belonging(self, namespace: str, labels: Labels) -> tuple[int, ...]:
-        """Numbers of the groups whose terms match. Ask only when all groups are made."""
-        near = entries_near(self._by_label, labels) + self._loose
-        if not near:
+    def groups_matching(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+        """Returns the numbers of the groups whose terms match. Call it only when all groups exist."""
+        candidates = entries_near(self._by_label, labels) + self._groups_without_label
+        if not candidates:
             return ()
-        name = (namespace, tuple(labels.items()))
-        found = self._matched.get(name)
-        if found is None:
-            found = self._matched[name] = tuple(sorted({g.number for g in near if g.matches(namespace, labels)}))
-        return found
+        key = (namespace, tuple(labels.items()))
+        numbers = self._numbers_by_labels.get(key)
+        if numbers is None:
+            numbers = self._numbers_by_labels[key] = tuple(
+                sorted({g.number for g in candidates if g.matches_pod(namespace, labels)})
+            )
+        return numbers
 
 
-def _name(term: Term) -> object:
-    spaces, selector = term
+def _term_key(term: Term) -> object:
+    namespaces, selector = term
     return (
-        None if spaces is None else tuple(sorted(spaces)),
+        None if namespaces is None else tuple(sorted(namespaces)),
         tuple(sorted(selector.match_labels.items())),
         selector.match_expressions,
     )
 
 
-def _some_label(selector: LabelSelector) -> list[tuple[str, str]]:
-    """Label pairs of which a matching pod has at least one; empty when none can be told."""
+def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
+    """Returns label pairs of which a matching pod has at least one; empty when none can be derived."""
     for pair in selector.match_labels.items():
         return [pair]
     for expression in selector.match_expressions:
@@ -166,39 +175,45 @@ def _some_label(selector: LabelSelector) -> list[tuple[str, str]]:
     return []
 
 
-NOBODY = LabelSelector(match_expressions=(SelectorRequirement(key="", operator="In", values=()),))
-"""A selector that is absent selects nothing (metav1.LabelSelectorAsSelector of nil)."""
+SELECTS_NOTHING = LabelSelector(match_expressions=(SelectorRequirement(key="", operator="In", values=()),))
+"""An absent selector selects nothing (metav1.LabelSelectorAsSelector of nil)."""
 
 
-def narrowed(
-    selector: LabelSelector | UnsetType, labels: Labels, same: Iterable[str], other: Iterable[str] = ()
+def apply_match_label_keys(
+    selector: LabelSelector | UnsetType, labels: Labels, match_keys: Iterable[str], mismatch_keys: Iterable[str] = ()
 ) -> LabelSelector:
-    """With matchLabelKeys and mismatchLabelKeys read off the pod's own labels; keys it lacks say nothing."""
-    base = get(selector, NOBODY)
-    more = [SelectorRequirement(key=k, operator="In", values=(labels[k],)) for k in same if k in labels]
-    more += [SelectorRequirement(key=k, operator="NotIn", values=(labels[k],)) for k in other if k in labels]
-    return change(base, match_expressions=(*base.match_expressions, *more)) if more else base
+    """Returns the selector with matchLabelKeys and mismatchLabelKeys resolved by the pod's own labels; missing keys are
+    ignored."""
+    resolved = get(selector, SELECTS_NOTHING)
+    requirements = [SelectorRequirement(key=k, operator="In", values=(labels[k],)) for k in match_keys if k in labels]
+    requirements += [
+        SelectorRequirement(key=k, operator="NotIn", values=(labels[k],)) for k in mismatch_keys if k in labels
+    ]
+    return (
+        change(resolved, match_expressions=(*resolved.match_expressions, *requirements)) if requirements else resolved
+    )
 
 
-def namespaces_of(
-    own: str, names: tuple[str, ...], selector: LabelSelector | UnsetType, known: Mapping[str, Labels]
+def resolve_namespaces(
+    own: str, names: tuple[str, ...], selector: LabelSelector | UnsetType, labels_by_namespace: Mapping[str, Labels]
 ) -> Namespaces | str:
-    """The namespaces an affinity term speaks of; a text when that cannot be told."""
+    """Returns the namespaces that an affinity term selects; a text that says why they cannot be determined."""
     if isinstance(selector, UnsetType):
         return frozenset(names or (own,))
     if not selector.match_labels and not selector.match_expressions:
         return None
-    if not known:
-        return "its affinity selects namespaces by label, and the snapshot does not show them all"
-    return frozenset(names) | {name for name, labels in known.items() if labels_match(selector, labels)}
+    if not labels_by_namespace:
+        return "the pod's affinity selects namespaces by label, and the snapshot does not contain them all"
+    return frozenset(names) | {name for name, labels in labels_by_namespace.items() if labels_match(selector, labels)}
 
 
-def as_asked(term: Term, written: PodAffinityTerm) -> Term:
-    """The term as the scheduler reads it of the pod it is placing.
+def as_scheduler_reads(term: Term, affinity_term: PodAffinityTerm) -> Term:
+    """Returns the term as kube-scheduler reads it for the pod that it is placing.
 
-    It then asks the namespace selector of a namespace without labels, too (interpodaffinity, 1.36, measured): one that
-    holds there (NotIn, DoesNotExist) speaks of every namespace. Of pods that are placed it reads what is written.
+    kube-scheduler then also evaluates the namespace selector for a namespace without labels (interpodaffinity, 1.36,
+    measured): a selector that matches there (NotIn, DoesNotExist) selects every namespace. For pods on nodes it reads
+    the term as written.
     """
-    spaces, selector = term
-    asked = get(written.namespace_selector, None)
-    return (None if asked is not None and labels_match(asked, {}) else spaces), selector
+    namespaces, selector = term
+    namespace_selector = get(affinity_term.namespace_selector, None)
+    return (None if namespace_selector is not None and labels_match(namespace_selector, {}) else namespaces), selector

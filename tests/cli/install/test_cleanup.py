@@ -158,5 +158,5 @@ def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_le
 
 def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
     assert undone(Cluster(refuses="signing")) == [
-        "Node n1: left cordoned: unverified: the signing key is not at hand; `trimtab compactor release` uncordons it"
+        "Node n1: left cordoned: unverified: the signing key is not available; `trimtab compactor release` uncordons it"
     ]

@@ -14,7 +14,7 @@ from trimtab.compaction.drain.actions import FailureCause
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 from trimtab.compaction.plan import plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import build
@@ -60,9 +60,9 @@ def test_its_deletions_count_in_the_pace_of_a_pool_that_leads() -> None:
 
 
 def test_its_evictions_count_once_in_the_hour() -> None:
-    memory = PoolState().deletions({"x": 3}, NOW)
+    memory = PoolState().with_deletions({"x": 3}, NOW)
     assert len(memory.evictions) == 3
-    assert memory.deletions({"x": 2}, NOW + 2) == memory
+    assert memory.with_deletions({"x": 2}, NOW + 2) == memory
 
 
 # ── who opened the node? ─────────────────────────────────────────────────────────────────────────────
@@ -72,14 +72,14 @@ def test_its_evictions_count_once_in_the_hour() -> None:
     ("deleting", "code"), [((), "drain-uncordoned"), (("n1",), "drain-deletion-failed"), (("n2",), "drain-uncordoned")]
 )
 def test_a_deletion_that_failed_is_no_persons_no(deleting: tuple[str, ...], code: str) -> None:
-    found = step(note(emptied=NOW - 60), on=node("n1"), deleting=frozenset(deleting))
+    found = step(note(emptied=NOW - 60), on=node("n1"), deleting_nodes=frozenset(deleting))
     assert ended(found) == (code, FailureCause.NODE)
 
 
 def test_that_it_had_begun_is_remembered_for_half_an_hour() -> None:
     memory = PoolState(deleting={"n1": NOW})
-    assert "n1" in memory.tidied(NOW + 1799, DrainTimeouts(), ["n1"]).deleting
-    assert "n1" not in memory.tidied(NOW + 1800, DrainTimeouts(), ["n1"]).deleting
+    assert "n1" in memory.without_old_entries(NOW + 1799, DrainTimeouts(), ["n1"]).deleting
+    assert "n1" not in memory.without_old_entries(NOW + 1800, DrainTimeouts(), ["n1"]).deleting
 
 
 # ── what is left to it ───────────────────────────────────────────────────────────────────────────────
@@ -108,15 +108,15 @@ def test_a_node_that_was_left_for_longer_than_its_removal_takes_is_ours_again(ou
     ],
 )  # fmt: skip
 def test_its_own_timers_decide_how_long_that_is(flags: dict[str, str], seconds: int) -> None:
-    memory, removal = PoolState(left={"a": NOW}), patience(DrainTimeouts(), replace(SCALER, flags=flags))
-    assert memory.overdue(NOW + seconds, removal) == frozenset()
-    assert memory.overdue(NOW + seconds + 1, removal) == {"a"}
+    memory, removal = PoolState(left={"a": NOW}), removal_timeout(DrainTimeouts(), replace(SCALER, flags=flags))
+    assert memory.overdue_nodes(NOW + seconds, removal) == frozenset()
+    assert memory.overdue_nodes(NOW + seconds + 1, removal) == {"a"}
 
 
 def test_the_timers_of_the_pools_own_group_count_before_the_flags() -> None:
     pools = (replace(ACT, name="own", group_options={"scale-down-unneeded-time": "1200s"}), replace(ACT, name="other"))
     view = ClusterView(at=NOW, inventory=cluster(), pools=pools, autoscaler=SCALER)
-    assert [patience(DrainTimeouts(), view.autoscaler_of(name)) for name in ("own", "other", "gone")] == [
+    assert [removal_timeout(DrainTimeouts(), view.autoscaler_of(name)) for name in ("own", "other", "gone")] == [
         2100,
         1500,
         1500,
@@ -124,9 +124,9 @@ def test_the_timers_of_the_pools_own_group_count_before_the_flags() -> None:
 
 
 def test_since_when_a_node_is_left_outlives_a_restart_and_ends_when_it_no_longer_is() -> None:
-    memory = PoolState().left_to_autoscaler(["a"], NOW).left_to_autoscaler(["a", "b"], NOW + 60)
+    memory = PoolState().with_left_nodes(["a"], NOW).with_left_nodes(["a", "b"], NOW + 60)
     assert memory.left == {"a": NOW, "b": NOW + 60}
-    assert memory.left_to_autoscaler(["b"], NOW + 90).left == {"b": NOW + 60}
+    assert memory.with_left_nodes(["b"], NOW + 90).left == {"b": NOW + 60}
 
 
 def test_nothing_begins_while_it_restarts() -> None:

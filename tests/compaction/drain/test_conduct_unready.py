@@ -7,7 +7,7 @@ from tests.compaction.drain.test_state_machine import evicted, leaving, note, ow
 from trimtab.cluster.timestamps import written
 from trimtab.compaction.drain.actions import MarkEmptied, Release
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.start import note as begin_note
+from trimtab.compaction.drain.start import create_annotation as begin_note
 from trimtab.compaction.plan_types import DrainStep, Move
 from trimtab.compaction.reasons import GOES
 

@@ -5,7 +5,16 @@ import pytest
 from tests.cluster_of import NOW
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.backoff import PoolBackoff
-from trimtab.compaction.drain.pool_state import KEY, MOST, RING, HistoryEntry, PoolState, read, together, write
+from trimtab.compaction.drain.pool_state import (
+    KEY,
+    MAX_HISTORY_ENTRIES,
+    MAX_STATE_LENGTH,
+    HistoryEntry,
+    PoolState,
+    read,
+    together,
+    write,
+)
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 
@@ -19,13 +28,13 @@ def test_what_is_written_is_read_and_nonsense_has_a_name() -> None:
 
 def test_what_is_too_old_is_forgotten() -> None:
     old = PoolState(under={"gone": 1}, failures={"n1": (1, NOW - 10**6)}, evictions=(NOW - 3601, NOW), moved={"a/b": 1})
-    kept = old.tidied(NOW, DrainTimeouts(), ["n1"])
+    kept = old.without_old_entries(NOW, DrainTimeouts(), ["n1"])
     assert (kept.under, kept.failures, kept.evictions, kept.moved) == ({}, {}, (NOW,), {})
 
 
 def test_that_a_drain_is_over_is_known_while_its_note_stands() -> None:
     old = PoolState(ended={"noted": NOW - 90_000, "gone": NOW - 90_000})
-    assert set(old.tidied(NOW, DrainTimeouts(), [], ["noted"]).ended) == {"noted"}
+    assert set(old.without_old_entries(NOW, DrainTimeouts(), [], ["noted"]).ended) == {"noted"}
 
 
 def test_what_a_clock_wrote_that_was_ahead_of_ours_counts_from_now() -> None:
@@ -40,42 +49,42 @@ def test_what_a_clock_wrote_that_was_ahead_of_ours_counts_from_now() -> None:
         closed=NOW, opened=(NOW,), quiet_until=NOW + 3600, deleting={"n1": NOW}, left={"n1": NOW}, judged={"d": NOW},
         backoff=PoolBackoff(2, NOW),
     )  # fmt: skip
-    assert ahead.caught_up(NOW) == now
-    assert ahead.tidied(NOW, DrainTimeouts(), ["n1"]) == now
-    assert now.caught_up(NOW) == now
+    assert ahead.clamp_to_now(NOW) == now
+    assert ahead.without_old_entries(NOW, DrainTimeouts(), ["n1"]) == now
+    assert now.clamp_to_now(NOW) == now
 
 
 def test_a_successor_that_has_had_its_rest_is_moved_like_any_other() -> None:
-    moved = PoolState().arrived({"a/new": NOW - 10, "a/old": NOW - 3600}, NOW, 3600).moved
+    moved = PoolState().with_successors({"a/new": NOW - 10, "a/old": NOW - 3600}, NOW, 3600).moved
     assert moved == {"a/new": NOW - 10}
 
 
 def test_the_ring_keeps_the_last_decisions() -> None:
     memory = PoolState()
-    for number in range(RING + 5):
-        memory = memory.told(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w"))
+    for number in range(MAX_HISTORY_ENTRIES + 5):
+        memory = memory.with_history(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w"))
     assert [record.at for record in memory.ring][:1] == [5]
-    assert len(memory.ring) == RING
+    assert len(memory.ring) == MAX_HISTORY_ENTRIES
 
 
 def test_a_node_that_was_taken_wipes_the_strikes() -> None:
-    struck = PoolState().failed("n1", NOW, strike=True).failed("n2", NOW, strike=False)
-    assert (struck.strikes, struck.succeeded("n3").strikes) == (1, 0)
+    struck = PoolState().with_failure("n1", NOW, strike=True).with_failure("n2", NOW, strike=False)
+    assert (struck.strikes, struck.with_success("n3").strikes) == (1, 0)
 
 
 @pytest.mark.parametrize(("times", "wait"), [(1, 300), (2, 600), (9, 7200)])
 def test_the_back_off_of_all_pools_doubles(times: int, wait: int) -> None:
     seen = together({"a": PoolState(failures={"n1": (times, NOW)}), "b": PoolState(evictions=(NOW,))}, {"n9": "a"})
-    assert seen.failures["n1"].until == NOW + wait
+    assert seen.failures["n1"].retry_after == NOW + wait
     assert (seen.lately(NOW), seen.draining) == (1, {"n9": "a"})
 
 
 def test_of_a_memory_that_is_too_long_the_older_decisions_go() -> None:
     memory = PoolState(under={f"node-{number}": NOW for number in range(10_000)})
-    for number in range(RING):
-        memory = memory.told(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w" * 6000))
+    for number in range(MAX_HISTORY_ENTRIES):
+        memory = memory.with_history(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w" * 6000))
     kept = read("m", {KEY: write(memory)})
     assert isinstance(kept, PoolState)
-    assert len(write(kept)) <= MOST
+    assert len(write(kept)) <= MAX_STATE_LENGTH
     assert kept.under == memory.under
     assert kept.ring == memory.ring[-len(kept.ring) :]

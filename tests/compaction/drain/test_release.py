@@ -11,7 +11,7 @@ from tests.cluster_of import ALL, HOST, NOW, Item, cluster, node, pod
 from trimtab.cluster.timestamps import written
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.release import chosen_nodes, nodes_to_open
+from trimtab.compaction.drain.release import choose_nodes, nodes_to_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.scheduling.cluster_model import FreeCapacity, build
 from trimtab.scheduling.filters import admits
@@ -35,7 +35,8 @@ def opens(*items: Item, cordoned: tuple[Item, ...] | None = None, openings: int 
     inventory = cluster(*emptied, node("n1", "4"), pod("full-1", "n1", "3"), *items)
     pools = (replace(ACT, openings_per_hour=openings),)
     found = nodes_to_open(
-        ClusterView(at=NOW, inventory=inventory, pools=pools, notes=notes, opened={"all": before}), DrainTimeouts()
+        ClusterView(at=NOW, inventory=inventory, pools=pools, notes=notes, opened_counts={"all": before}),
+        DrainTimeouts(),
     )
     return sorted(found)
 
@@ -103,7 +104,7 @@ def test_every_opened_node_is_needed_and_nothing_that_fits_is_left(
     queue = [(one.key, kind) for one, kind in world.waiting]
     closed = sorted((world.index[f"e{n}"] for n in range(len(sizes))), key=lambda n: world.amount(n, "cpu"))
     room = FreeCapacity(world)
-    found = chosen_nodes(room, queue, closed)
+    found = choose_nodes(room, queue, closed)
     assert set(found) <= set(closed)
     assert len(found) <= len(queue)
     placed = [world.amount(n, "cpu") - room.major[n] for n in range(len(world.nodes))]

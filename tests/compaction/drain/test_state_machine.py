@@ -21,8 +21,8 @@ from trimtab.compaction.drain.actions import (
 )
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.state_machine import DrainPlanner, emptied
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
 ACT = replace(ALL, dry_run=False)
 
@@ -55,7 +55,7 @@ def step(
         **{"at": NOW, "inventory": inventory, "pools": (ACT,), "notes": DrainAnnotations({"n1": found}), **view}
     )
     mine = next(n for n in inventory.nodes if n.name == "n1")
-    return DrainPlanner(seen, terms).next(mine, found)
+    return DrainPlanner(seen, terms).next_actions(mine, found)
 
 
 def ended(found: tuple[Action, ...]) -> tuple[str, FailureCause]:
@@ -104,9 +104,9 @@ def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n2"), pod("web-3", "n2"), owner("web", 3), owner("new", 1)]
     whole = owner("site", 4, "Deployment")
     tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
-    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, tops=tops)
+    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
     assert waits(found) == "drain-waits-for-workload"
-    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, tops=tops)) == ["web-1"]
+    assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, top_owners=tops)) == ["web-1"]
 
 
 def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
@@ -119,7 +119,7 @@ def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
 
 def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
-    found = step(note(leaving("web-1"), leaving("web-2")), *pods, flight=frozenset({"uid-web-1"}))
+    found = step(note(leaving("web-1"), leaving("web-2")), *pods, evicted_uids=frozenset({"uid-web-1"}))
     assert waits(found) == "drain-budget-spent"
 
 
@@ -169,7 +169,7 @@ def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
 )
 def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: Any) -> None:
     assert ended(step(note(leaving("web-1")), *WEB, **view)) == ("drain-stopped", FailureCause.NOBODY)
-    assert waits(step(emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-waits-for-autoscaler"
+    assert waits(step(mark_emptied(note(leaving("web-1")), NOW), *WEB[1:], **view)) == "drain-waits-for-autoscaler"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
         ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion",
         FailureCause.NODE),
         ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
-                      "effect": "PreferNoSchedule"}]}, "no need of it for 60 s and removes it after 600 s",
+                      "effect": "PreferNoSchedule"}]}, "unneeded for 60 s, and the autoscaler removes it after 600 s",
                       FailureCause.NODE),
         ({}, "1 in group pool-all", FailureCause.POOL),
     ],
@@ -305,10 +305,10 @@ def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -
 
 def test_patience_follows_the_autoscalers_own_timers() -> None:
     told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
-    assert patience(DrainTimeouts(), told) == 120 + 60 + 300
-    assert patience(DrainTimeouts(), None) == 1500
-    assert patience(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
-    assert patience(DrainTimeouts(taken=7), told) == 7
+    assert removal_timeout(DrainTimeouts(), told) == 120 + 60 + 300
+    assert removal_timeout(DrainTimeouts(), None) == 1500
+    assert removal_timeout(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
+    assert removal_timeout(DrainTimeouts(taken=7), told) == 7
 
 
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────
@@ -318,7 +318,7 @@ TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
 
 
 def surge(wanted: int, *pods: Item, found: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
-    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), tops=TOPS, **view)
+    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), top_owners=TOPS, **view)
 
 
 def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:

@@ -1,11 +1,11 @@
-"""What is the next step of a drain?
+"""Decides the next step of every drain in progress.
 
-cluster_view           what is observed at one moment
-annotation             what is written on a node that is being drained
-start                  how many nodes of a wave may be drained now, which drains start
-state_machine,         the next step, and which steps there are
+cluster_view           the observed cluster at one time
+annotation             the annotation on a node that is being drained
+start                  the number of nodes of a wave that may be drained now, and the drains that start
+state_machine,         the next step of a drain, and the possible steps
 actions
-timeouts, overdue      how long a drain may take; successors that are late, nodes the autoscaler did not remove
-release, backoff       nodes uncordoned again; how long a pool then waits
-pool_state             what a pool remembers over a restart
+timeouts, overdue      how long a drain may take; late successors, and nodes that the autoscaler did not remove
+release, backoff       drained nodes that are uncordoned for pending pods; how long a pool backs off
+pool_state             the state of a pool that survives a restart
 """

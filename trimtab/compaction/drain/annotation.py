@@ -1,8 +1,8 @@
-"""What stands on a node that is being emptied, so that whoever comes next can go on or undo it?
+"""The annotation on a node that is being drained, with which another replica can continue or undo the drain.
 
-The note is the value of `trimtab.dev/cordoned-for`, written in the same patch as the cordon, and signed: every kubelet
-and every agent that may patch nodes can write an annotation. A cordon without an authentic note is not ours. The note
-says what was decided; how far that got is read off the cluster itself.
+It is the value of `trimtab.dev/cordoned-for`, written in the same patch as the cordon. It is signed, because every
+kubelet and every agent that may patch nodes can write an annotation. A cordon without an authentic annotation does not
+belong to this compactor. The annotation records the decision; the progress is read from the cluster itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,74 +20,80 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 
 VERSION = 1
 _PURPOSE = f"node annotation {CORDONED_BY_US}"
-SKEW = 60
-"""Seconds that two clocks may differ."""
+MAX_CLOCK_SKEW_SECONDS = 60
+"""The seconds by which two clocks may differ."""
 
 
 Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{0,63}\Z")]
-"""As a label's value: what nobody signed is printed on terminals, too."""
+"""Like a label's value: unsigned text is printed on terminals too."""
 Moment = Annotated[Seconds, msgspec.Meta(ge=0, le=253_402_300_799)]
 """A time before the year 10000."""
 
 
 class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One pod that goes with its node."""
+    """One pod that is evicted from the node."""
 
     pod: str
     """namespace/name."""
     uid: str
     kind: str = ""
-    """Of the owner that makes its successor; empty where nobody does."""
+    """The kind of the owner that creates its successor; empty where nothing does."""
     owner: str = ""
     turn: int = 0
+    """A turn begins when the successors of the previous one are ready."""
     priority: int = 0
     grace: int = 30
-    """Seconds it may take to end."""
+    """Its termination grace period in seconds."""
     wanted: int = 0
-    """Pods that its owner wanted when the drain began; 0 where it does not say."""
+    """The replicas that its owner wanted when the drain began; 0 where that is unknown."""
     missing: int = 0
-    """Of these, those that were not ready then: the drain does not wait for them."""
+    """The replicas of these that were not ready then: the drain does not wait for them."""
 
     @property
     def namespace(self) -> str:
+        """The pod's namespace."""
         return self.pod.partition("/")[0]
 
     @property
-    def workload(self) -> tuple[str, str, str]:
-        """(namespace, kind, name) of the owner, as the inventory names it."""
+    def owner_key(self) -> tuple[str, str, str]:
+        """(namespace, kind, name) of the owner, as in the inventory."""
         return self.namespace, self.kind, self.owner
 
 
 class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One drain, as it is written on its node."""
+
     drain: Word
-    """Its name: a drain that ended is not counted twice."""
+    """The name of the drain: one that ended is not counted twice."""
     pool: Word
     since: Moment
+    """When the drain began."""
     home: Word = ""
-    """Namespace of the compactor whose note it is: a second one in the cluster leaves it alone."""
+    """Namespace of the compactor that wrote it: another compactor of the cluster leaves it alone."""
     moves: tuple[PodToEvict, ...] = ()
     emptied: Moment | None = None
-    """When the last successor was ready; None while it still is being emptied."""
+    """When the last successor was ready; None while the node is being drained."""
     surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=1)]] = {}
-    """namespace/Deployment that is given one replica more while its only pod moves → replicas it had before: one."""
+    """namespace/Deployment that gets one more replica while its only pod moves → the replicas that it had before:
+    one."""
     surged: dict[str, Moment] = {}
-    """Of these what we set out to give one more, and when: written before it is done, after the state has it. Undone
-    only where it stands here and in the state."""
+    """The surges that were started, and when. Written before the Deployment is scaled, after the state has it; undone
+    only where both the annotation and the state have it."""
     saves: int = 0
-    """What the node's going saves, as the plan counted it."""
+    """What the removal of the node saves, as calculated by the plan."""
     unit: str = ""
-    """What `saves` counts."""
+    """The unit of `saves`."""
     v: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class NotAuthentic:
-    """An annotation that nobody may act upon: its signature is missing, wrong, or cannot be verified here."""
+    """An annotation that must not be acted on: its signature is missing, wrong, or cannot be verified here."""
 
     node: str
     problem: str
     claim: DrainAnnotation | Unreadable
-    """What it says."""
+    """The unverified content."""
 
     def __str__(self) -> str:
         return f"annotation {CORDONED_BY_US} of node {self.node} is not authentic: {self.problem}"
@@ -95,89 +101,99 @@ class NotAuthentic:
 
 @dataclass(frozen=True, slots=True)
 class DrainAnnotations:
-    """The notes on all nodes at one moment, by node."""
+    """The annotations on all nodes at one time, by node."""
 
     ours: Mapping[str, DrainAnnotation | Unreadable] = field(default_factory=dict)
-    """Signed by this compactor for this very node. Unreadable: by a later version of it."""
+    """Signed by this compactor for this very node. Unreadable: written by a later version of it."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """Namespace of another compactor whose note it claims to be."""
+    """Namespace of the other compactor that an annotation names."""
     doubtful: Mapping[str, NotAuthentic] = field(default_factory=dict)
-    """Claimed to be ours, or claiming nothing that can be understood, and not authentic."""
+    """Annotations without a valid signature that name this compactor, or nothing that can be read."""
     outdated: frozenset[str] = frozenset()
-    """Nodes of ours whose note the previous key signed: to be signed anew before that key is forgotten."""
+    """Nodes whose annotation was signed with the previous key: sign it again before that key is removed."""
 
 
 class _Signed(msgspec.Struct):
-    """The annotation's value. The note's text is signed as it stands, so a later version's can be verified, too."""
+    """The annotation's value. The payload is signed as text, so the signature of a later version can be verified
+    too."""
 
     note: msgspec.Raw
     signature: str = ""
 
 
-def write(note: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
-    """The annotation's value for this node: on another one, or after the node registered anew, it is not authentic."""
-    text = msgspec.json.encode(note)
+def write(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
+    """Returns the annotation's value for this node. It is not authentic on another node or after the node registered
+    again."""
+    text = msgspec.json.encode(annotation)
+    # The signature covers the node's uid: an annotation that is copied to another node, or to a new node of the name,
+    # fails.
     signature = keys.sign(_PURPOSE, node.uid, node.name, text.decode())
     return msgspec.json.encode(_Signed(note=msgspec.Raw(text), signature=signature)).decode()
 
 
 def read(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
-    """The node's note; None where there is none. Without keys none is authentic."""
+    """Returns the node's annotation; None where there is none. Without keys no annotation is authentic."""
     text = node.annotations.get(CORDONED_BY_US)
     if text is None:
         return None
     try:
+        # RecursionError: any client may write a deeply nested value.
         signed = msgspec.json.decode(text, type=_Signed)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return NotAuthentic(node.name, "it carries no signature", _decoded(node, text))
-    said = bytes(signed.note).decode(errors="replace")
+        return NotAuthentic(node.name, "it has no signature", _decode_payload(node, text))
+    payload = bytes(signed.note).decode(errors="replace")
     if keys is None:
-        return NotAuthentic(node.name, "unverified: the signing key is not at hand", _decoded(node, said))
-    if not keys.verify(signed.signature, _PURPOSE, node.uid, node.name, said):
-        return NotAuthentic(node.name, "its signature is not of this compactor for this node", _decoded(node, said))
-    return _decoded(node, said)
+        return NotAuthentic(node.name, "unverified: the signing key is not available", _decode_payload(node, payload))
+    if not keys.verify(signed.signature, _PURPOSE, node.uid, node.name, payload):
+        return NotAuthentic(
+            node.name, "its signature is not of this compactor for this node", _decode_payload(node, payload)
+        )
+    return _decode_payload(node, payload)
 
 
-def _decoded(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
-    """A note of a later version than ours is unreadable."""
+def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
+    """Returns the decoded payload. A payload of a later version is unreadable."""
     where = f"annotation {CORDONED_BY_US} of node {node.name}"
     try:
-        found = msgspec.json.decode(text, type=DrainAnnotation)
+        annotation = msgspec.json.decode(text, type=DrainAnnotation)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(where, str(error))
-    return found if found.v == VERSION else Unreadable(where, f"it is of version {found.v}, we know {VERSION}")
+    if annotation.v != VERSION:
+        return Unreadable(where, f"it is of version {annotation.v}; this Trimtab reads version {VERSION}")
+    return annotation
 
 
 def gathered(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> DrainAnnotations:
-    """The notes on these nodes, as the compactor of namespace `home` may believe them."""
+    """Returns the annotations on these nodes, sorted by what the compactor of namespace `home` may act on."""
     ours: dict[str, DrainAnnotation | Unreadable] = {}
     others: dict[str, str] = {}
     doubtful: dict[str, NotAuthentic] = {}
     outdated: set[str] = set()
     for node in nodes:
-        found = read(node, keys)
-        if found is None:
+        annotation = read(node, keys)
+        if annotation is None:
             continue
-        claim = found.claim if isinstance(found, NotAuthentic) else found
+        claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
         if isinstance(claim, DrainAnnotation) and claim.home not in ("", home):
             others[node.name] = claim.home
-        elif isinstance(found, NotAuthentic):
-            doubtful[node.name] = found
+        elif isinstance(annotation, NotAuthentic):
+            doubtful[node.name] = annotation
         else:
-            ours[node.name] = found
+            ours[node.name] = annotation
             if keys is not None and keys.previous and isinstance(read(node, keys.without_previous), NotAuthentic):
                 outdated.add(node.name)
     return DrainAnnotations(ours, others, doubtful, frozenset(outdated))
 
 
-def ahead(note: DrainAnnotation, now: Seconds) -> bool:
-    """Was it written by a clock that was ahead of ours? Its deadlines would come too late, by hours or for ever."""
-    return max(note.since, note.emptied or 0, *note.surged.values(), 0) > now + SKEW
+def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
+    """Returns whether it was written by a clock that is ahead: its deadlines would be late by hours or never occur."""
+    return max(annotation.since, annotation.emptied or 0, *annotation.surged.values(), 0) > now + MAX_CLOCK_SKEW_SECONDS
 
 
-def caught_up(note: DrainAnnotation, now: Seconds) -> DrainAnnotation:
-    """The same note, nothing in it later than now."""
+def clamp_to_now(annotation: DrainAnnotation, now: Seconds) -> DrainAnnotation:
+    """Returns the annotation with no time later than now."""
     return change(
-        note, since=min(note.since, now), emptied=None if note.emptied is None else min(note.emptied, now),
-        surged={name: min(when, now) for name, when in note.surged.items()},
+        annotation, since=min(annotation.since, now),
+        emptied=None if annotation.emptied is None else min(annotation.emptied, now),
+        surged={name: min(time, now) for name, time in annotation.surged.items()},
     )  # fmt: skip

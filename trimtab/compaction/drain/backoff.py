@@ -1,8 +1,8 @@
-"""Did what we emptied leave our own pods waiting, or have the autoscaler buy a node? Then the whole pool backs off.
+"""Decides when a whole pool backs off: its drains left pods pending, or made the autoscaler add a node.
 
-A drain that is released because the cluster changed is nobody's fault, and growth of the load alone is none of ours.
-But where the pods that a drain displaced wait for a node, or a node is added that would not have been needed without
-what we emptied, the next node of the pool would go the same way.
+A drain that ends because the cluster changed counts against nothing, and neither does growth of the load alone. But
+where pods that a drain displaced are pending, or where a node was added that would not have been needed without the
+drains, the next drain of the pool would have the same result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,50 +17,51 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.cluster_view import ClusterView, Key, Workloads
+from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads
 from trimtab.compaction.plan_types import backoff_seconds
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
 from trimtab.scheduling.filters import admits
-from trimtab.scheduling.node_filters import CORDON
+from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
-FIRST_WAIT, LONGEST_WAIT = 3600, 24 * 3600
-"""Seconds that a pool backs off for the first time, and at most; each time in a row doubles it."""
-FORGET_AFTER = 24 * 3600
-"""Seconds after the end of a back-off in which nothing of the kind happens until it begins at the first wait again."""
-BOUGHT_WITHIN = 1800
-"""Seconds after a node was emptied in which another one that is added may stand in its place."""
-SEEN_AFTER = 30
-"""Seconds until the pods a node was added for have come to it: it is judged then."""
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 3600, 24 * 3600
+"""The first and the longest back-off of a pool in seconds; each one in a row is twice as long."""
+FORGET_AFTER_SECONDS = 24 * 3600
+"""The seconds without another setback after a back-off, after which the next one is a first one again."""
+REPLACEMENT_SECONDS = 1800
+"""The seconds after a drain in which an added node may be a replacement for the drained one."""
+SETTLED_AFTER_SECONDS = 30
+"""The seconds after which the pods for which a node was added run on it: then it is judged."""
 
 
 class PoolBackoff(msgspec.Struct, frozen=True):
-    """How often in a row a pool harmed itself, and when last."""
+    """The number of setbacks of a pool in a row, and the time of the last one."""
 
     times: int
     last: Seconds
 
     @property
-    def until(self) -> Seconds:
-        """An hour after the first time, doubling, at most a day."""
-        return self.last + backoff_seconds(self.times, FIRST_WAIT, LONGEST_WAIT)
+    def retry_after(self) -> Seconds:
+        """The end of the back-off: an hour after the first setback, doubling, at most a day."""
+        return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
     def is_forgotten(self, now: Seconds) -> bool:
-        return now >= self.until + FORGET_AFTER
+        """Returns whether the next setback is a first one again."""
+        return now >= self.retry_after + FORGET_AFTER_SECONDS
 
 
 class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node that all its pods have left could hold: it is gone when somebody asks."""
+    """The capacity of a drained node, recorded because the node no longer exists when it is needed."""
 
     at: Seconds
-    """When it was empty."""
+    """When the node was empty."""
     labels: Labels
     allocatable: dict[str, int]
     taints: tuple[Taint, ...] = ()
     attachable: dict[str, int] = {}
 
     def as_node(self, name: str) -> NodeInfo:
-        """The node as it would be now: open, ready and without a pod."""
+        """Returns the node as it would be now: uncordoned, ready and without a pod."""
         return NodeInfo(
             name=name, labels=self.labels, annotations={}, taints=self.taints, cordoned=False, ready=True,
             allocatable=dict(self.allocatable), capacity=dict(self.allocatable), attachable=self.attachable,
@@ -69,10 +70,13 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
-    """What is kept of a node that is empty now; None where nobody can read what it could hold."""
+    """Returns the record of a node that is empty now; None where its capacity cannot be read."""
     if isinstance(node.allocatable, Unreadable):
         return None
-    taints = tuple(taint for taint in node.taints if taint.key != CORDON.key and taint.effect != "PreferNoSchedule")
+    # Without the compactor's own marks on it: the cordon, and the soft taint of the plan.
+    taints = tuple(
+        taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key and taint.effect != "PreferNoSchedule"
+    )
     return EmptiedNode(
         at=at, labels=dict(node.labels), allocatable=dict(node.allocatable), taints=taints,
         attachable=dict(node.attachable),
@@ -82,40 +86,42 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
 # ── pods that a drain displaced ──────────────────────────────────────────────────────────────────────
 
 
-def growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[Key, int]:
-    """Workload → pods it wants more than when its drain began: so many new ones are nobody's successors."""
+def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[OwnerKey, int]:
+    """Returns workload → by how many pods it grew since its drain began: so many new pods are no successors."""
     return {
-        move.workload: max(0, workloads.wanted(move.workload) - move.wanted) if move.wanted else 0
+        move.owner_key: max(0, workloads.wanted_replicas(move.owner_key) - move.wanted) if move.wanted else 0
         for move in moves
         if move.owner
     }
 
 
-def displaced(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
-    """The first of these pods (namespace/name) that stands in the place of one that the drain evicted.
+def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
+    """Returns the first of these pods (namespace/name) that replaces one that the drain evicted; empty where none does.
 
-    Pods of the drain's workloads that came to be since it began are successors, but for as many as the workload has
-    grown by. Once the node was empty all of them were ready: what came later is none. Empty where there is none.
+    Pods of the drain's workloads that were created since it began are successors, except for as many as the workload
+    grew. All of them were ready when the node was empty: a pod that was created later is no successor.
     """
-    known, grown = {move.uid for move in note.moves}, growth(note.moves, workloads)
-    found: dict[Key, list[str]] = {}
+    planned, grown = {move.uid for move in note.moves}, workload_growth(note.moves, workloads)
+    created_since: dict[OwnerKey, list[str]] = {}
     for pod in pods:
         key = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
-        came = pod.created
-        is_new = came is not None and note.since <= came <= (note.emptied or came) and pod.uid not in known
+        created = pod.created
+        is_new = created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
         if is_new and key in grown and pod.deleted is None and not pod.finished:
-            found.setdefault(key, []).append(pod.key)
-    return next((sorted(keys)[0] for key, keys in sorted(found.items()) if len(keys) > grown[key]), "")
+            created_since.setdefault(key, []).append(pod.key)
+    return next((sorted(keys)[0] for key, keys in sorted(created_since.items()) if len(keys) > grown[key]), "")
 
 
-def waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
-    """A pod of the drain that no node takes: the scheduler says so, or it has had none for `pending` seconds."""
+def find_waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
+    """Returns a successor that fits on no node: kube-scheduler reports it, or it has had no node for `pending`
+    seconds."""
     waiting = (pod for pod in view.inventory.pods if pod.seeking and is_unplaced(pod, view.at, pending))
-    return displaced(note, waiting, workloads)
+    return find_displaced_pod(note, waiting, workloads)
 
 
 def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
-    """Does it wait for a node in vain: by the scheduler's word, or because it has waited for so long?"""
+    """Returns whether the pod fits on no node: kube-scheduler reports it, or it has been pending for longer than
+    `pending`."""
     return pod.unschedulable or (pod.created is not None and at - pod.created > pending)
 
 
@@ -128,103 +134,121 @@ class Setback:
 
     pool: str
     cause: str
-    """The drain or the added node: one of them counts once."""
+    """The drain or the added node, which counts once."""
     why: str
 
 
 Emptied = Mapping[str, Mapping[str, EmptiedNode]]
-"""Pool → node → what it could hold."""
+"""Pool → node → its capacity."""
 
 
-def setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) -> Iterator[Setback]:
-    """Nodes that were added because of what we emptied; `judged`: drains and nodes that have counted."""
-    known = set(judged)
-    added = [(node, pods) for node, pods in _added(view) if node.name not in known]
+def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) -> Iterator[Setback]:
+    """Yields setbacks for nodes that were added because of drains. `judged`: drains and nodes that have counted
+    already."""
+    judged_causes = set(judged)
+    added = [(node, pods) for node, pods in _added_nodes(view) if node.name not in judged_causes]
     if added:
-        workloads = Workloads.of(view)
-        notes = [note for _, note in view.noted() if isinstance(note, DrainAnnotation) and note.drain not in known]
-        yield from _bought_for_successors(added, notes, workloads)
-        yield from _bought_instead(added, view, emptied)
+        workloads = Workloads.count_pods(view)
+        notes = [
+            note
+            for _, note in view.annotated_nodes()
+            if isinstance(note, DrainAnnotation) and note.drain not in judged_causes
+        ]
+        yield from _setbacks_by_successors(added, notes, workloads)
+        yield from _setbacks_by_capacity(added, view, emptied)
 
 
-def _added(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
-    """Nodes that are new and settled, in the order they came, with the pods that waited for them: older than they."""
+def _added_nodes(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
+    """Returns new nodes in order of creation, each with the pods for which it was added: those older than the node."""
     new = {
         node.name: node
         for node in view.inventory.nodes
-        if node.created is not None and SEEN_AFTER <= view.at - node.created < BOUGHT_WITHIN
+        if node.created is not None and SETTLED_AFTER_SECONDS <= view.at - node.created < REPLACEMENT_SECONDS
     }
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods if new else ():
-        if pod.node in new and _waited_for(pod, new[pod.node]):
+        if pod.node in new and _is_older_than_node(pod, new[pod.node]):
             pods.setdefault(pod.node, []).append(pod)
-    return sorted(((new[name], mine) for name, mine in pods.items()), key=lambda pair: (pair[0].created, pair[0].name))
+    # In the order of their creation: the first node that was added uses the capacity of the drained ones first.
+    return sorted(
+        ((new[name], pods_of_node) for name, pods_of_node in pods.items()),
+        key=lambda pair: (pair[0].created, pair[0].name),
+    )
 
 
-def _waited_for(pod: PodInfo, node: NodeInfo) -> bool:
+def _is_older_than_node(pod: PodInfo, node: NodeInfo) -> bool:
     if pod.daemon or pod.static or pod.finished or pod.created is None or node.created is None:
         return False
     return pod.created <= node.created
 
 
-def _bought_for_successors(
+def _setbacks_by_successors(
     added: Sequence[tuple[NodeInfo, list[PodInfo]]], notes: Iterable[DrainAnnotation], workloads: Workloads
 ) -> Iterator[Setback]:
     for note in notes:
-        pods = [pod for node, mine in added if node.created is not None and node.created >= note.since for pod in mine]
-        if whose := displaced(note, pods, workloads):
-            yield Setback(note.pool, note.drain, f"a node was added for pod {whose}, which drain {note.drain} moved")
+        pods = [
+            pod
+            for node, pods_of_node in added
+            if node.created is not None and node.created >= note.since
+            for pod in pods_of_node
+        ]
+        if pod_key := find_displaced_pod(note, pods, workloads):
+            yield Setback(note.pool, note.drain, f"a node was added for pod {pod_key}, which drain {note.drain} moved")
 
 
-def _bought_instead(
+def _setbacks_by_capacity(
     added: Sequence[tuple[NodeInfo, list[PodInfo]]], view: ClusterView, emptied: Emptied
 ) -> Iterator[Setback]:
-    """A node whose pods would all have fitted on what was emptied in the half hour before."""
+    """Yields setbacks for added nodes whose pods would all have fit on nodes drained in the half hour before."""
     names = {node.name: node for node in view.inventory.nodes}
-    first = min(node.created or 0 for node, _ in added)
-    ghosts = {
-        name: (pool, kept)
+    first_added = min(node.created or 0 for node, _ in added)
+    drained_nodes = {
+        name: (pool, shape)
         for pool, nodes in emptied.items()
-        for name, kept in nodes.items()
-        if kept.at > first - BOUGHT_WITHIN and (name not in names or name in view.notes.ours)
+        for name, shape in nodes.items()
+        if shape.at > first_added - REPLACEMENT_SECONDS and (name not in names or name in view.notes.ours)
     }
-    if not ghosts:
+    if not drained_nodes:
         return
-    world = _before(view, added, {name: kept for name, (_, kept) in ghosts.items()})
-    room, kinds = FreeCapacity(world), {pod.uid: kind for pod, kind in world.waiting}
+    model = _cluster_without_drains(view, added, {name: shape for name, (_, shape) in drained_nodes.items()})
+    capacity, classes = FreeCapacity(model), {pod.uid: pod_class for pod, pod_class in model.waiting}
     for node, pods in added:
-        at = node.created or 0
-        open_then = [name for name, (_, kept) in ghosts.items() if kept.at <= at < kept.at + BOUGHT_WITHIN]
-        used = _placed(room, [kinds[pod.uid] for pod in pods], [world.index[name] for name in open_then])
+        added_at = node.created or 0
+        candidates = [
+            name for name, (_, shape) in drained_nodes.items() if shape.at <= added_at < shape.at + REPLACEMENT_SECONDS
+        ]
+        used = _place_all(capacity, [classes[pod.uid] for pod in pods], [model.index[name] for name in candidates])
         if used is not None:
-            name = world.nodes[used].name
-            told = f"node {node.name} was added for pods that would have fitted on node {name}, which we emptied"
-            yield Setback(ghosts[name][0], node.name, told)
+            name = model.nodes[used].name
+            why = f"node {node.name} was added for pods that would have fit on the drained node {name}"
+            yield Setback(drained_nodes[name][0], node.name, why)
 
 
-def _before(
-    view: ClusterView, added: Sequence[tuple[NodeInfo, list[PodInfo]]], kept: Mapping[str, EmptiedNode]
+def _cluster_without_drains(
+    view: ClusterView, added: Sequence[tuple[NodeInfo, list[PodInfo]]], shapes: Mapping[str, EmptiedNode]
 ) -> ClusterModel:
-    """What was there, had nothing been emptied or added: the added nodes' pods wait."""
-    waited = {pod.uid for _, pods in added for pod in pods}
+    """Returns the cluster as if nothing had been drained or added: the pods of the added nodes are pending."""
+    pending = {pod.uid for _, pods in added for pod in pods}
     pods = tuple(
-        msgspec.structs.replace(pod, node="") if pod.uid in waited else pod for pod in view.inventory.pods
+        msgspec.structs.replace(pod, node="") if pod.uid in pending else pod for pod in view.inventory.pods
     )  # fmt: skip
-    nodes = [node for node in view.inventory.nodes if node.name not in kept]
-    nodes += [found.as_node(name) for name, found in kept.items()]
+    nodes = [node for node in view.inventory.nodes if node.name not in shapes]
+    nodes += [shape.as_node(name) for name, shape in shapes.items()]
+    # The model numbers nodes in the order of their names.
     nodes.sort(key=lambda node: node.name)
     return build(replace(view.inventory, nodes=tuple(nodes), pods=pods))
 
 
-def _placed(room: FreeCapacity, kinds: Sequence[PodClass], nodes: Sequence[int]) -> int | None:
-    """A node that takes one of the pods where these nodes take all of them; else nothing is taken, and None."""
-    taken: list[tuple[PodClass, int]] = []
-    for kind in kinds:
-        place = next((node for node in nodes if admits(room, kind, node)), None)
-        if place is None:
-            for one, node in taken:
-                room.give(one, node)
+def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Sequence[int]) -> int | None:
+    """Returns a node that holds one of the pods, where these nodes hold all of them; else None, and the capacity is
+    unchanged."""
+    placements: list[tuple[PodClass, int]] = []
+    for pod_class in classes:
+        target = next((node for node in nodes if admits(capacity, pod_class, node)), None)
+        if target is None:
+            for placed_class, node in placements:
+                capacity.remove_pod(placed_class, node)
             return None
-        room.take(kind, place)
-        taken.append((kind, place))
-    return taken[0][1] if taken else None
+        capacity.take(pod_class, target)
+        placements.append((pod_class, target))
+    return placements[0][1] if placements else None

@@ -1,4 +1,4 @@
-"""What does the compactor see at one moment? One value that every decision of that moment is made of."""
+"""The observed cluster at one time: the single input of every decision of a round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,124 +13,135 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
 
-Key = tuple[str, str, str]
+OwnerKey = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
+    """Everything that the decisions of one round read. Decisions never read the cluster themselves."""
+
     at: Seconds
+    """The time of the observation."""
     inventory: Inventory
     pools: tuple[Pool, ...] = ()
     autoscaler: Autoscaler | None = None
-    """None: nothing is known of it."""
-    tops: Mapping[Key, Owner] = field(default_factory=dict)
-    """Owner → who owns it: a ReplicaSet's Deployment."""
+    """None: its state is unknown."""
+    top_owners: Mapping[OwnerKey, Owner] = field(default_factory=dict)
+    """Owner → its own owner: a ReplicaSet's Deployment."""
     notes: DrainAnnotations = field(default_factory=DrainAnnotations)
-    """What stands on nodes, as far as it is authentic."""
+    """The drain annotations on nodes, by authenticity."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Node → resourceVersion: what a write is decided on."""
-    unread: tuple[str, ...] = ()
-    """Pools that have a mistake, each in words."""
+    """Node → resourceVersion: a write fails when the node has changed since."""
+    pool_errors: tuple[str, ...] = ()
+    """Pools whose settings have an error, each as a sentence."""
     home: str = ""
-    """Our own namespace."""
+    """The compactor's own namespace."""
     paused: str = ""
-    """Why nothing may be done now, in words; empty when it may."""
-    flight: frozenset[str] = frozenset()
-    """Uids of pods that were evicted and are still seen as if they were not: this view is older than that."""
+    """Why nothing may be done now, as text; empty when it may."""
+    evicted_uids: frozenset[str] = frozenset()
+    """Uids of pods whose eviction succeeded, and that this view, which is older, shows unchanged."""
 
-    opened: Mapping[str, int] = field(default_factory=dict)
-    """Pool → emptied nodes of it that were opened in the last hour for pods that waited."""
-    deleting: frozenset[str] = frozenset()
-    """Nodes of drains of ours that the autoscaler had begun to delete not long ago."""
-    led: Mapping[str, float] = field(default_factory=dict)
-    """Drain → seconds for which whoever asks has carried it on; one that is not named: from its beginning."""
+    opened_counts: Mapping[str, int] = field(default_factory=dict)
+    """Pool → the number of its drained nodes that were uncordoned in the last hour for pending pods."""
+    deleting_nodes: frozenset[str] = frozenset()
+    """Nodes of drains that the autoscaler began to delete recently."""
+    executed_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Drain → seconds for which this replica has executed it; a drain without an entry: since its beginning."""
 
     @property
     def autoscaler_deletions(self) -> Mapping[str, str]:
-        """Node → pool, of what the autoscaler removes in pools that lead: it counts in their pace and budgets."""
+        """Node → pool, of nodes that the autoscaler removes from pools that lead: they count in the pool's pace and
+        budgets."""
         leading = [pool for pool in self.pools if pool.autoscaler is Precedence.LEAD]
         going = [node for node in self.inventory.nodes if node.going is not None] if leading else []
         return {node.name: pool.name for pool in leading for node in going if pool.has(node)}
 
-    def noted(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
-        """Nodes with an authentic note of ours, the oldest drain first: what was begun first ends first."""
+    def annotated_nodes(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
+        """Returns the nodes with an authentic annotation of this compactor, the oldest drain first: it also ends
+        first."""
         ours = self.notes.ours
-        found = [(node, ours[node.name]) for node in self.inventory.nodes if node.name in ours] if ours else []
+        pairs = [(node, ours[node.name]) for node in self.inventory.nodes if node.name in ours] if ours else []
         return sorted(
-            found, key=lambda pair: (pair[1].since if isinstance(pair[1], DrainAnnotation) else 0, pair[0].name)
+            pairs, key=lambda pair: (pair[1].since if isinstance(pair[1], DrainAnnotation) else 0, pair[0].name)
         )
 
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
-        """The autoscaler as it treats the pool of this name; None: nothing is known of it."""
-        found = self.pool(pool)
-        if self.autoscaler is None or found is None:
+        """Returns the autoscaler with the options of this pool's node groups; None: its state is unknown."""
+        config = self.find_pool(pool)
+        if self.autoscaler is None or config is None:
             return self.autoscaler
-        return with_options(self.autoscaler, found.group_options)
+        return with_options(self.autoscaler, config.group_options)
 
-    def pool(self, name: str) -> Pool | None:
+    def find_pool(self, name: str) -> Pool | None:
+        """Returns the pool of this name; None where there is none."""
         return next((pool for pool in self.pools if pool.name == name), None)
 
-    def node(self, name: str) -> NodeInfo | None:
+    def find_node(self, name: str) -> NodeInfo | None:
+        """Returns the node of this name; None where there is none."""
         return next((node for node in self.inventory.nodes if node.name == name), None)
 
 
 @dataclass(slots=True)
 class Workloads:
-    """How whole is each workload, by the pods that are seen now? Pods on their way out count as gone."""
+    """The ready and missing pods of each workload. Pods with a deletion timestamp count as gone."""
 
     view: ClusterView
-    ready: dict[Key, int] = field(default_factory=dict)
-    unready: dict[Key, list[PodInfo]] = field(default_factory=dict)
-    all_ready: dict[Key, int] = field(default_factory=dict)
+    ready: dict[OwnerKey, int] = field(default_factory=dict)
+    unready: dict[OwnerKey, list[PodInfo]] = field(default_factory=dict)
+    all_ready: dict[OwnerKey, int] = field(default_factory=dict)
     """Deployment → ready pods of all its ReplicaSets; any other owner → its own."""
 
     @classmethod
-    def of(cls, view: ClusterView) -> "Workloads":
-        made = cls(view)
+    def count_pods(cls, view: ClusterView) -> "Workloads":
+        """Counts the pods of the view."""
+        workloads = cls(view)
         for pod in view.inventory.pods:
-            if pod.owner is None or pod.finished or gone(pod, view):
+            if pod.owner is None or pod.finished or is_gone(pod, view):
                 continue
             key = (pod.namespace, pod.owner.kind, pod.owner.name)
             if pod.ready:
-                made.ready[key] = made.ready.get(key, 0) + 1
+                workloads.ready[key] = workloads.ready.get(key, 0) + 1
             else:
-                made.unready.setdefault(key, []).append(pod)
-        for key, count in made.ready.items():
-            top = made.above(key)
-            made.all_ready[top] = made.all_ready.get(top, 0) + count
-        return made
+                workloads.unready.setdefault(key, []).append(pod)
+        for key, count in workloads.ready.items():
+            top = workloads.top_owner(key)
+            workloads.all_ready[top] = workloads.all_ready.get(top, 0) + count
+        return workloads
 
-    def wanted(self, key: Key) -> int:
-        """0 where the owner is gone or does not say."""
+    def wanted_replicas(self, key: OwnerKey) -> int:
+        """Returns the replicas that the owner wants; 0 where the owner is gone or does not say."""
         scale = self.view.inventory.owners.get(key)
         return scale.wanted or 0 if scale is not None else 0
 
-    def missing(self, key: Key) -> int:
-        """Pods it wants and does not have ready."""
-        return max(0, self.wanted(key) - self.ready.get(key, 0))
+    def missing_replicas(self, key: OwnerKey) -> int:
+        """Returns how many wanted pods are not ready."""
+        return max(0, self.wanted_replicas(key) - self.ready.get(key, 0))
 
     def newly_missing(self, move: PodToEvict) -> int:
-        """Pods that the owner of this pod lacks beyond those it lacked when the drain began."""
-        return max(0, self.missing(move.workload) - move.missing)
+        """Returns how many pods the owner of this pod lacks beyond those that it lacked when the drain began."""
+        return max(0, self.missing_replicas(move.owner_key) - move.missing)
 
-    def failure(self, key: Key) -> str:
-        """Why the owner's controller cannot create a pod now; empty while it can."""
+    def create_failure(self, key: OwnerKey) -> str:
+        """Returns why the owner's controller cannot create a pod now; empty while it can."""
         scale = self.view.inventory.owners.get(key)
         return scale.failure if scale is not None else ""
 
-    def above(self, key: Key) -> Key:
-        """The Deployment that owns the owner; the owner itself where none does."""
-        top = self.view.tops.get(key)
+    def top_owner(self, key: OwnerKey) -> OwnerKey:
+        """Returns the Deployment that owns the owner; the owner itself where none does."""
+        top = self.view.top_owners.get(key)
         return (key[0], top.kind, top.name) if top is not None and top.kind == "Deployment" else key
 
-    def together(self, key: Key) -> tuple[int, int]:
-        """(pods wanted, of them missing) of the whole workload: in a rollout a Deployment has pods of two owners."""
-        top = self.above(key)
-        wanted = self.wanted(top)
-        return max(wanted, self.wanted(key)), max(self.missing(key), wanted - self.all_ready.get(top, 0))
+    def replicas_and_missing(self, key: OwnerKey) -> tuple[int, int]:
+        """Returns (wanted pods, missing pods) of the whole workload, all ReplicaSets of a Deployment included."""
+        top = self.top_owner(key)
+        wanted = self.wanted_replicas(top)
+        # In a rollout the pods of a Deployment have two ReplicaSets, and each of them alone looks complete.
+        return max(wanted, self.wanted_replicas(key)), max(
+            self.missing_replicas(key), wanted - self.all_ready.get(top, 0)
+        )
 
 
-def gone(pod: PodInfo, view: ClusterView) -> bool:
-    """On its way out, by anybody's hand."""
-    return pod.deleted is not None or pod.uid in view.flight
+def is_gone(pod: PodInfo, view: ClusterView) -> bool:
+    """Returns whether the pod is being deleted, by any client."""
+    return pod.deleted is not None or pod.uid in view.evicted_uids

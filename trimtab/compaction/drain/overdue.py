@@ -1,10 +1,9 @@
-"""Why did the autoscaler not take an empty node?
+"""Drains that take too long: why the autoscaler did not remove an empty node, and which successors are late.
 
-As far as it tells: its annotations on the node, its settings, its status, its own soft taint on what it means to
-remove. Where it is the node that keeps it, the node waits before it is tried again; where it is the autoscaler or its
-group, emptying the next node would be for nothing too, and it counts against the pool.
-
-Has a drain kept somebody waiting for too long?
+Why an empty node stays is read from annotations on the node,
+the autoscaler's settings and status, and its soft taint on
+nodes that it is about to remove. Where the node itself is the cause, it waits before it is drained again. Where the
+autoscaler or its node group is the cause, the next drain would be in vain too, and the end counts against the pool.
 """
 
 from collections.abc import Iterator
@@ -16,100 +15,107 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.compaction.candidates import DELAY, NO_SCALE_DOWN
 from trimtab.compaction.drain.actions import NOT_CREATED, NOT_PLACED, NOT_STARTED, FailureCause, Release
 from trimtab.compaction.drain.annotation import DrainAnnotation
-from trimtab.compaction.drain.backoff import waiting_successor
+from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
-from trimtab.compaction.drain.release import opened
+from trimtab.compaction.drain.release import with_nodes_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, unneeded_time
 from trimtab.scheduling.cluster_model import FreeCapacity, build
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.pod_class import PodClass
 
-"""Its soft taint on a node it has no need of; the value says since when, in Unix seconds."""
-
 
 def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, waits: int) -> tuple[str, FailureCause]:
-    """In words, and whose fault it is; `waits`: seconds we have waited."""
-    scaler = view.autoscaler_of(note.pool)
-    if found := next(_node(node, view), ""):
-        return found, FailureCause.NODE
-    if scaler is None:
-        return "no cluster autoscaler is to be seen", FailureCause.POOL
-    if found := _unable(scaler, view) or _minimum(node, note, scaler):
-        return found, FailureCause.POOL
-    if found := _too_soon(node, scaler, view, waits):
-        return found, FailureCause.NODE
-    return f"nothing that we can see keeps it{_candidates(note, scaler)}", FailureCause.POOL
+    """Returns why the autoscaler did not remove the node, as text, and what that counts against.
+
+    `waits`: the seconds for which the compactor has waited.
+    """
+    autoscaler = view.autoscaler_of(note.pool)
+    if cause := next(_causes_on_node(node, view), ""):
+        return cause, FailureCause.NODE
+    if autoscaler is None:
+        return "there is no cluster autoscaler", FailureCause.POOL
+    if cause := _autoscaler_cause(autoscaler, view) or _group_minimum_cause(node, note, autoscaler):
+        return cause, FailureCause.POOL
+    if cause := _time_cause(node, autoscaler, view, waits):
+        return cause, FailureCause.NODE
+    return f"no reason is known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
 
 
-def _node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
-    """What lies on the node itself."""
+def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
+    """Yields causes on the node itself."""
     if node.annotations.get(NO_SCALE_DOWN) == "true":
-        yield f"the node says {NO_SCALE_DOWN}"
-    yield from (f"the node says {key}" for key in sorted(node.annotations) if key.startswith(DELAY))
+        yield f"the node has the annotation {NO_SCALE_DOWN}"
+    yield from (f"the node has the annotation {key}" for key in sorted(node.annotations) if key.startswith(DELAY))
     system = sorted(
         pod.key for pod in view.inventory.pods
         if pod.node == node.name and pod.namespace == "kube-system" and not (pod.daemon or pod.static or pod.finished)
     )  # fmt: skip
     if system:
-        yield f"system pods are left on it: {', '.join(system)}"
+        yield f"system pods run on it: {', '.join(system)}"
 
 
-def _unable(scaler: Autoscaler, view: ClusterView) -> str:
-    if not scaler.scale_down:
+def _autoscaler_cause(autoscaler: Autoscaler, view: ClusterView) -> str:
+    if not autoscaler.scale_down:
         return "the autoscaler never removes nodes (--scale-down-enabled=false)"
-    if scaler.silent(view.at) or not scaler.healthy:
-        return "the autoscaler is silent or calls the cluster unhealthy"
+    if autoscaler.silent(view.at) or not autoscaler.healthy:
+        return "the autoscaler does not report, or reports the cluster as unhealthy"
     return ""
 
 
-def _minimum(node: NodeInfo, note: DrainAnnotation, scaler: Autoscaler) -> str:
-    own = group_of(node, scaler.groups)
-    for group in (own,) if own is not None else scaler.of(note.pool):
+def _group_minimum_cause(node: NodeInfo, note: DrainAnnotation, autoscaler: Autoscaler) -> str:
+    own = group_of(node, autoscaler.groups)
+    for group in (own,) if own is not None else autoscaler.of(note.pool):
         if group.min_size is not None and group.target is not None and group.target <= group.min_size:
             return f"group {group.name} is at its minimum of {group.min_size}"
     return ""
 
 
-def _too_soon(node: NodeInfo, scaler: Autoscaler, view: ClusterView, waits: int) -> str:
-    needs = unneeded_time(scaler, ready=node.ready)
+def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits: int) -> str:
+    unneeded_seconds = unneeded_time(autoscaler, ready=node.ready)
     since = next((taint.value for taint in node.taints if taint.key == CANDIDATE_TAINT), "")
-    if since.isdecimal() and view.at - int(since) < needs:
-        been = view.at - int(since)
-        return f"not enough time: the autoscaler has had no need of it for {been} s and removes it after {needs} s"
-    if waits < needs:
-        return f"not enough time: the autoscaler removes what it had no need of for {needs} s"
+    if since.isdecimal() and view.at - int(since) < unneeded_seconds:
+        unneeded = view.at - int(since)
+        return (
+            f"too little time: the node has been unneeded for {unneeded} s, and the autoscaler removes it after"
+            f" {unneeded_seconds} s"
+        )
+    if waits < unneeded_seconds:
+        return f"too little time: the autoscaler removes a node that has been unneeded for {unneeded_seconds} s"
     return ""
 
 
-def _candidates(note: DrainAnnotation, scaler: Autoscaler) -> str:
-    groups = scaler.of(note.pool)
+def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
+    groups = autoscaler.of(note.pool)
     if not groups:
         return ""
-    told = ", ".join(f"{group.candidates} in group {group.name}" for group in groups)
-    return f"; the autoscaler tells of nodes it would remove: {told}"
+    counts = ", ".join(f"{group.candidates} in group {group.name}" for group in groups)
+    return f"; the autoscaler reports nodes that it would remove: {counts}"
 
 
 def overdue_successor(
     view: ClusterView, workloads: Workloads, note: DrainAnnotation, terms: DrainTimeouts
 ) -> Release | None:
-    """The end of a drain with a successor that cannot be created, or has no node or is not ready past its time; None
-    while all is well.
+    """Returns the end of a drain with a successor that cannot be created, placed or ready in time; None while none is
+    late.
 
-    Which pods can be created is a matter of their namespace: the blame is the node's, so that nobody closes a pool by
-    a quota of their own.
+    Whether a pod can be created depends on its namespace. The end counts against the node only, so that nobody can
+    close a pool with a quota.
     """
-    for key in dict.fromkeys(move.workload for move in note.moves if move.owner and workloads.newly_missing(move)):
-        if failure := workloads.failure(key):  # no need to wait for a pod that nobody can create
-            namespace, kind, name = key
-            return Release(NOT_CREATED(f"{kind} {namespace}/{name} cannot create a pod: {failure}"), FailureCause.NODE)
+    for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
+        # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
+        if failure := workloads.create_failure(key):
+            namespace, pod_class, name = key
+            return Release(
+                NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a pod: {failure}"), FailureCause.NODE
+            )
         for pod in workloads.unready.get(key, ()):
             if pod.created is None or pod.created < note.since:
                 continue
             age = view.at - pod.created
             if not pod.node and age > terms.pending:
-                ours = waiting_successor(note, view, workloads, terms.pending)
-                told = NOT_PLACED(f"pod {ours or pod.key} finds no node for {age} s")
-                return Release(told, FailureCause.POOL if ours else FailureCause.NOBODY)
+                successor = find_waiting_successor(note, view, workloads, terms.pending)
+                reason = NOT_PLACED(f"pod {successor or pod.key} has had no node for {age} s")
+                return Release(reason, FailureCause.POOL if successor else FailureCause.NOBODY)
             if age > terms.ready:
                 return Release(NOT_STARTED(f"pod {pod.key} is not ready after {age} s"), FailureCause.POOL)
     return None
@@ -117,37 +123,41 @@ def overdue_successor(
 
 @dataclass(slots=True)
 class PendingPods:
-    """Pods that have waited for a node past their time; looked at once for all drains of a moment."""
+    """Pods that have been pending for longer than the limit; calculated once for all drains of a round."""
 
     view: ClusterView
-    terms: DrainTimeouts
-    _room: FreeCapacity | None = None
-    _kinds: list[tuple[str, PodClass]] | None = None
+    timeouts: DrainTimeouts
+    _capacity: FreeCapacity | None = None
+    _classes: list[tuple[str, PodClass]] | None = None
 
-    def only_on(self, node: NodeInfo) -> str:
-        """The first of them (namespace/name) that would run on this node, were it open, and on no open one."""
-        room, kinds = self._looked()
-        if not kinds or room is None:
+    def fits_only_on(self, node: NodeInfo) -> str:
+        """Returns the first of them (namespace/name) that would fit on this node, if it were open, and fits on no open
+        node."""
+        capacity, classes = self._calculate()
+        if not classes or capacity is None:
             return ""
-        number = room.world.index[node.name]
-        return next((name for name, kind in kinds if self._needs(room, kind, number)), "")
+        number = capacity.world.index[node.name]
+        return next((name for name, pod_class in classes if self._fits_only_on(capacity, pod_class, number)), "")
 
-    def _needs(self, room: FreeCapacity, kind: PodClass, number: int) -> bool:
-        """In the room all nodes that we cordoned are open: of them only the one that is asked for counts."""
-        nodes = room.world.nodes
-        ours = {n for n, node in enumerate(nodes) if node.name in self.view.notes.ours}
-        others = (n for n in range(len(nodes)) if n not in ours)
-        return admits(room, kind, number) and not any(admits(room, kind, n) for n in others)
+    def _fits_only_on(self, capacity: FreeCapacity, pod_class: PodClass, number: int) -> bool:
+        """Returns whether the pod fits on this node and on no open one. Of the nodes that are open here only for the
+        what-if, only this one counts."""
+        nodes = capacity.world.nodes
+        cordoned = {n for n, node in enumerate(nodes) if node.name in self.view.notes.ours}
+        others = (n for n in range(len(nodes)) if n not in cordoned)
+        return admits(capacity, pod_class, number) and not any(admits(capacity, pod_class, n) for n in others)
 
-    def _looked(self) -> tuple[FreeCapacity | None, list[tuple[str, PodClass]]]:
-        if self._kinds is None:
-            late = {pod.key for pod in self.view.inventory.pods if self._is_late(pod)}
-            world = build(opened(self.view.inventory, self.view.notes.ours)) if late else None
-            self._room = FreeCapacity(world) if world is not None else None
-            self._kinds = [(pod.key, kind) for pod, kind in world.waiting if pod.key in late] if world else []
-        return self._room, self._kinds
+    def _calculate(self) -> tuple[FreeCapacity | None, list[tuple[str, PodClass]]]:
+        if self._classes is None:
+            late_pods = {pod.key for pod in self.view.inventory.pods if self._is_late(pod)}
+            model = build(with_nodes_open(self.view.inventory, self.view.notes.ours)) if late_pods else None
+            self._capacity = FreeCapacity(model) if model is not None else None
+            self._classes = (
+                [(pod.key, pod_class) for pod, pod_class in model.waiting if pod.key in late_pods] if model else []
+            )
+        return self._capacity, self._classes
 
     def _is_late(self, pod: PodInfo) -> bool:
         if not pod.seeking or pod.finished or pod.created is None:
             return False
-        return self.view.at - pod.created > self.terms.pending
+        return self.view.at - pod.created > self.timeouts.pending

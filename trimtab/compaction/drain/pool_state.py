@@ -1,12 +1,12 @@
-"""What must a pool remember over a restart? One value per pool, kept in its own ConfigMap.
+"""The state of a pool that survives a restart: one value per pool, stored in its own ConfigMap.
 
-under       since when each node has been under the line
-failures    drains that did not end well, by node
-evictions   when we evicted, the last hour
-moved       pods that came to be by our evictions, so that none is moved twice in a short time
-strikes     failed drains in a row; closed: since when the pool is closed for them
-backoff     how often it harmed itself in a row; judged: by what; emptied: what the nodes could hold
-ring        the last decisions, as records
+under       since when each node has been under the threshold
+failures    failed drains, by node
+evictions   the times of the compactor's evictions in the last hour
+moved       successors of evicted pods, so that none is moved twice in a short time
+strikes     failed drains in a row; closed: since when the pool is closed because of them
+backoff     setbacks in a row; judged: their causes; emptied: the capacity of the drained nodes
+ring        the last decisions, as history entries
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,28 +19,29 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.plan_types import HOUR, Failure, Observations
+from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 
 LABEL = "trimtab.dev/state"
-"""Label of the ConfigMaps; its value is the pool's name."""
+"""The label of the ConfigMaps; its value is the pool's name."""
 PREFIX = "trimtab-state-"
-"""Of their names."""
+"""The prefix of their names."""
 KEY = "state.json"
 REOPENED = "trimtab.dev/resumed-at"
-"""Annotation of the ConfigMap, written by a person's `trimtab compactor resume --pool`: when the pool was reopened."""
+"""The annotation of the ConfigMap that `trimtab compactor resume --pool` writes: when the pool was reopened."""
 VERSION = 1
-RING = 200
-"""Records that are kept."""
-MOST = 900_000
-"""Characters of a memory that is kept: a ConfigMap takes a mebibyte in all (apimachinery, MaxSecretSize)."""
-DELETION = 1800
-"""Seconds for which it is known that the autoscaler had begun to delete a node."""
-FORGET = 12
-"""Times the longest back-off after which a failure is forgotten."""
+MAX_HISTORY_ENTRIES = 200
+"""The maximum number of history entries."""
+MAX_STATE_LENGTH = 900_000
+"""The maximum number of characters of a stored state: a ConfigMap holds one mebibyte in all (apimachinery,
+MaxSecretSize)."""
+DELETION_SECONDS = 1800
+"""The seconds for which it is remembered that the autoscaler began to delete a node."""
+FORGET_FACTOR = 12
+"""A failure is forgotten after this many times the longest back-off."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One decision, with its reason; Events, metrics, log lines and the history are made of it."""
+    """One decision with its reason. Events, metrics, log lines and the history are made from it."""
 
     at: Seconds
     pool: str
@@ -53,195 +54,210 @@ class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     node: str = ""
     pod: str = ""
     owner: str = ""
-    """Kind/name of who makes the pod's successor."""
+    """Kind/name of the owner that creates the pod's successor."""
     drain: str = ""
     rehearsed: bool = False
-    """It was only written down."""
+    """The decision was made in a dry run: nothing was written to the cluster."""
 
 
 class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One pool's."""
+    """The state of one pool. Every method returns a new state."""
 
     under: dict[str, Seconds] = {}
     failures: dict[str, tuple[Annotated[int, msgspec.Meta(ge=1)], Seconds]] = {}
-    """Node → (times in a row, when last)."""
+    """Node → (failed drains in a row, time of the last one)."""
     evictions: tuple[Seconds, ...] = ()
     moved: dict[str, Seconds] = {}
-    """namespace/name of a successor → when it came to be."""
+    """namespace/name of a successor → when it was created."""
     ended: dict[str, Seconds] = {}
-    """Drains that are over: what stands on a node of them is only still to be taken off."""
+    """Drains that have ended: their annotations only have to be removed."""
     drains: dict[str, str] = {}
-    """Node → drain, of those that are under way. Written before the cordon: a drain that is not here is never acted
-    upon, whatever stands on a node; and a node's disappearance is noticed."""
+    """Node → drain in progress. Written before the cordon: a drain that is not here is never acted on, whatever
+    annotation a node has, and the disappearance of a node is noticed."""
     empty: tuple[str, ...] = ()
-    """Of these the nodes that all their pods have left."""
+    """The nodes of these drains that all their pods have left."""
     promised: dict[str, tuple[str, int]] = {}
-    """Of these what each saves when it is taken: (unit, amount)."""
+    """What each of these saves when the node is removed: (unit, amount)."""
     surged: dict[str, str] = {}
-    """namespace/Deployment → drain that gives it a second replica. Written before the note says so, and before it is
-    done; undone only where both say so."""
+    """namespace/Deployment → the drain that gives it a second replica. Written before the annotation and before the
+    scaling; undone only where both the state and the annotation have it."""
     strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
     closed: Seconds | None = None
     backoff: PoolBackoff | None = None
-    """None: what was emptied made no pod wait and no node be added, for a day."""
+    """None: for a day no drain left a pod pending or made the autoscaler add a node."""
     judged: dict[str, Seconds] = {}
-    """Drain, or node that was added, → when it counted: it does so once."""
+    """Drain or added node → when it counted as a setback: each counts once."""
     emptied: dict[str, EmptiedNode] = {}
-    """Nodes that all their pods left not long ago, and what they could hold."""
+    """Recently drained nodes and their capacity."""
     opened: tuple[Seconds, ...] = ()
-    """When emptied nodes were opened for pods that waited, the last hour."""
+    """When drained nodes were uncordoned for pending pods, in the last hour."""
     quiet_until: Seconds | None = None
-    """Nothing begins before: what was opened is taken for a node that was added."""
+    """No drain begins before: an uncordoned node counts like an added one."""
     deleting: dict[str, Seconds] = {}
-    """Nodes of the pool that the autoscaler has begun to delete → when that was seen first."""
+    """Nodes of the pool that the autoscaler has begun to delete → when that was first observed."""
     left: dict[str, Seconds] = {}
     """Nodes that are left to the autoscaler → since when."""
     saved: int = 0
-    """Nodes that were taken after we emptied them, ever."""
+    """The number of drained nodes that were removed, ever."""
     worth: dict[str, int] = {}
     """Unit → what all of them together save."""
     ring: tuple[HistoryEntry, ...] = ()
     plan: tuple[str, ...] = ()
-    """Nodes the last plan would empty, in order."""
+    """Nodes that the last plan would drain, in order."""
     plan_why: str = ""
-    """Why nothing was planned in the whole pool, as a code and a sentence; empty where something may be."""
+    """Why nothing was planned in the whole pool, as a code and a sentence; empty where a node may be drained."""
     plan_at: Seconds | None = None
-    """When it was made."""
+    """When the plan was made."""
     v: int = VERSION
 
-    def failed(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
+    def with_failure(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
+        """Returns the state after a failed drain of the node; `strike`: it counts against the pool too."""
         times = self.failures.get(node, (0, 0))[0] + 1
         strikes = self.strikes + 1 if strike else self.strikes
         return change(self, failures={**self.failures, node: (times, now)}, strikes=strikes)
 
-    def succeeded(self, node: str) -> "PoolState":
-        """A node went as it should: what failed before no longer counts against the pool."""
+    def with_success(self, node: str) -> "PoolState":
+        """Returns the state after the removal of a drained node: earlier failures no longer count against the pool."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
         unit, amount = self.promised.get(node, ("", 0))
         worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
         return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth)
 
-    def begun(self, node: str, drain: str, promised: tuple[str, int]) -> "PoolState":
-        """A drain of this node is about to begin; `promised`: what it saves when the node is taken, (unit, amount)."""
+    def with_drain(self, node: str, drain: str, promised: tuple[str, int]) -> "PoolState":
+        """Returns the state before a drain of this node begins; `promised`: (unit, amount) that its removal saves."""
         return change(self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised})
 
-    def not_begun(self, node: str) -> "PoolState":
-        """The cordon did not happen: there is no such drain."""
+    def without_drain(self, node: str) -> "PoolState":
+        """Returns the state without the drain: its cordon failed."""
         return change(
             self, drains={name: drain for name, drain in self.drains.items() if name != node},
-            promised={name: found for name, found in self.promised.items() if name != node},
+            promised={name: saving for name, saving in self.promised.items() if name != node},
         )  # fmt: skip
 
     def knows(self, node: str, drain: str) -> bool:
-        """Whether this drain is under way on this node, or over, by what was written before its cordon."""
+        """Returns whether this drain is in progress on this node, or has ended, according to the entry written before
+        its cordon."""
         return self.drains.get(node) == drain or drain in self.ended
 
-    def surging(self, deployment: str, drain: str) -> "PoolState":
-        """A drain is about to give this Deployment a second replica."""
+    def with_surge(self, deployment: str, drain: str) -> "PoolState":
+        """Returns the state before the drain gives this Deployment a second replica."""
         return change(self, surged={**self.surged, deployment: drain})
 
-    def surged_no_more(self, *deployments: str) -> "PoolState":
-        """Nothing is left to be undone in these Deployments."""
-        left = {name: drain for name, drain in self.surged.items() if name not in deployments}
-        return self if left == self.surged else change(self, surged=left)
+    def without_surges(self, *deployments: str) -> "PoolState":
+        """Returns the state after the surges of these Deployments are undone."""
+        remaining = {name: drain for name, drain in self.surged.items() if name not in deployments}
+        return self if remaining == self.surged else change(self, surged=remaining)
 
-    def over(self, node: str, drain: str, now: Seconds) -> "PoolState":
-        """The drain of this node has ended, however it did."""
+    def with_ended_drain(self, node: str, drain: str, now: Seconds) -> "PoolState":
+        """Returns the state after the drain of this node ended, for any reason."""
         return change(
             self, ended={**self.ended, drain: now}, empty=tuple(name for name in self.empty if name != node),
-            drains={name: found for name, found in self.drains.items() if name != node},
-            promised={name: found for name, found in self.promised.items() if name != node},
+            drains={name: running for name, running in self.drains.items() if name != node},
+            promised={name: saving for name, saving in self.promised.items() if name != node},
         )  # fmt: skip
 
-    def set_back(self, cause: str, now: Seconds) -> "PoolState":
-        """The pool backs off, for this drain or added node; once for each.
+    def with_setback(self, cause: str, now: Seconds) -> "PoolState":
+        """Returns the state after a setback by this drain or added node, which counts once.
 
-        What comes to light while it backs off was done before that began, and makes it no longer.
+        A setback that is discovered during a back-off was caused before it began, and does not extend it.
         """
         if cause in self.judged:
             return self
         last, judged = self.backoff, {**self.judged, cause: now}
-        if last is not None and now < last.until:
+        # A setback that is discovered during a back-off was caused before it began, so it must not extend it.
+        if last is not None and now < last.retry_after:
             return change(self, judged=judged)
         times = 0 if last is None or last.is_forgotten(now) else last.times
         return change(self, backoff=PoolBackoff(times + 1, now), judged=judged)
 
-    def reopened(self, now: Seconds, quiet: Seconds) -> "PoolState":
-        """An emptied node was opened; nothing begins for `quiet` seconds."""
+    def with_opening(self, now: Seconds, quiet: Seconds) -> "PoolState":
+        """Returns the state after a drained node was uncordoned for pending pods; no drain begins for `quiet`
+        seconds."""
         return change(self, opened=(*self.opened, now), quiet_until=now + quiet)
 
-    def opened_lately(self, now: Seconds) -> int:
-        """How many in the last hour."""
-        return sum(when > now - HOUR for when in self.opened)
+    def recent_openings(self, now: Seconds) -> int:
+        """Returns how many drained nodes were uncordoned in the last hour."""
+        return sum(when > now - HOUR_SECONDS for when in self.opened)
 
-    def deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
-        """The autoscaler deletes these nodes; each new one's evictions count in the hour, as ours do."""
+    def with_deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
+        """Returns the state with these nodes being deleted by the autoscaler. The evictions of each new one count in
+        the hour."""
         new = {node: count for node, count in evictions.items() if node not in self.deleting}
         if not new:
             return self
         deleting = {**self.deleting, **dict.fromkeys(new, now)}
         return change(self, deleting=deleting, evictions=(*self.evictions, *[now] * sum(new.values())))
 
-    def left_to_autoscaler(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
-        """These nodes of the pool are left to the autoscaler now, each since it first was; the others no longer."""
+    def with_left_nodes(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
+        """Returns the state with exactly these nodes of the pool left to the autoscaler, each since it first was."""
         return change(self, left={node: self.left.get(node, now) for node in nodes})
 
-    def overdue(self, now: Seconds, removal: Seconds) -> frozenset[str]:
-        """Nodes that have been left to the autoscaler for longer than `removal` seconds."""
+    def overdue_nodes(self, now: Seconds, removal: Seconds) -> frozenset[str]:
+        """Returns the nodes that have been left to the autoscaler for longer than `removal` seconds."""
         return frozenset(node for node, since in self.left.items() if now - since > removal)
 
-    def cleared(self, node: str, shape: EmptiedNode | None) -> "PoolState":
-        """All pods have left this node of a drain."""
+    def with_empty_node(self, node: str, shape: EmptiedNode | None) -> "PoolState":
+        """Returns the state after all pods have left this node of a drain."""
         if node in self.empty:
             return self
         emptied = self.emptied if shape is None else {**self.emptied, node: shape}
         return change(self, empty=(*self.empty, node), emptied=emptied)
 
-    def evicted(self, now: Seconds) -> "PoolState":
+    def with_eviction(self, now: Seconds) -> "PoolState":
+        """Returns the state after an eviction."""
         return change(self, evictions=(*self.evictions, now))
 
-    def arrived(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
-        """Successors, with when they came to be; one that has had its rest is like any other pod."""
-        new = {pod: came for pod, came in pods.items() if came > now - rest and pod not in self.moved}
+    def with_successors(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
+        """Returns the state with these successors and their creation times, except those older than `rest` seconds."""
+        new = {pod: created for pod, created in pods.items() if created > now - rest and pod not in self.moved}
         return change(self, moved={**self.moved, **new}) if new else self
 
-    def told(self, *records: HistoryEntry) -> "PoolState":
-        return change(self, ring=(*self.ring, *records)[-RING:])
+    def with_history(self, *records: HistoryEntry) -> "PoolState":
+        """Returns the state with these entries added to the history."""
+        return change(self, ring=(*self.ring, *records)[-MAX_HISTORY_ENTRIES:])
 
-    def tidied(
-        self, now: Seconds, terms: DrainTimeouts, nodes: Iterable[str], standing: Iterable[str] = ()
+    def without_old_entries(
+        self, now: Seconds, terms: DrainTimeouts, nodes: Iterable[str], annotated: Iterable[str] = ()
     ) -> "PoolState":
-        """Without what is too old to matter, and without nodes that are not there any more.
+        """Returns the state without entries that are too old, and without nodes that no longer exist.
 
-        `standing`: drains whose note stands on a node. Of them it is never forgotten that they are over: else one
-        whose note could not be taken off for an hour would go on.
+        `annotated`: drains whose annotation is on a node. It is never forgotten that such a drain has ended: otherwise
+        a drain whose annotation could not be removed for an hour would continue.
         """
-        there, noted = set(nodes), set(standing)
-        far, past = max(FORGET * 7200, terms.closed), self.caught_up(now)
+        existing, with_annotation = set(nodes), set(annotated)
+        failure_seconds, state = max(FORGET_FACTOR * 7200, terms.closed), self.clamp_to_now(now)
         return change(
-            past,
-            under={node: since for node, since in past.under.items() if node in there},
-            failures={n: f for n, f in past.failures.items() if n in there and f[1] > now - far},
-            evictions=tuple(when for when in past.evictions if when > now - HOUR),
-            opened=tuple(when for when in past.opened if when > now - HOUR),
-            deleting={node: when for node, when in past.deleting.items() if when > now - DELETION},
-            left={node: since for node, since in past.left.items() if node in there},
-            moved={pod: when for pod, when in past.moved.items() if when > now - terms.rest},
-            ended={drain: when for drain, when in past.ended.items() if when > now - HOUR or drain in noted},
-            backoff=None if past.backoff is None or past.backoff.is_forgotten(now) else past.backoff,
-            judged={cause: when for cause, when in past.judged.items() if when > now - HOUR or cause in noted},
-            emptied={node: kept for node, kept in past.emptied.items() if kept.at > now - HOUR},
+            state,
+            under={node: since for node, since in state.under.items() if node in existing},
+            failures={n: f for n, f in state.failures.items() if n in existing and f[1] > now - failure_seconds},
+            evictions=tuple(when for when in state.evictions if when > now - HOUR_SECONDS),
+            opened=tuple(when for when in state.opened if when > now - HOUR_SECONDS),
+            deleting={node: when for node, when in state.deleting.items() if when > now - DELETION_SECONDS},
+            left={node: since for node, since in state.left.items() if node in existing},
+            moved={pod: when for pod, when in state.moved.items() if when > now - terms.rest},
+            ended={
+                drain: when
+                for drain, when in state.ended.items()
+                if when > now - HOUR_SECONDS or drain in with_annotation
+            },
+            backoff=None if state.backoff is None or state.backoff.is_forgotten(now) else state.backoff,
+            judged={
+                cause: when
+                for cause, when in state.judged.items()
+                if when > now - HOUR_SECONDS or cause in with_annotation
+            },
+            emptied={node: shape for node, shape in state.emptied.items() if shape.at > now - HOUR_SECONDS},
         )
 
-    def caught_up(self, now: Seconds) -> "PoolState":
-        """Nothing in it later than now: a clock that was ahead of ours must not make anybody wait the longer."""
+    def clamp_to_now(self, now: Seconds) -> "PoolState":
+        """Returns the state with no time later than now: a clock that was ahead must not prolong any wait."""
         return change(
             self,
             under={node: min(since, now) for node, since in self.under.items()},
             failures={node: (times, min(last, now)) for node, (times, last) in self.failures.items()},
             evictions=tuple(min(when, now) for when in self.evictions),
             opened=tuple(min(when, now) for when in self.opened),
-            quiet_until=None if self.quiet_until is None else min(self.quiet_until, now + HOUR),
+            quiet_until=None if self.quiet_until is None else min(self.quiet_until, now + HOUR_SECONDS),
             deleting={node: min(when, now) for node, when in self.deleting.items()},
             left={node: min(since, now) for node, since in self.left.items()},
             moved={pod: min(when, now) for pod, when in self.moved.items()},
@@ -249,56 +265,60 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             closed=None if self.closed is None else min(self.closed, now),
             backoff=None if self.backoff is None else change(self.backoff, last=min(self.backoff.last, now)),
             judged={cause: min(when, now) for cause, when in self.judged.items()},
-            emptied={node: change(kept, at=min(kept.at, now)) for node, kept in self.emptied.items()},
+            emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
         )
 
-    def observations(self, emptying: Mapping[str, str]) -> Observations:
-        """As a plan takes them; `emptying`: node → pool of the drains that are under way."""
+    def to_observations(self, emptying: Mapping[str, str]) -> Observations:
+        """Returns the observations for a plan; `emptying`: node → pool of the drains in progress."""
         failures = {node: Failure(times=times, last=last) for node, (times, last) in self.failures.items()}
         return Observations(under_since=self.under, failures=failures, evictions=self.evictions, draining=emptying)
 
 
 def is_final(before: PoolState, after: PoolState) -> bool:
-    """Whether something ended between the two, so that the former must never count again: a drain or a surge that is
-    over, or a pool that was closed or backs off.
+    """Returns whether something ended between the two states, so that the former one must never be used again.
+
+    That is a drain or a surge that has ended, or a pool that was closed or backs off.
     """
     closed = after.closed is not None and after.closed != before.closed
     closed = closed or (after.backoff is not None and after.backoff != before.backoff)
     return closed or bool(after.ended.keys() - before.ended.keys() or before.surged.keys() - after.surged.keys())
 
 
-def together(memories: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
-    """The observations of all pools: nodes are in one pool each, so nothing is told twice."""
-    found = [memory.observations({}) for _, memory in sorted(memories.items())]
+def together(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
+    """Returns the observations of all pools. A node is in one pool, so nothing is counted twice."""
+    by_pool = [state.to_observations({}) for _, state in sorted(states.items())]
     return Observations(
-        under_since={node: since for each in found for node, since in each.under_since.items()},
-        failures={node: failure for each in found for node, failure in each.failures.items()},
-        evictions=tuple(sorted(when for each in found for when in each.evictions)),
+        under_since={node: since for each in by_pool for node, since in each.under_since.items()},
+        failures={node: failure for each in by_pool for node, failure in each.failures.items()},
+        evictions=tuple(sorted(when for each in by_pool for when in each.evictions)),
         draining=emptying,
     )
 
 
-def moved(memories: Iterable[PoolState]) -> frozenset[str]:
-    """Pods that are left in peace."""
-    return frozenset(pod for memory in memories for pod in memory.moved)
+def moved(states: Iterable[PoolState]) -> frozenset[str]:
+    """Returns the pods that are not moved again for now."""
+    return frozenset(pod for state in states for pod in state.moved)
 
 
-def write(memory: PoolState) -> str:
-    """What a ConfigMap takes: of too long a memory the older half of the last decisions goes, as often as needed."""
-    text = msgspec.json.encode(memory).decode()
-    while len(text) > MOST and memory.ring:
-        memory = change(memory, ring=memory.ring[len(memory.ring) // 2 + 1 :])
-        text = msgspec.json.encode(memory).decode()
+def write(state: PoolState) -> str:
+    """Returns the text for a ConfigMap. While it is too long, the older half of the history is removed."""
+    text = msgspec.json.encode(state).decode()
+    # The history is the only part that grows without a bound of its own.
+    while len(text) > MAX_STATE_LENGTH and state.ring:
+        state = change(state, ring=state.ring[len(state.ring) // 2 + 1 :])
+        text = msgspec.json.encode(state).decode()
     return text
 
 
 def read(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
-    """From the data of a ConfigMap of this name. An empty one is a memory without anything in it."""
+    """Returns the state in the data of the ConfigMap of this name. Empty data is an empty state."""
     text = data.get(KEY, "")
     if not text:
         return PoolState()
     try:
-        found = msgspec.json.decode(text, type=PoolState)
+        state = msgspec.json.decode(text, type=PoolState)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(f"ConfigMap {name}", str(error))
-    return found if found.v == VERSION else Unreadable(f"ConfigMap {name}", f"version {found.v}, we know {VERSION}")
+    if state.v != VERSION:
+        return Unreadable(f"ConfigMap {name}", f"it is of version {state.v}; this Trimtab reads version {VERSION}")
+    return state

@@ -1,7 +1,7 @@
-"""Which emptied nodes are opened again for pods that no open node takes?
+"""Chooses the drained nodes that are uncordoned for pods that fit on no open node.
 
-The autoscaler answers an unschedulable pod within one scan (ten seconds) and counts no cordoned node: who is slower has
-it buy a machine beside an empty one. As few nodes as hold the pods are opened, the smallest that will do.
+The autoscaler adds a node for an unschedulable pod within one scan (ten seconds) and ignores cordoned nodes: a slower
+compactor would let it add a node next to an empty one. As few nodes as possible are uncordoned, the smallest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,108 +16,114 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
 from trimtab.scheduling.filters import admits
-from trimtab.scheduling.node_filters import CORDON
+from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
 
 def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
-    """Emptied node → a pod (namespace/name) that it is opened for.
+    """Returns drained node → a pod (namespace/name) for which it is uncordoned.
 
-    Within what each pool may still open in this hour. A pod counts when the scheduler has said that it is
-    unschedulable, or when it has had no node for `terms.pending` seconds; not one that fits on an open node.
+    At most as many nodes as each pool may uncordon in this hour. A pod counts when kube-scheduler reports it as
+    unschedulable, or when it has had no node for the pending timeout; a pod that fits on an open node does not count.
     """
-    emptied = [node for node, note in view.noted() if _may_open(node, note)]
-    pods = [pod for pod in view.inventory.pods if _waits(pod, view, terms)] if emptied else []
+    emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
+    pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, terms)] if emptied else []
     if not pods:
         return {}
-    world = build(opened(view.inventory, {node.name for node in emptied}))
-    kinds = {pod.uid: kind for pod, kind in world.waiting}
+    model = build(with_nodes_open(view.inventory, {node.name for node in emptied}))
+    classes = {pod.uid: pod_class for pod, pod_class in model.waiting}
+    # In the order in which kube-scheduler would place them: priority first, then the oldest.
     order = sorted(pods, key=lambda pod: (-pod.priority, pod.created or 0, pod.key))
-    queue = [(pod.key, kinds[pod.uid]) for pod in order if pod.uid in kinds]
-    closed = {world.index[node.name] for node in emptied}
-    chosen = chosen_nodes(FreeCapacity(world), queue, _smallest_first(world, closed))
-    return _within_allowance({world.nodes[number].name: pod for number, pod in chosen.items()}, view)
+    queue = [(pod.key, classes[pod.uid]) for pod in order if pod.uid in classes]
+    closed = {model.index[node.name] for node in emptied}
+    chosen = choose_nodes(FreeCapacity(model), queue, _sort_by_size(model, closed))
+    return _within_allowance({model.nodes[number].name: pod for number, pod in chosen.items()}, view)
 
 
-def chosen_nodes(room: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]) -> dict[int, str]:
-    """Closed node → the first pod it takes; `closed` in the order of preference, the room as if they were open.
+def choose_nodes(
+    capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]
+) -> dict[int, str]:
+    """Returns closed node → the first pod that it holds. `closed` is in order of preference; the capacity has them
+    open.
 
-    First each pod takes room on an open node, where there is some. Of the closed nodes the first that takes all that
-    are left is opened, else the one that takes most, and so on.
+    Each pod uses an open node if there is one. Then the closed node that holds most of the remaining pods is opened,
+    the first of `closed` among equals, and so on.
     """
-    shut, found = set(closed), dict[int, str]()
-    others = [node for node in range(len(room.world.nodes)) if node not in shut]
-    left = [(pod, kind) for pod, kind in queue if not _take(room, kind, others)]
-    rest = list(closed)
-    while left and rest:
-        taken = {node: _filled(room, left, node) for node in rest}
-        best = max(rest, key=lambda node: (len(taken[node]), -rest.index(node)))
-        if not taken[best]:
+    closed_nodes, chosen = set(closed), dict[int, str]()
+    open_nodes = [node for node in range(len(capacity.world.nodes)) if node not in closed_nodes]
+    unplaced = [(pod, pod_class) for pod, pod_class in queue if not _place_pod(capacity, pod_class, open_nodes)]
+    candidates = list(closed)
+    while unplaced and candidates:
+        fitting = {node: _fitting_pods(capacity, unplaced, node) for node in candidates}
+        best = max(candidates, key=lambda node: (len(fitting[node]), -candidates.index(node)))
+        if not fitting[best]:
             break
-        found[best] = left[taken[best][0]][0]
-        for number in taken[best]:
-            room.take(left[number][1], best)
-        left = [pair for number, pair in enumerate(left) if number not in set(taken[best])]
-        rest.remove(best)
-    return found
+        chosen[best] = unplaced[fitting[best][0]][0]
+        for number in fitting[best]:
+            capacity.take(unplaced[number][1], best)
+        unplaced = [pair for number, pair in enumerate(unplaced) if number not in set(fitting[best])]
+        candidates.remove(best)
+    return chosen
 
 
-def opened(inventory: Inventory, names: Iterable[str]) -> Inventory:
-    """With these nodes open, whoever cordoned them."""
-    mine = set(names)
-    nodes = tuple(_open(node) if node.name in mine else node for node in inventory.nodes)
+def with_nodes_open(inventory: Inventory, names: Iterable[str]) -> Inventory:
+    """Returns the inventory with these nodes uncordoned."""
+    opened_names = set(names)
+    nodes = tuple(_uncordoned(node) if node.name in opened_names else node for node in inventory.nodes)
     return replace(inventory, nodes=nodes)
 
 
-def _open(node: NodeInfo) -> NodeInfo:
-    return replace(node, cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != CORDON.key))
+def _uncordoned(node: NodeInfo) -> NodeInfo:
+    return replace(
+        node, cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+    )
 
 
 def _may_open(node: NodeInfo, note: object) -> bool:
-    """Is it empty, in good health, and by our hand alone?"""
+    """Returns whether the node is empty, ready, and cordoned only by the compactor."""
     if not isinstance(note, DrainAnnotation) or note.emptied is None:
         return False
     return node.ready and node.cordoned and node.going is None
 
 
-def _waits(pod: PodInfo, view: ClusterView, terms: DrainTimeouts) -> bool:
+def _is_waiting(pod: PodInfo, view: ClusterView, terms: DrainTimeouts) -> bool:
     return pod.seeking and not pod.finished and pod.deleted is None and is_unplaced(pod, view.at, terms.pending)
 
 
-def _smallest_first(world: ClusterModel, numbers: Iterable[int]) -> list[int]:
-    sizes = {number: [world.amount(number, name) for name in world.resources] for number in numbers}
+def _sort_by_size(model: ClusterModel, numbers: Iterable[int]) -> list[int]:
+    sizes = {number: [model.amount(number, name) for name in model.main_resources] for number in numbers}
     return sorted(sizes, key=lambda number: (sizes[number], number))
 
 
-def _take(room: FreeCapacity, kind: PodClass, nodes: Iterable[int]) -> bool:
-    place = next((node for node in nodes if admits(room, kind, node)), None)
-    if place is not None:
-        room.take(kind, place)
-    return place is not None
+def _place_pod(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> bool:
+    target = next((node for node in nodes if admits(capacity, pod_class, node)), None)
+    if target is not None:
+        capacity.take(pod_class, target)
+    return target is not None
 
 
-def _filled(room: FreeCapacity, queue: Sequence[tuple[str, PodClass]], node: int) -> list[int]:
-    """Which of the queue the node takes, together; the room is as it was afterwards."""
-    found = []
-    for number, (_, kind) in enumerate(queue):
-        if admits(room, kind, node):
-            room.take(kind, node)
-            found.append(number)
-    for number in found:
-        room.give(queue[number][1], node)
-    return found
+def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], node: int) -> list[int]:
+    """Returns the numbers of the pods of the queue that the node holds together; the capacity stays unchanged."""
+    numbers = []
+    for number, (_, pod_class) in enumerate(queue):
+        if admits(capacity, pod_class, node):
+            capacity.take(pod_class, node)
+            numbers.append(number)
+    for number in numbers:
+        capacity.remove_pod(queue[number][1], node)
+    return numbers
 
 
 def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, str]:
-    """Without what is over a pool's openings per hour."""
-    notes, left = view.notes.ours, dict[str, int]()
-    found: dict[str, str] = {}
+    """Returns the chosen nodes without those that exceed a pool's openings per hour."""
+    notes, remaining = view.notes.ours, dict[str, int]()
+    allowed: dict[str, str] = {}
     for name, pod in chosen.items():
         note = notes[name]
-        pool = view.pool(note.pool) if isinstance(note, DrainAnnotation) else None
+        pool = view.find_pool(note.pool) if isinstance(note, DrainAnnotation) else None
         if pool is not None:
-            left.setdefault(pool.name, pool.openings_per_hour - view.opened.get(pool.name, 0))
-            if left[pool.name] > 0:
-                left[pool.name] -= 1
-                found[name] = pod
-    return found
+            remaining.setdefault(pool.name, pool.openings_per_hour - view.opened_counts.get(pool.name, 0))
+            if remaining[pool.name] > 0:
+                remaining[pool.name] -= 1
+                allowed[name] = pod
+    return allowed

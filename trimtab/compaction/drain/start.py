@@ -1,8 +1,7 @@
-"""How many nodes of a wave may be emptied right now?
+"""Chooses the drains that begin now, and creates their annotations.
 
-Which drains begin now, and what do they look like?
-
-A plan is made, then some time passes, then the world is looked at afresh: only what still holds begins.
+A pool limits its drains at a time and its evictions per hour. Time passes between a plan and its execution, so the
+limits are checked when a step is planned and again when it begins.
 """
 
 import hashlib
@@ -21,145 +20,155 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import DrainStep, Observations, Wave
 
 
-def due(wave: Wave, pool: Pool, seen: Observations, now: Seconds, owed: int = 0) -> tuple[DrainStep, ...]:
-    """Steps of this pool to begin now: within its drains at a time and its evictions per hour, best first.
+def steps_within_pace(
+    wave: Wave, pool: Pool, observations: Observations, now: Seconds, owed: int = 0
+) -> tuple[DrainStep, ...]:
+    """Returns the steps of this pool to begin now, best first: within its drains at a time and its evictions per hour.
 
-    `owed`: pods that drains under way have still to evict.
-
-    A node of more pods than an hour allows may go when nothing else went in that hour: else it never would.
+    `owed`: pods that drains in progress still have to evict. A node with more pods than an hour allows may be drained
+    when no other eviction happened in that hour: otherwise it would never be drained.
     """
-    drains = pool.drains - sum(name == pool.name for name in seen.draining.values())
-    spoken_for = seen.lately(now) + owed
-    left = pool.evictions_per_hour - spoken_for
-    found: list[DrainStep] = []
+    drains = pool.drains - sum(name == pool.name for name in observations.draining.values())
+    counted_evictions = observations.lately(now) + owed
+    evictions_left = pool.evictions_per_hour - counted_evictions
+    steps: list[DrainStep] = []
     for step in wave.steps:
-        if step.pool != pool.name or step.node in seen.draining or len(found) >= drains:
+        if step.pool != pool.name or step.node in observations.draining or len(steps) >= drains:
             continue
-        alone = not found and not spoken_for
-        if len(step.moves) <= left or alone:
-            found.append(step)
-            left -= len(step.moves)
-    return tuple(found)
+        is_alone = not steps and not counted_evictions
+        if len(step.moves) <= evictions_left or is_alone:
+            steps.append(step)
+            evictions_left -= len(step.moves)
+    return tuple(steps)
 
 
 CLOSED = Code(
     "pool-closed",
-    "Two drains in a row failed, or the pool's state was lost: it is closed until somebody looks, or time passes.",
-    "See the history, then `trimtab compactor resume --pool NAME`, or wait.",
+    "Two drains in a row failed, or the pool's state was lost: the pool is closed until it is resumed, or for a time.",
+    "Read the history, then run `trimtab compactor resume --pool NAME`, or wait.",
 )  # fmt: skip
 BACKS_OFF = Code(
     "pool-backs-off",
-    "What was emptied in the pool left its own pods waiting for a node, or made the autoscaler add one: nothing begins "
-    "in it for an hour, twice as long each time, at most a day.",
-    "See the history for which, and why they found no place; `trimtab compactor resume --pool NAME` ends the wait.",
+    "Drains of the pool left pods pending, or made the autoscaler add a node: no drain begins in it for an hour, twice "
+    "as long each time, at most a day.",
+    "Read the history for the pods and nodes; `trimtab compactor resume --pool NAME` ends the wait.",
 )  # fmt: skip
 JUST_OPENED = Code(
     "pool-uncordoned-recently",
-    "An emptied node of the pool was opened for pods that waited: nothing begins for as long as the autoscaler waits "
+    "A drained node of the pool was uncordoned for pending pods: no drain begins for as long as the autoscaler waits "
     "after it added a node (--scale-down-delay-after-add).",
     "Wait.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "Everything is paused.", "`trimtab compactor resume`.")
-PACE = Code("pool-rate-limited", "As many nodes are emptied, or pods were evicted, as the pool allows.", "Wait.")
+PACE = Code("pool-rate-limited", "As many nodes are being drained, or pods were evicted, as the pool allows.", "Wait.")
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveDrains:
-    """What is under way."""
+    """The drains in progress."""
 
     emptying: Mapping[str, str]
-    """Node → pool."""
+    """Node → pool, while pods are evicted."""
     emptied: Mapping[str, str]
-    """Node → pool."""
+    """Node → pool, while the empty node waits for its removal."""
     owed: Mapping[str, int] = field(default_factory=dict)
-    """Pool → pods that have still to be evicted."""
+    """Pool → pods that still have to be evicted."""
     deleted: Mapping[str, str] = field(default_factory=dict)
-    """Node → pool that leads, of nodes that the autoscaler removes: they count in its pace like drains of ours."""
+    """Node → pool that leads, of nodes that the autoscaler removes: they count in its pace like the compactor's
+    drains."""
 
 
 def closed(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
-    """Is the pool closed by failures, or does it back off? None when it is open."""
-    if memory.backoff is not None and now < memory.backoff.until:
-        return backs_off(pool.name, memory.backoff, now)
+    """Returns why the pool is closed by failures or backs off; None when drains may begin."""
+    if memory.backoff is not None and now < memory.backoff.retry_after:
+        return backoff_reason(pool.name, memory.backoff, now)
     if memory.closed is None or now >= memory.closed + terms.closed:
         return None
-    left = memory.closed + terms.closed - now
-    why = f"{memory.strikes} drains in a row failed" if memory.strikes else "its state could not be read"
-    return CLOSED(f"pool {pool.name} is closed for another {left} s: {why}")
+    remaining = memory.closed + terms.closed - now
+    cause = f"{memory.strikes} drains in a row failed" if memory.strikes else "its state could not be read"
+    return CLOSED(f"pool {pool.name} is closed for another {remaining} s: {cause}")
 
 
 def just_opened(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
-    """Was an emptied node of the pool opened not long ago? None where none was."""
+    """Returns the reason when a drained node of the pool was uncordoned recently; None where none was."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
-    return JUST_OPENED(f"a node of pool {pool.name} was opened again; it waits another {memory.quiet_until - now} s")
+    return JUST_OPENED(
+        f"a node of pool {pool.name} was uncordoned again; the pool waits another {memory.quiet_until - now} s"
+    )
 
 
-def backs_off(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
-    told = why or f"what it emptied made pods wait or a node be added, {backoff.times} times in a row"
-    return BACKS_OFF(f"pool {pool} backs off for another {backoff.until - now} s: {told}")
+def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
+    """Returns the reason for a back-off; `why`: its cause, by default the number of setbacks."""
+    times = f"{backoff.times} time{'' if backoff.times == 1 else 's'} in a row"
+    cause = why or f"its drains left pods pending or made the autoscaler add a node, {times}"
+    return BACKS_OFF(f"pool {pool} backs off for another {backoff.retry_after - now} s: {cause}")
 
 
 def steps_to_start(
-    wave: Sequence[DrainStep], pool: Pool, memory: PoolState, standing: ActiveDrains, now: Seconds, terms: DrainTimeouts
+    wave: Sequence[DrainStep], pool: Pool, memory: PoolState, active: ActiveDrains, now: Seconds, terms: DrainTimeouts
 ) -> tuple[DrainStep, ...]:
-    """Which of these steps may begin in this pool now, best first? Asked when they are planned, and when they begin."""
+    """Returns the steps that may begin in this pool now, best first. Checked when they are planned, and when they
+    begin."""
     if closed(pool, memory, now, terms) is not None or just_opened(pool, memory, now) is not None:
         return ()
-    busy, emptying = {**standing.emptying, **standing.emptied}, {**standing.deleted, **standing.emptying}
+    busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
-    found = due(free, pool, memory.observations(emptying), now, standing.owed.get(pool.name, 0))
-    return found[: max(0, terms.drains - len(emptying))]
+    steps = steps_within_pace(free, pool, memory.to_observations(emptying), now, active.owed.get(pool.name, 0))
+    return steps[: max(0, terms.drains - len(emptying))]
 
 
-def note(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
-    """What will stand on the node; `unit` is what the step's saving counts."""
+def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
+    """Returns the annotation for the node; `unit` is the unit of the step's saving."""
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
-    workloads = Workloads.of(view)
-    moves = tuple(_leaving(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
-    said = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
-    drain = hashlib.sha256(said.encode()).hexdigest()[:10]
-    surges = dict(_surges(moves, workloads))
+    workloads = Workloads.count_pods(view)
+    moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
+    identity = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
+    # Derived from the decision and not random: a repeated start of the same drain has the same name.
+    drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
+    surges = dict(_needed_surges(moves, workloads))
     return DrainAnnotation(
         drain=drain, pool=step.pool, since=view.at, home=view.home, moves=moves, surges=surges, saves=step.saves,
         unit=unit,
     )  # fmt: skip
 
 
-def _leaving(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
+def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
+    """Returns one pod to evict, with the state of its workload at the beginning of the drain."""
     owner = pod.owner
     key = (pod.namespace, owner.kind, owner.name) if owner else ("", "", "")
     return PodToEvict(
         pod=pod.key, uid=pod.uid, kind=key[1], owner=key[2], turn=turn, priority=pod.priority, grace=pod.grace,
-        wanted=workloads.wanted(key), missing=workloads.missing(key),
+        wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
     )  # fmt: skip
 
 
-def _surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tuple[str, int]]:
-    """Deployments of which the only replica moves."""
-    found = []
+def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tuple[str, int]]:
+    """Returns the Deployments whose only replica moves, with their replicas."""
+    surges = []
     for move in moves:
-        top = workloads.view.tops.get(move.workload)
-        if top is not None and top.kind == "Deployment" and workloads.wanted(move.workload) == 1:
-            found.append((f"{move.namespace}/{top.name}", 1))
-    return found
+        top = workloads.view.top_owners.get(move.owner_key)
+        if top is not None and top.kind == "Deployment" and workloads.wanted_replicas(move.owner_key) == 1:
+            surges.append((f"{move.namespace}/{top.name}", 1))
+    return surges
 
 
-def arrivals(found: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
-    """Pods that came to be since the drain began, of the workloads it moves: the successors, and when they came."""
-    known = {move.uid for move in found.moves}
-    keys = {move.workload for move in found.moves if move.owner}
+def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
+    """Returns the successors: pods of the moved workloads that were created since the drain began, with their creation
+    time."""
+    evicted = {move.uid for move in annotation.moves}
+    keys = {move.owner_key for move in annotation.moves if move.owner}
     return {
         pod.key: min(pod.created, view.at)
         for pod in view.inventory.pods
         if pod.owner is not None
         and (pod.namespace, pod.owner.kind, pod.owner.name) in keys
-        and pod.uid not in known
+        and pod.uid not in evicted
         and pod.created is not None
-        and pod.created >= found.since
+        and pod.created >= annotation.since
     }
 
 
-def limited(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
-    """The pool as it is for a process that only rehearses, or that may scale in these namespaces alone."""
+def limit_pool(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
+    """Returns the pool for a process that only makes dry runs, or that may scale only in these namespaces."""
     return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces))

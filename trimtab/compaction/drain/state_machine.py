@@ -1,11 +1,11 @@
-"""What is the next step of this drain, as the cluster stands now?
+"""The state machine of a drain: decides the next step from the cluster as it is now.
 
-A drain is a state machine without a memory of its own. What was decided stands in the note on the node; how far it
-got is read off the pods. So whoever asks after a crash gets the same answer, and goes on.
+It stores no state of its own. The decision is in the annotation on the node, and the progress is read from the pods. A
+replica that takes over after a crash therefore decides the same next step.
 
-    emptying   the node is cordoned and some of its pods are there, or their successors are not ready
-    emptied    all that moved is ready elsewhere; the autoscaler's turn
-    over       the node is gone, or open again and without the note
+    emptying   the node is cordoned and some of its pods exist, or their successors are not ready
+    emptied    all successors are ready on other nodes; the autoscaler removes the node
+    over       the node is gone, or uncordoned and without the annotation
 """
 
 from collections import Counter
@@ -20,360 +20,385 @@ from trimtab.cluster.pod import CRITICAL, PodInfo
 from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
-from trimtab.compaction.candidates import keeping, kept
+from trimtab.compaction.candidates import keep_annotations, node_keep_reason
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.backoff import waiting_successor
-from trimtab.compaction.drain.cluster_view import ClusterView, Key, Workloads, gone
+from trimtab.compaction.drain.backoff import find_waiting_successor
+from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads, is_gone
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.release import nodes_to_open
-from trimtab.compaction.drain.timeouts import DrainTimeouts, patience
+from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
-QUARTER = 4
-"""Without a budget, so much of a workload may be missing at a time: a quarter, but one in any case."""
+MISSING_FRACTION = 4
+"""Without a PodDisruptionBudget, a quarter of a workload may be missing at a time, and at least one pod."""
 
-TAKEN_BACK = 60
-"""Seconds in which a second replica is asked for: who takes it back (an autoscaler of pods, Git) is not argued with."""
+SURGE_RETRY_SECONDS = 60
+"""The seconds for which a second replica is requested: if another client (an HPA, Git) removes it again, the drain
+ends."""
 
 
 @dataclass(slots=True)
 class DrainPlanner:
-    """One view, with what has been chosen in it so far: drains that are asked one after the other share budgets."""
+    """Decides for all drains of one view; drains that are decided one after the other share PodDisruptionBudgets."""
 
     view: ClusterView
-    terms: DrainTimeouts
+    timeouts: DrainTimeouts
     workloads: Workloads = field(init=False)
-    waiting: PendingPods = field(init=False)
-    guard: PdbIndex = field(init=False)
-    judge: EvictionChecker = field(init=False)
-    on: dict[str, list[PodInfo]] = field(init=False)
+    pending_pods: PendingPods = field(init=False)
+    pdb_index: PdbIndex = field(init=False)
+    eviction_checker: EvictionChecker = field(init=False)
+    pods_on_node: dict[str, list[PodInfo]] = field(init=False)
+    """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
-    """Node → pool, of what the autoscaler removes in pools that lead."""
-    spent: Counter[int] = field(init=False)
-    """Budget → evictions chosen, or made and not seen yet."""
-    chosen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Workload (the Deployment, where there is one) → evictions chosen."""
-    _critical: set[Key] | None = None
-    """Workloads of the system that move now, those chosen in this moment among them; looked at once."""
-    _opening: dict[str, str] | None = None
-    """Emptied node → pod that it is opened for; looked at once for all of them."""
+    """Node → pool, of nodes that the autoscaler removes from pools that lead."""
+    spent_disruptions: Counter[int] = field(init=False)
+    """Budget → evictions chosen now, or made and not yet in its status."""
+    chosen_evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Workload (the Deployment, where there is one) → evictions chosen now."""
+    _critical_workloads: set[OwnerKey] | None = None
+    """System workloads that are moving, those chosen now included; calculated at the first use."""
+    _nodes_to_open: dict[str, str] | None = None
+    """Drained node → the pod for which it is uncordoned; calculated once for all drains."""
 
     def __post_init__(self) -> None:
-        self.workloads = Workloads.of(self.view)
-        self.waiting = PendingPods(self.view, self.terms)
-        self.guard = PdbIndex.of(self.view.inventory.budgets)
-        self.judge = EvictionChecker(self.view.inventory, self.guard, self.view.at)
-        self.on = {node.name: [] for node in self.view.inventory.nodes}
-        self.spent = Counter()
+        self.workloads = Workloads.count_pods(self.view)
+        self.pending_pods = PendingPods(self.view, self.timeouts)
+        self.pdb_index = PdbIndex.of(self.view.inventory.budgets)
+        self.eviction_checker = EvictionChecker(self.view.inventory, self.pdb_index, self.view.at)
+        self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
         for pod in self.view.inventory.pods:
-            if pod.node in self.on and not pod.finished:
-                self.on[pod.node].append(pod)
-            if pod.deleted is None and (pod.uid in self.view.flight or self._is_evicted_soon(pod)):
-                self.spent.update(self.guard.over(pod.namespace, pod.ask.labels))
+            if pod.node in self.pods_on_node and not pod.finished:
+                self.pods_on_node[pod.node].append(pod)
+            if pod.deleted is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
+                self.spent_disruptions.update(self.pdb_index.over(pod.namespace, pod.ask.labels))
 
-    def next(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
-        """What to do about this drain now; never empty."""
+    def next_actions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
+        """Returns the next actions of this drain; never empty."""
         if node.going is not None:
             return (
-                *self._scaled_back(note),
+                *self._undo_surges(note),
                 a.Abandon(a.DELETING(f"node {node.name} is being deleted (taint {node.going.key})")),
             )
         stop = (
-            self._broken(node, note)
-            or self._claimed(node, note)
-            or self._stopped(node, note)
-            or self._disturbed(node, note)
+            self._node_failure(node, note)
+            or self._autoscaler_claim(node, note)
+            or self._stop_request(node, note)
+            or self._disturbance(node, note)
         )
         if stop is not None:
-            return (*self._scaled_back(note), self._with_setback(stop, note))
+            return (*self._undo_surges(note), self._with_setback(stop, note))
         if note.emptied is not None:
-            return (self._empty(node, note),)
-        return self._emptying(node, note)
+            return (self._wait_for_removal(node, note),)
+        return self._next_evictions(node, note)
 
     def _is_evicted_soon(self, pod: PodInfo) -> bool:
-        """Is it on a node of a pool that leads which the autoscaler has begun to empty?"""
+        """Returns whether the pod is on a node of a leading pool that the autoscaler has begun to drain."""
         return pod.node in self.deletions and not (pod.daemon or pod.static or pod.finished)
 
-    def undone(self, note: DrainAnnotation) -> tuple[Action, ...]:
-        """What has to be taken back before the drain's node is opened again."""
-        return self._scaled_back(note)
+    def undo_actions(self, note: DrainAnnotation) -> tuple[Action, ...]:
+        """Returns what must be undone before the drain's node is uncordoned."""
+        return self._undo_surges(note)
 
     def _with_setback(self, stop: Release, note: DrainAnnotation) -> Release:
-        """Whoever ends it: where pods that it displaced have no node, the pool backs off."""
-        if note.emptied is not None:  # all of them were ready: what waits now was displaced by somebody else
+        """Adds a setback of the pool, where pods that the drain displaced have no node, whatever ends the drain."""
+        # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
+        if note.emptied is not None:
             return stop
-        pod = waiting_successor(note, self.view, self.workloads, self.terms.pending)
+        pod = find_waiting_successor(note, self.view, self.workloads, self.timeouts.pending)
         return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, waits for a node") if pod else stop
 
     # ── reasons to stop ──────────────────────────────────────────────────
-    def _broken(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+    def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         name = node.name
-        if not node.cordoned and name in self.view.deleting:
-            told = f"the cluster autoscaler began to delete node {name}, and opened it again"
-            return Release(a.DELETION_FAILED(told), FailureCause.NODE)
+        if not node.cordoned and name in self.view.deleting_nodes:
+            reason = a.DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
+            return Release(reason, FailureCause.NODE)
         if not node.cordoned:
-            return Release(a.UNCORDONED(f"somebody opened node {name} again"), FailureCause.NODE)
-        if not node.ready and not self._is_left(node, note):
+            return Release(a.UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
+        if not node.ready and not self._has_no_pods_left(node, note):
             return Release(a.NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
         if note.emptied is None:
-            lasts = self.terms.drain + max((move.grace for move in note.moves), default=0)
-            if self.view.at > note.since + lasts:
-                ours = 2 * self.view.led.get(note.drain, lasts) >= lasts
-                blame = (
-                    FailureCause.POOL if ours else FailureCause.NOBODY
-                )  # nobody was there, or by a clock that was behind ours
-                return Release(a.TOO_LONG(f"emptying node {name} took longer than {lasts} s"), blame)
+            limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
+            if self.view.at > note.since + limit_seconds:
+                # Half of the time without a running compactor, or an annotation by a clock that was behind: then the
+                # limit says nothing about the pool.
+                was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
+                blame = FailureCause.POOL if was_executed else FailureCause.NOBODY
+                return Release(a.TOO_LONG(f"the drain of node {name} took longer than {limit_seconds} s"), blame)
         return None
 
-    def _claimed(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        """Does the autoscaler want a node of a pool that leads, by no doing of ours?
+    def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+        """Returns the end of the drain where the autoscaler is about to remove a node of a leading pool, and not
+        because of it.
 
-        What we empty falls under its threshold, so its soft taint on a node of which a pod has gone is our own work:
-        to stop then would leave the rest to it, and both would drain the node.
+        A drain brings a node under the autoscaler's threshold, so the soft taint on a node that a pod has left already
+        is a result of the drain. To stop then would leave the other pods to the autoscaler, and both would have drained
+        the node.
         """
-        pool = self.view.pool(note.pool)
-        here = {pod.uid for pod in self.on.get(node.name, ()) if not gone(pod, self.view)}
+        pool = self.view.find_pool(note.pool)
+        uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
         leads = pool is not None and pool.autoscaler is Precedence.LEAD
         if not leads or not node.autoscaler_candidate or not note.moves or note.emptied is not None:
             return None
-        if any(move.uid not in here for move in note.moves):
+        # A pod has left already: the drain itself brought the node under the autoscaler's threshold.
+        if any(move.uid not in uids for move in note.moves):
             return None
-        return Release(a.CLAIMED(f"the cluster autoscaler means to remove node {node.name} (taint {CANDIDATE_TAINT})"))
-
-    def _kept(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
-        """Did somebody write on the node that it shall stay? An empty one may still be the autoscaler's to judge."""
-        said = kept(node, keeping(pool) if pool is not None and note.emptied is None else (KEEP, RENAMED_KEEP))
-        return Release(a.KEPT(f"emptying node {node.name} was stopped: {said}")) if said is not None else None
-
-    def _is_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
-        """Have all its pods gone? A machine that is taken away is not ready before its node disappears."""
-        known = {move.uid for move in note.moves}
-        return note.emptied is not None or not any(pod.uid in known for pod in self.on.get(node.name, ()))
-
-    def _stopped(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        """An empty node stays the autoscaler's while nothing else may be done."""
-        pool = self.view.pool(note.pool)
-        if (said := self._kept(node, note, pool)) is not None or note.emptied is not None:
-            return said
-        why = self.view.paused or _off(pool, note.pool)
-        if why:
-            return Release(a.STOPPED(f"emptying node {node.name} was stopped: {why}"))
-        scaler = self.view.autoscaler
-        if scaler is None:
-            return None
-        nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has(member)]
-        busy = describe_scale_up(scaler, note.pool, nodes)
-        silent = scaler.silence(self.view.at) if scaler.silent(self.view.at) else ""
-        if busy or not scaler.healthy or silent:
-            how = f"is scaling up {busy}" if busy else silent or "is not healthy"
-            return Release(a.SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} was emptied"))
-        return None
-
-    def _disturbed(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        strangers = self._strangers(node, note)
-        if strangers:
-            told = ", ".join(strangers)
-            return Release(a.CAME(f"node {node.name} has pods the plan did not speak of: {told}"), FailureCause.NODE)
-        if note.emptied is not None:
-            return self._needed(node)
-        return (
-            self._stuck(node, note)
-            or overdue_successor(self.view, self.workloads, note, self.terms)
-            or self._awaited(node)
+        return Release(
+            a.CLAIMED(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})")
         )
 
-    def _strangers(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
-        """Pods that would have to move and are not in the note. Those on their way out are no trouble of ours."""
-        known = {move.uid for move in note.moves}
-        pods = (pod for pod in self.on.get(node.name, ()) if pod.uid not in known and pod.deleted is None)
-        return sorted(pod.key for pod in pods if not (pod.daemon or pod.static))
+    def _keep_request(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
+        """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
+        annotation counts."""
+        reason = node_keep_reason(
+            node, keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP, RENAMED_KEEP)
+        )
+        return Release(a.KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
-    def _stuck(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        known = {move.uid for move in note.moves}
-        for pod in self.on.get(node.name, ()):
-            if pod.uid in known and pod.deleted is not None and self.view.at > pod.deleted + self.terms.end:
-                over = self.view.at - pod.deleted
-                return Release(a.STUCK(f"pod {pod.key} is still there {over} s past its grace"), FailureCause.POOL)
+    def _has_no_pods_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
+        """Returns whether all its pods have left. A machine that is being removed is not ready before its Node object
+        disappears."""
+        planned = {move.uid for move in note.moves}
+        return note.emptied is not None or not any(pod.uid in planned for pod in self.pods_on_node.get(node.name, ()))
+
+    def _stop_request(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+        """Returns the end of the drain where nothing may be drained now. An empty node stays with the autoscaler
+        meanwhile."""
+        pool = self.view.find_pool(note.pool)
+        if (stop := self._keep_request(node, note, pool)) is not None or note.emptied is not None:
+            return stop
+        why = self.view.paused or _pool_stop_reason(pool, note.pool)
+        if why:
+            return Release(a.STOPPED(f"the drain of node {node.name} was stopped: {why}"))
+        autoscaler = self.view.autoscaler
+        if autoscaler is None:
+            return None
+        nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has(member)]
+        busy = describe_scale_up(autoscaler, note.pool, nodes)
+        silent = autoscaler.silence(self.view.at) if autoscaler.silent(self.view.at) else ""
+        if busy or not autoscaler.healthy or silent:
+            how = f"is scaling up {busy}" if busy else silent or "is not healthy"
+            return Release(a.SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} is drained"))
         return None
 
-    def _awaited(self, node: NodeInfo) -> Release | None:
-        pod = self.waiting.only_on(node)
+    def _disturbance(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+        unplanned = self._unplanned_pods(node, note)
+        if unplanned:
+            reason = a.CAME(f"node {node.name} has pods that are not in the plan: {', '.join(unplanned)}")
+            return Release(reason, FailureCause.NODE)
+        if note.emptied is not None:
+            return self._opening_need(node)
+        return (
+            self._stuck_pod(node, note)
+            or overdue_successor(self.view, self.workloads, note, self.timeouts)
+            or self._pending_pod_needs(node)
+        )
+
+    def _unplanned_pods(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
+        """Returns the pods that would have to move and are not in the annotation, except those being deleted."""
+        planned = {move.uid for move in note.moves}
+        pods = (pod for pod in self.pods_on_node.get(node.name, ()) if pod.uid not in planned and pod.deleted is None)
+        return sorted(pod.key for pod in pods if not (pod.daemon or pod.static))
+
+    def _stuck_pod(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+        planned = {move.uid for move in note.moves}
+        for pod in self.pods_on_node.get(node.name, ()):
+            if pod.uid in planned and pod.deleted is not None and self.view.at > pod.deleted + self.timeouts.end:
+                seconds = self.view.at - pod.deleted
+                reason = a.STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
+                return Release(reason, FailureCause.POOL)
+        return None
+
+    def _pending_pod_needs(self, node: NodeInfo) -> Release | None:
+        pod = self.pending_pods.fits_only_on(node)
         if pod:
             return Release(a.PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
         return None
 
-    def _needed(self, node: NodeInfo) -> Release | None:
-        """Of an empty node: do pods need it that no open node takes?"""
-        if self._opening is None:
-            self._opening = nodes_to_open(self.view, self.terms)
-        pod = self._opening.get(node.name)
+    def _opening_need(self, node: NodeInfo) -> Release | None:
+        """Returns the end of the drain where pods that fit on no open node need the empty node."""
+        if self._nodes_to_open is None:
+            self._nodes_to_open = nodes_to_open(self.view, self.timeouts)
+        pod = self._nodes_to_open.get(node.name)
         if pod is None:
             return None
-        return Release(a.OPENED(f"pod {pod} fits on no open node, but on emptied node {node.name}"), opened=True)
+        return Release(a.OPENED(f"pod {pod} fits on no open node, but on the drained node {node.name}"), opened=True)
 
     # ── emptied ──────────────────────────────────────────────────────────
-    def _empty(self, node: NodeInfo, note: DrainAnnotation) -> Action:
+    def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
         assert note.emptied is not None
-        waits = patience(self.terms, self.view.autoscaler_of(note.pool), ready=node.ready)
+        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.ready)
         if self.view.at > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
-            return Release(a.NOT_TAKEN(f"node {node.name} was empty for {waits} s and is still there: {why}"), blame)
-        left = note.emptied + waits - self.view.at
-        return Wait(a.LEFT_EMPTY(f"node {node.name} is empty; it is given back in {left} s if nobody removes it"))
+            return Release(a.NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
+        remaining = note.emptied + waits - self.view.at
+        return Wait(a.LEFT_EMPTY(f"node {node.name} is empty; it is uncordoned in {remaining} s if it is not removed"))
 
     # ── emptying ─────────────────────────────────────────────────────────
-    def _emptying(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
-        here = {pod.uid: pod for pod in self.on.get(node.name, ())}
-        live = [move for move in note.moves if move.uid in here and not gone(here[move.uid], self.view)]
-        ending = [move for move in note.moves if move.uid in here and move not in live]
-        moved = [move for move in note.moves if move not in live]
-        back = self._scaled_back(note, {move.uid for move in live})
-        short = self._short(moved)
-        if not live:
-            if back:
-                return back
+    def _next_evictions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
+        pod_by_uid = {pod.uid: pod for pod in self.pods_on_node.get(node.name, ())}
+        remaining = [
+            move for move in note.moves if move.uid in pod_by_uid and not is_gone(pod_by_uid[move.uid], self.view)
+        ]
+        ending = [move for move in note.moves if move.uid in pod_by_uid and move not in remaining]
+        gone_moves = [move for move in note.moves if move not in remaining]
+        undo = self._undo_surges(note, {move.uid for move in remaining})
+        incomplete = self._incomplete_workload(gone_moves)
+        if not remaining:
+            if undo:
+                return undo
             if ending:
-                return (Wait(a.ENDING(f"pod {ending[0].pod} is ending")),)
-            return (Wait(a.SUCCESSORS(short)),) if short else (a.MarkEmptied(),)
-        turn = min(move.turn for move in live)
-        before = self._short([move for move in moved if move.turn < turn])
-        if before:
-            return (*back, Wait(a.SUCCESSORS(before)))
-        order = sorted((m for m in live if m.turn == turn), key=lambda move: (move.priority, move.pod))
-        steps = self._evictions(order, here, note)
-        stop = next((act for act in steps if isinstance(act, Release)), None)
-        return (*self._scaled_back(note), stop) if stop is not None else (*back, *steps)
+                return (Wait(a.ENDING(f"pod {ending[0].pod} is terminating")),)
+            return (Wait(a.SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
+        turn = min(move.turn for move in remaining)
+        previous_incomplete = self._incomplete_workload([move for move in gone_moves if move.turn < turn])
+        if previous_incomplete:
+            return (*undo, Wait(a.SUCCESSORS(previous_incomplete)))
+        # Lowest priority first, as in the kubelet's graceful node shutdown.
+        order = sorted((m for m in remaining if m.turn == turn), key=lambda move: (move.priority, move.pod))
+        steps = self._choose_evictions(order, pod_by_uid, note)
+        stop = next((action for action in steps if isinstance(action, Release)), None)
+        return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)
 
-    def _short(self, moves: Iterable[PodToEvict]) -> str:
-        """The first workload among the moved that has not all its pods ready, in words; empty when all have."""
+    def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
+        """Returns the first workload of the moved pods that is not complete, as text; empty when all are."""
         for move in moves:
             missing = self.workloads.newly_missing(move) if move.owner else 0
             if missing:
-                return f"{move.kind} {move.namespace}/{move.owner} waits for {missing} pods to be ready"
+                pods = "pod" if missing == 1 else "pods"
+                return f"{move.kind} {move.namespace}/{move.owner} waits for {missing} {pods} to be ready"
         return ""
 
-    def _evictions(
-        self, order: list[PodToEvict], here: dict[str, PodInfo], note: DrainAnnotation
+    def _choose_evictions(
+        self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], note: DrainAnnotation
     ) -> tuple[Action, ...]:
-        """In the order of priority: a pod that has to wait holds up those of a higher priority."""
-        found: list[Action] = []
-        held: int | None = None
+        """Returns the evictions in order of priority: a pod that waits also holds back pods of a higher priority."""
+        actions: list[Action] = []
+        waiting_priority: int | None = None
         for move in order:
-            if held is not None and move.priority > held:
+            if waiting_priority is not None and move.priority > waiting_priority:
                 break
-            found.append(self._one(move, here[move.uid], note))
-            if isinstance(found[-1], Wait) and held is None:
-                held = move.priority
-        return tuple(act for act in found if not isinstance(act, Wait)) or tuple(found[:1])
+            actions.append(self._eviction_step(move, pod_by_uid[move.uid], note))
+            if isinstance(actions[-1], Wait) and waiting_priority is None:
+                waiting_priority = move.priority
+        return tuple(action for action in actions if not isinstance(action, Wait)) or tuple(actions[:1])
 
-    def _one(self, move: PodToEvict, pod: PodInfo, note: DrainAnnotation) -> Action:
-        pool = self.view.pool(note.pool)
-        forbidden = self.judge.forbidden(pod, pool) if pool is not None else None
+    def _eviction_step(self, move: PodToEvict, pod: PodInfo, note: DrainAnnotation) -> Action:
+        pool = self.view.find_pool(note.pool)
+        forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
             return Release(a.FORBIDDEN(str(forbidden)), FailureCause.NODE)
-        over = self.guard.over(pod.namespace, pod.ask.labels)
-        if len(over) > 1:
-            return Release(a.FORBIDDEN(f"pod {pod.key} is under {len(over)} budgets"), FailureCause.NODE)
-        if (other := self._other_critical(move)) is not None:
-            return other
-        surge = self._surge(move, note)
+        budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)
+        if len(budgets) > 1:
+            return Release(a.FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
+        if (wait := self._critical_wait(move)) is not None:
+            return wait
+        surge = self._surge_step(move, note)
         if surge is not None:
             return surge
-        refusal = self._unaffordable(pod, over[0]) if over else self._too_many(move)
+        refusal = self._budget_wait(pod, budgets[0]) if budgets else self._disruption_wait(move)
         if refusal is not None:
             return refusal
-        self.spent.update(over)
+        # The PDB's status is updated later by the disruption controller: what this round evicts must count now.
+        self.spent_disruptions.update(budgets)
         if move.priority >= CRITICAL:
-            self._critical_moving().add(move.workload)
-        self.chosen[self.workloads.above(move.workload)] += 1
+            self._moving_critical_workloads().add(move.owner_key)
+        self.chosen_evictions[self.workloads.top_owner(move.owner_key)] += 1
         return a.Evict(move)
 
-    def _unaffordable(self, pod: PodInfo, number: int) -> Wait | None:
+    def _budget_wait(self, pod: PodInfo, number: int) -> Wait | None:
         budget = self.view.inventory.budgets[number]
         free = not pod.ready and (budget.always or budget.whole)
-        if budget.stale or budget.broken or (not free and budget.allowed <= self.spent[number]):
+        if budget.stale or budget.broken or (not free and budget.allowed <= self.spent_disruptions[number]):
             return Wait(a.NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
         return None
 
-    def _too_many(self, move: PodToEvict) -> Wait | None:
-        key = move.workload
+    def _disruption_wait(self, move: PodToEvict) -> Wait | None:
+        key = move.owner_key
         if not move.owner:
             return None
-        wanted, missing = self.workloads.together(key)
+        wanted, missing = self.workloads.replicas_and_missing(key)
         missing = max(0, missing - move.missing)
-        if missing + self.chosen[self.workloads.above(key)] >= max(1, wanted // QUARTER):
-            return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} has other pods missing"))
+        if missing + self.chosen_evictions[self.workloads.top_owner(key)] >= max(1, wanted // MISSING_FRACTION):
+            return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} lacks other pods"))
         return None
 
-    def _other_critical(self, move: PodToEvict) -> Wait | None:
-        """Of the system's own workloads one moves at a time, in the whole cluster."""
+    def _critical_wait(self, move: PodToEvict) -> Wait | None:
+        """Returns a wait where another system workload moves: only one at a time in the whole cluster."""
         if move.priority < CRITICAL:
             return None
-        for other in self._critical_moving():
-            if other != move.workload:
-                told = f"{other[1]} {other[0]}/{other[2]} moves, which the system depends on, too"
-                return Wait(a.ONE_CRITICAL(f"pod {move.pod} waits: {told}"))
+        for other in self._moving_critical_workloads():
+            if other != move.owner_key:
+                return Wait(
+                    a.ONE_CRITICAL(
+                        f"pod {move.pod} waits: {other[1]} {other[0]}/{other[2]}, on which the system depends too, is"
+                        " moving"
+                    )
+                )
         return None
 
-    def _critical_moving(self) -> set[Key]:
-        """Workloads of the system of which a drain has evicted a pod whose successor is not ready yet."""
-        if self._critical is None:
-            self._critical = set()
-            for node, note in self.view.noted():
+    def _moving_critical_workloads(self) -> set[OwnerKey]:
+        """Returns the system workloads with an evicted pod whose successor is not ready yet."""
+        if self._critical_workloads is None:
+            self._critical_workloads = set()
+            for node, note in self.view.annotated_nodes():
                 if isinstance(note, DrainAnnotation) and note.emptied is None:
-                    here = {pod.uid for pod in self.on.get(node.name, ()) if not gone(pod, self.view)}
-                    self._critical |= {
-                        move.workload
+                    uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
+                    self._critical_workloads |= {
+                        move.owner_key
                         for move in note.moves
-                        if move.priority >= CRITICAL and move.uid not in here and self.workloads.newly_missing(move)
+                        if move.priority >= CRITICAL and move.uid not in uids and self.workloads.newly_missing(move)
                     }
-        return self._critical
+        return self._critical_workloads
 
     # ── one replica more, and back ───────────────────────────────────────
-    def _surge(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
-        """For the only pod of a Deployment: the second one first."""
-        name = self._deployment(move)
-        before = note.surges.get(name)
-        if before is None:
+    def _surge_step(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
+        """Returns the step that gives the Deployment of an only pod its second one first; None where none is needed."""
+        name = self._deployment_of(move)
+        original = note.surges.get(name)
+        if original is None:
             return None
-        wanted = self._replicas(name)
-        if wanted == before:
-            if self.view.at > note.surged.get(name, self.view.at) + TAKEN_BACK:
-                return Release(a.FORBIDDEN(f"somebody took Deployment {name}'s second replica back"), FailureCause.NODE)
-            return a.SetReplicas(name, before, before + 1)
-        if self.workloads.newly_missing(move) or self.workloads.wanted(move.workload) <= before:
+        wanted = self._wanted_replicas(name)
+        if wanted == original:
+            if self.view.at > note.surged.get(name, self.view.at) + SURGE_RETRY_SECONDS:
+                reason = a.FORBIDDEN(f"another client removed the second replica of Deployment {name}")
+                return Release(reason, FailureCause.NODE)
+            return a.SetReplicas(name, original, original + 1)
+        if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= original:
             return Wait(a.SURGING(f"Deployment {name} waits for its second pod"))
         return None
 
-    def _scaled_back(self, note: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
-        """Every surge of ours whose pod has gone (or will not go), undone: only where the number is the one we left."""
-        staying = {self._deployment(move) for move in note.moves if move.uid in set(live)}
+    def _undo_surges(self, note: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
+        """Returns the steps that undo surges whose pod has left or stays, where the replicas are still as the compactor
+        set them."""
+        remaining = {self._deployment_of(move) for move in note.moves if move.uid in set(live)}
         return tuple(
             a.SetReplicas(name, before + 1, before)
             for name, before in sorted(note.surges.items())
-            if name in note.surged and name not in staying and self._replicas(name) == before + 1
+            if name in note.surged and name not in remaining and self._wanted_replicas(name) == before + 1
         )
 
-    def _deployment(self, move: PodToEvict) -> str:
-        top = self.view.tops.get(move.workload)
+    def _deployment_of(self, move: PodToEvict) -> str:
+        top = self.view.top_owners.get(move.owner_key)
         return f"{move.namespace}/{top.name}" if top is not None and top.kind == "Deployment" else ""
 
-    def _replicas(self, name: str) -> int | None:
+    def _wanted_replicas(self, name: str) -> int | None:
         namespace, _, own = name.partition("/")
         scale = self.view.inventory.owners.get((namespace, "Deployment", own))
         return scale.wanted if scale is not None else None
 
 
-def _off(pool: Pool | None, name: str) -> str:
+def _pool_stop_reason(pool: Pool | None, name: str) -> str:
     if pool is None:
-        return f"pool {name} is not there any more, or has a mistake"
+        return f"pool {name} no longer exists, or its settings have an error"
     if not pool.enabled:
-        return f"pool {name} is switched off"
-    return f"pool {name} only rehearses" if pool.dry_run else ""
+        return f"pool {name} is disabled"
+    return f"pool {name} is in dry run" if pool.dry_run else ""
 
 
-def emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:
-    """The same note, with the time at which the node was empty."""
+def mark_emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:
+    """Returns the annotation with the time at which the node was empty."""
     return change(note, emptied=at)

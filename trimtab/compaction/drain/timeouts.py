@@ -1,4 +1,4 @@
-"""How patient is the compactor with a drain? Seconds, unless told otherwise."""
+"""How long the steps of a drain may take, in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,44 +9,47 @@ from trimtab.cluster.timestamps import seconds_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainTimeouts:
+    """The limits of a drain, in seconds except for `strikes` and `drains`."""
+
     drain: int = 900
-    """From the cordon to the last successor's readiness; the longest grace period of its pods comes on top."""
+    """From the cordon until the last successor is ready; the longest grace period of the pods is added."""
     end: int = 120
-    """A pod past its grace period that is still there: a finalizer, or a dead kubelet."""
+    """How long a pod may exist after its grace period: a finalizer or a dead kubelet keeps it."""
     ready: int = 300
-    """From a successor's creation to its readiness."""
+    """From a successor's creation until it is ready."""
     pending: int = 30
-    """From a pod's creation to its node: the default scheduler needs far less."""
+    """From a pod's creation until it has a node: the default scheduler needs far less."""
     taken: int | None = None
-    """From the empty node to its removal. None: what the autoscaler's own settings imply."""
+    """From the empty node until its removal. None: derived from the autoscaler's own settings."""
     rest: int = 3600
-    """A pod that was moved is not moved again for so long."""
+    """How long a pod that was moved is not moved again."""
     closed: int = 3600
-    """A pool that was closed by failures opens again after so long."""
+    """How long a pool stays closed after failures."""
     strikes: int = 2
-    """Failed drains in a row that close a pool."""
+    """The number of failed drains in a row that closes a pool."""
     drains: int = 10
-    """Nodes emptied at the same time in all pools together (the autoscaler's own ceiling)."""
+    """The maximum number of nodes that are drained at the same time in all pools (the autoscaler's own limit)."""
 
 
-MARGIN = 300
-"""Seconds past the autoscaler's own timers: its loop, the cloud's API."""
+MARGIN_SECONDS = 300
+"""The seconds added to the autoscaler's own timers, for its loop and the cloud provider's API."""
 
 
-def patience(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
-    """Seconds an empty node waits for its removal: unneeded time, plus the longest of the autoscaler's cool-downs."""
+def removal_timeout(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
+    """Returns how long an empty node waits for its removal: unneeded time, the autoscaler's longest cool-down, and a
+    margin."""
     if terms.taken is not None:
         return terms.taken
-    return unneeded_time(autoscaler, ready=ready) + delay_after_add(autoscaler) + MARGIN
+    return unneeded_time(autoscaler, ready=ready) + delay_after_add(autoscaler) + MARGIN_SECONDS
 
 
 def delay_after_add(autoscaler: Autoscaler | None) -> int:
-    """Seconds after it added a node in which it removes none."""
+    """Returns for how long the autoscaler removes no node after it added one."""
     return _flag_seconds(autoscaler.flags if autoscaler is not None else {}, "scale-down-delay-after-add", 600)
 
 
 def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
-    """Seconds for which it must have had no need of a node before it removes it."""
+    """Returns for how long the autoscaler must have had no need of a node before it removes it."""
     flags = autoscaler.flags if autoscaler is not None else {}
     if ready:
         return _flag_seconds(flags, "scale-down-unneeded-time", 600)
@@ -54,6 +57,6 @@ def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
 
 
 def _flag_seconds(flags: Mapping[str, str], name: str, default: int) -> int:
-    """The flag's duration, which may be 0; the default where it is absent or no duration."""
+    """Returns the flag's duration, which may be 0; the default where it is absent or invalid."""
     seconds = seconds_of(flags[name]) if name in flags else None
     return default if seconds is None else seconds

@@ -1,8 +1,9 @@
-"""Which set of nodes can go, and where do all their pods go? The search behind a plan.
+"""The search behind a plan: finds a set of nodes that can be drained together, and a target for each of their pods.
 
-Candidates are tried in order of pods moved per price saved, best first; receivers are opened from the other end of
-the same order (after those that cannot go anyway), and each pod takes the tightest open place. So the nodes that
-would be emptied last are filled first, and no pod is ever moved twice. `improve` then adds and swaps nodes.
+The algorithm is best fit with exchange. Candidates are tried in order of pods moved per price saved, best first.
+Receivers are opened from the other end of the same order (after the nodes that cannot be drained), and each pod is
+placed on the tightest open node. The nodes that would be drained last are therefore filled first, and no pod moves
+twice. `strategy.improve_search` then adds and swaps nodes.
 """
 
 from collections import defaultdict
@@ -18,325 +19,343 @@ from trimtab.scheduling.placement_requests import PlacementRequest
 from trimtab.scheduling.pod_class import PodClass
 
 FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)
-Log = list[tuple[int, int, int]]
-"""(+1 placed | -1 lifted, pod, node), to be undone backwards."""
-CHAIN = 8
-"""Exchanges in a row for one pod."""
+MoveLog = list[tuple[int, int, int]]
+"""(+1 placed | -1 removed, pod, node), to be undone backwards."""
+MAX_EXCHANGES = 8
+"""The maximum number of exchanges in a row for one pod."""
 
 
 @dataclass(slots=True, eq=False)
 class Search:
-    room: FreeCapacity
+    """One search: its input, the state of every node, and the targets found so far."""
+
+    capacity: FreeCapacity
     order: Sequence[int]
     """Candidates, best first."""
-    loads: Sequence[Sequence[int]]
+    pods_to_move: Sequence[Sequence[int]]
     """Node → its pods that must move, largest first."""
-    errands: Sequence[PlacementRequest | None]
-    """Pod → errand; None where it can't be planned free of order (then its node is no candidate here)."""
-    shelves: BestFitIndex
+    requests: Sequence[PlacementRequest | None]
+    """Pod → its placement request; None where it depends on the order of moves (its node is then no candidate here)."""
+    index: BestFitIndex
     limits: Sequence[PoolLimits | None]
-    """Node → limits of its pool; None where it is in none."""
+    """Node → the limits of its pool; None where it is in no pool."""
     effort: int
-    """How often a place may be looked for after the first pass."""
+    """How many times a place may be searched for after the first pass."""
     state: bytearray = field(init=False)
-    shut: bytes = field(init=False)
-    """Nodes that take no pods, whatever the search does."""
-    dest: dict[int, int] = field(default_factory=dict)
-    guests: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    drained: list[int] = field(default_factory=list)
-    refused: dict[int, object] = field(default_factory=dict)
-    """Candidate → the limit that kept it, or the pod that found no place."""
-    _later: dict[int, list[int]] = field(default_factory=dict)
-    _looked: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Errands alike → from where to the end no candidate would take one: they only get fewer."""
-    _dead: set[int] = field(default_factory=set)
+    closed_nodes: bytes = field(init=False)
+    """Nodes that receive no pods, whatever the search does."""
+    targets: dict[int, int] = field(default_factory=dict)
+    """Moved pod → the node that receives it."""
+    received_pods: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Node → the moved pods that it receives."""
+    drained_nodes: list[int] = field(default_factory=list)
+    refusals: dict[int, object] = field(default_factory=dict)
+    """Candidate → the limit that keeps it, or the pod without a place."""
+    _openable: dict[int, list[int]] = field(default_factory=dict)
+    """Set of nodes → its candidates that may still be opened, in search order; the last one is opened first."""
+    _searched_positions: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Equal requests → the position from which to the end no candidate fits one: candidates only become fewer."""
+    _failed_requests: set[int] = field(default_factory=set)
+    """Identities of the requests that found no place."""
     _has_allowances: bool = field(init=False)
-    """Whether any pool keeps room free."""
+    """Whether any pool keeps capacity free."""
     _counting: list[PoolLimits | None] = field(init=False)
-    """Node → limits of its pool, where the pool keeps room free and arrivals count."""
-    _sizes: dict[int, int] = field(default_factory=dict)
-    _weights: dict[int, int] = field(default_factory=dict)
+    """Node → the limits of its pool, where the pool keeps capacity free and arrivals count."""
+    _sort_keys: dict[int, int] = field(default_factory=dict)
+    _removed_capacity: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.state = bytearray(len(self.room.world.nodes))
-        self._counting = [None if limits is None or limits.loose else limits for limits in self.limits]
-        self.shut = bytes(self.room.closed)
-        self._has_allowances = any(allowance is not None for allowance in self.shelves.allowances)
+        self.state = bytearray(len(self.capacity.world.nodes))
+        self._counting = [None if limits is None or limits.keeps_no_headroom else limits for limits in self.limits]
+        self.closed_nodes = bytes(self.capacity.closed_nodes)
+        self._has_allowances = any(allowance is not None for allowance in self.index.allowances)
         for node in self.order:
             self.state[node] = CANDIDATE
 
     # ── the first pass ───────────────────────────────────────────────────
     def fill(self, most: int | None = None) -> None:
-        """Every candidate once, best first; with `most` only so many, and the others just take pods."""
+        """Tries every candidate once, best first. With `most`, only so many are tried, and the others only receive
+        pods."""
         for node in self.order[:most]:
             if self.state[node] == CANDIDATE:
                 self.state[node] = TRIED
-                if not self.drain(node, self.loads[node]):
-                    self._open(node)
+                if not self.drain_node(node, self.pods_to_move[node]):
+                    self._open_node(node)
 
-    def drain(self, node: int, pods: Sequence[int], log: Log | None = None) -> bool:
-        """All of these pods away from the node, or nothing."""
+    def drain_node(self, node: int, pods: Sequence[int], log: MoveLog | None = None) -> bool:
+        """Moves all of these pods away from the node, or none. Returns whether it did."""
         log = [] if log is None else log
         mark = len(log)
         limits = self.limits[node]
-        refusal = limits.refuses(node) if limits is not None else None
+        refusal = limits.rejection_reason(node) if limits is not None else None
         if refusal is not None:
-            self.refused[node] = refusal
+            self.refusals[node] = refusal
             return False
         if self._counting[node] is not None:
-            # Before the node's own pool is asked for its room, guests of the node no longer count in it.
-            for pod in [pod for pod in pods if pod in self.dest]:
-                self._lift(pod, log)
+            # Pods that the node received leave it too: they must not count in its pool when the pool is checked.
+            for pod in [pod for pod in pods if pod in self.targets]:
+                self._lift_pod(pod, log)
         if limits is not None:
-            limits.go(node)
-            refusal = limits.short()
+            limits.remove_node(node)
+            refusal = limits.shortage_reason()
         if refusal is not None or not self._place_all(node, pods, log):
             if refusal is not None:
-                self.refused[node] = refusal
+                self.refusals[node] = refusal
             if limits is not None:
-                limits.back(node)
-            self.undo(log, mark)
+                limits.restore_node(node)
+            self.undo_moves(log, mark)
             return False
         self.state[node] = DRAINED
-        self.room.close(node)
-        self.refused.pop(node, None)
-        self.drained.append(node)
+        self.capacity.close(node)
+        self.refusals.pop(node, None)
+        self.drained_nodes.append(node)
         return True
 
-    def _place_all(self, node: int, pods: Sequence[int], log: Log) -> bool:
+    def _place_all(self, node: int, pods: Sequence[int], log: MoveLog) -> bool:
         mark = len(log)
         for pod in pods:
             self.effort -= 1
-            errand = self.errands[pod]
-            if errand is None or (self.effort <= 0 and id(errand) in self._dead):
-                self.refused[node] = pod
+            request = self.requests[pod]
+            # When the effort is spent, a request that failed before is not tried again: free capacity only shrinks in
+            # this pass.
+            if request is None or (self.effort <= 0 and id(request) in self._failed_requests):
+                self.refusals[node] = pod
                 return False
-            place = self.shelves.best(errand)
+            place = self.index.find_best_fit(request)
             if place < 0:
-                place = self._open_for(errand)
+                place = self._open_candidate_for(request)
             if place >= 0:
-                self.move(pod, errand, place, log)
-            elif not self._exchange(pod, errand, log):
-                self.refused[node] = self._headroom(pod, errand) or pod
-                # What a pool keeps free changes with the node that goes: nothing is settled for other nodes then.
+                self.move_pod(pod, request, place, log)
+            elif not self._exchange_pods(pod, request, log):
+                self.refusals[node] = self._headroom_reason(pod, request) or pod
+                # An allowance changes with each node that is drained: the failure says nothing about other nodes then.
                 if len(log) == mark and not self._has_allowances:
-                    self._dead.add(id(errand))
+                    self._failed_requests.add(id(request))
                 return False
         return True
 
-    def _headroom(self, pod: int, errand: PlacementRequest) -> Reason | None:
-        """The pool whose headroom keeps the pod from a node that has room for it; None where no pool does."""
-        node = self.shelves.kept_from(errand) if self._has_allowances else -1
+    def _headroom_reason(self, pod: int, request: PlacementRequest) -> Reason | None:
+        """Returns the pool whose headroom keeps the pod from a node that could hold it; None where no pool does."""
+        node = self.index.find_node_over_allowance(request) if self._has_allowances else -1
         limits = self.limits[node] if node >= 0 else None
         if limits is None:
             return None
-        pod_key = self.room.world.pods[pod].key
+        pod_key = self.capacity.world.pods[pod].key
         return NO_HEADROOM(
-            f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free room than"
-            " it keeps"
+            f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free capacity"
+            " than its headroom"
         )
 
-    def _open_for(self, errand: PlacementRequest) -> int:
-        """Opens the last candidate that would take the pod; -1 when none would."""
-        later = self._later.get(errand.where)
-        if later is None:
-            mask = errand.nodes
-            later = self._later[errand.where] = [node for node in self.order if mask[node]]
-        while later and self.state[later[-1]] != CANDIDATE:
-            later.pop()
-        alike = (errand.where, errand.major, errand.minor) if errand.simple else (id(errand), 0, 0)
-        place = min(self._looked.get(alike, len(later)), len(later))
-        looked = 0
-        while place > 0:
-            place -= 1
-            node = later[place]
-            if self.state[node] == CANDIDATE and self.shelves.fits(errand, node):
-                if not self.shelves.is_allowed(errand, node):
-                    # Its pool may take the pod when another node goes.
-                    looked = looked or place + 1
+    def _open_candidate_for(self, request: PlacementRequest) -> int:
+        """Opens the last candidate that fits the pod and returns it; -1 when none does."""
+        openable = self._openable.get(request.node_set)
+        if openable is None:
+            mask = request.nodes
+            openable = self._openable[request.node_set] = [node for node in self.order if mask[node]]
+        while openable and self.state[openable[-1]] != CANDIDATE:
+            openable.pop()
+        equal_requests = (request.node_set, request.major, request.minor) if request.is_simple else (id(request), 0, 0)
+        # Candidates behind this position rejected an equal request before, and they only receive more pods.
+        position = min(self._searched_positions.get(equal_requests, len(openable)), len(openable))
+        next_position = 0
+        while position > 0:
+            position -= 1
+            node = openable[position]
+            if self.state[node] == CANDIDATE and self.index.fits_on_node(request, node):
+                if not self.index.is_within_allowance(request, node):
+                    # The node's pool may receive the pod once another node is drained, so the node is not skipped.
+                    next_position = next_position or position + 1
                     continue
-                self._looked[alike] = looked or place
-                self._open(node)
+                self._searched_positions[equal_requests] = next_position or position
+                self._open_node(node)
                 return node
-        self._looked[alike] = looked
+        self._searched_positions[equal_requests] = next_position
         return -1
 
-    def _open(self, node: int) -> None:
+    def _open_node(self, node: int) -> None:
         self.state[node] = OPEN
-        if not self.shut[node]:
-            self.shelves.open_up(node)
+        if not self.closed_nodes[node]:
+            self.index.open_node(node)
 
     # ── single steps, all undoable ───────────────────────────────────────
-    def _put(self, pod: int, errand: PlacementRequest, node: int, log: Log) -> None:
-        self.shelves.take(errand, node)
-        self.dest[pod] = node
-        self.guests[node].append(pod)
+    def _place_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
+        self.index.place_pod(request, node)
+        self.targets[pod] = node
+        self.received_pods[node].append(pod)
         log.append((1, pod, node))
         limits = self._counting[node]
         if limits is not None:
-            limits.arrive(errand.kind, node)
+            limits.count_arrival(request.pod_class, node)
 
-    def _lift(self, pod: int, log: Log) -> int:
-        node = self.dest.pop(pod)
-        errand = self.errands[pod]
-        assert errand is not None
-        self.shelves.give(errand, node)
-        self.guests[node].remove(pod)
+    def _lift_pod(self, pod: int, log: MoveLog) -> int:
+        node = self.targets.pop(pod)
+        request = self.requests[pod]
+        assert request is not None
+        self.index.remove_pod(request, node)
+        self.received_pods[node].remove(pod)
         log.append((-1, pod, node))
         limits = self._counting[node]
         if limits is not None:
-            limits.arrive(errand.kind, node, -1)
+            limits.count_arrival(request.pod_class, node, -1)
         return node
 
-    def move(self, pod: int, errand: PlacementRequest, node: int, log: Log) -> None:
-        """To another place than it had, on its own node or as a guest."""
-        if pod in self.dest:
-            self._lift(pod, log)
-        self._put(pod, errand, node, log)
+    def move_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
+        """Moves the pod from its own node or its present target to this node."""
+        if pod in self.targets:
+            self._lift_pod(pod, log)
+        self._place_pod(pod, request, node, log)
 
-    def undo(self, log: Log, mark: int = 0) -> None:
-        """Backwards, all of it or down to a mark."""
-        scrap: Log = []
+    def undo_moves(self, log: MoveLog, mark: int = 0) -> None:
+        """Undoes the log backwards, completely or down to a mark."""
+        ignored_log: MoveLog = []
         while len(log) > mark:
             sign, pod, node = log.pop()
             if sign > 0:
-                self._lift(pod, scrap)
+                self._lift_pod(pod, ignored_log)
             else:
-                errand = self.errands[pod]
-                assert errand is not None
-                self._put(pod, errand, node, scrap)
+                request = self.requests[pod]
+                assert request is not None
+                self._place_pod(pod, request, node, ignored_log)
 
     # ── exchanges ────────────────────────────────────────────────────────
-    def _exchange(self, pod: int, errand: PlacementRequest, log: Log) -> bool:
-        """Puts the pod where a smaller moved pod was going, that one elsewhere, and so on."""
-        for _ in range(CHAIN):
+    def _exchange_pods(self, pod: int, request: PlacementRequest, log: MoveLog) -> bool:
+        """Places the pod where a smaller moved pod was, places that pod elsewhere, and so on. Returns whether all found
+        a place."""
+        for _ in range(MAX_EXCHANGES):
             if self.effort <= 0:
                 return False
             self.effort -= 1
-            found = self._smaller(errand)
-            if found is None:
+            exchange = self._smaller_moved_pod(request)
+            if exchange is None:
                 return False
-            guest, node = found
-            self._lift(guest, log)
-            self.move(pod, errand, node, log)
-            moved = self.errands[guest]
-            assert moved is not None
-            pod, errand = guest, moved
-            place = self.shelves.best(errand)
+            smaller_pod, node = exchange
+            self._lift_pod(smaller_pod, log)
+            self.move_pod(pod, request, node, log)
+            smaller_request = self.requests[smaller_pod]
+            assert smaller_request is not None
+            pod, request = smaller_pod, smaller_request
+            place = self.index.find_best_fit(request)
             if place >= 0:
-                self._put(pod, errand, place, log)
+                self._place_pod(pod, request, place, log)
                 return True
         return False
 
-    def _smaller(self, errand: PlacementRequest) -> tuple[int, int] | None:
-        """The smallest moved pod whose place would do for this one, and that place."""
+    def _smaller_moved_pod(self, request: PlacementRequest) -> tuple[int, int] | None:
+        """Returns the smallest moved pod whose place would fit this pod, and that place; None when there is none."""
         best: tuple[int, int, int, int] | None = None
-        room = self.room
-        for node in self.shelves.nearly(errand):
-            lacks = errand.major - room.major[node]
-            for guest in self.guests.get(node, ()):
-                other = self.errands[guest]
-                assert other is not None
-                rank = (other.major, other.major - lacks, node, guest)
-                if not lacks <= other.major < errand.major or (best is not None and rank > best):
+        capacity = self.capacity
+        for node in self.index.find_near_misses(request):
+            shortfall = request.major - capacity.major[node]
+            for received_pod in self.received_pods.get(node, ()):
+                received_request = self.requests[received_pod]
+                assert received_request is not None
+                rank = (received_request.major, received_request.major - shortfall, node, received_pod)
+                if not shortfall <= received_request.major < request.major or (best is not None and rank > best):
                     continue
-                if not self.shelves.is_allowed(errand, node, leaving=other):
+                if not self.index.is_within_allowance(request, node, leaving=received_request):
                     continue
-                if room.minor[node] + other.minor >= errand.minor and self.shelves.suits(errand, node):
+                if capacity.minor[
+                    node
+                ] + received_request.minor >= request.minor and self.index.satisfies_other_constraints(request, node):
                     best = rank
         return (best[3], best[2]) if best is not None else None
 
     # ── taking back ──────────────────────────────────────────────────────
-    def refill(self, node: int, log: Log) -> None:
-        """The node stays after all: its pods stay on it, and it takes others."""
-        for pod in self.loads[node]:
-            self._lift(pod, log)
-        self.drained.remove(node)
+    def keep_node(self, node: int, log: MoveLog) -> None:
+        """Keeps a drained node after all: its pods stay on it, and it receives others."""
+        for pod in self.pods_to_move[node]:
+            self._lift_pod(pod, log)
+        self.drained_nodes.remove(node)
         limits = self.limits[node]
         if limits is not None:
-            limits.back(node)
-        self.room.reopen(node)
-        self._open(node)
+            limits.restore_node(node)
+        self.capacity.uncordon_node(node)
+        self._open_node(node)
 
-    def again(self, node: int, log: Log) -> None:
-        """Undoes `refill`, and what came after it."""
-        self.shelves.shut(node)
-        self.undo(log)
+    def drain_again(self, node: int, log: MoveLog) -> None:
+        """Undoes `keep_node` and the steps after it."""
+        self.index.close_node(node)
+        self.undo_moves(log)
         self.state[node] = DRAINED
-        self.room.close(node)
+        self.capacity.close(node)
         limits = self.limits[node]
         if limits is not None:
-            limits.go(node)
-        self.drained.append(node)
+            limits.remove_node(node)
+        self.drained_nodes.append(node)
 
-    def empty(self, node: int, log: Log) -> bool:
-        """A node that was a receiver goes after all, its guests with its own pods."""
-        self.shelves.shut(node)
+    def drain_receiver(self, node: int, log: MoveLog) -> bool:
+        """Drains a node that received pods: moves those pods again together with its own. Returns whether it did."""
+        self.index.close_node(node)
         self.state[node] = TRIED
-        if self.drain(node, sorted((*self.loads[node], *self.guests.get(node, ())), key=self._size), log):
+        if self.drain_node(
+            node, sorted((*self.pods_to_move[node], *self.received_pods.get(node, ())), key=self._sort_key), log
+        ):
             return True
-        self._open(node)
+        self._open_node(node)
         return False
 
-    def repack(self) -> bool:
-        """All moved pods lifted and placed again, largest first over all nodes: what is free comes together."""
-        if len(self.dest) > self.effort:
+    def repack_pods(self) -> bool:
+        """Lifts all moved pods and places them again, largest first over all nodes, which joins fragments of free
+        capacity."""
+        if len(self.targets) > self.effort:
             return False
-        log: Log = []
-        pods = sorted(self.dest, key=self._size)
+        log: MoveLog = []
+        pods = sorted(self.targets, key=self._sort_key)
         for pod in pods:
-            self._lift(pod, log)
+            self._lift_pod(pod, log)
         for pod in pods:
-            errand = self.errands[pod]
-            place = self.shelves.best(errand) if errand is not None else -1
+            request = self.requests[pod]
+            place = self.index.find_best_fit(request) if request is not None else -1
             self.effort -= 1
-            if errand is None or place < 0:
-                self.undo(log)
+            if request is None or place < 0:
+                self.undo_moves(log)
                 return False
-            self._put(pod, errand, place, log)
+            self._place_pod(pod, request, place, log)
         return True
 
     def set_aside(self, before: SavedCapacity) -> SavedCapacity:
-        """The room and all limits as they were before the search. With what this returns, `take_up` goes on with it."""
-        after = self.room.saved()
-        self.room.restore(before)
-        self._arrive_all(-1)
-        for node in reversed(self.drained):
+        """Restores the capacity and all limits to before the search. `resume_search` continues with the state that this
+        returns."""
+        after = self.capacity.saved()
+        self.capacity.restore_state(before)
+        self._count_arrivals(-1)
+        for node in reversed(self.drained_nodes):
             limits = self.limits[node]
             if limits is not None:
-                limits.back(node)
+                limits.restore_node(node)
         return after
 
     def take_up(self, after: SavedCapacity) -> None:
-        """Undoes `set_aside`."""
-        for node in self.drained:
+        """Undoes `suspend_search`."""
+        for node in self.drained_nodes:
             limits = self.limits[node]
             if limits is not None:
-                limits.go(node)
-        self._arrive_all(1)
-        self.room.restore(after)
+                limits.remove_node(node)
+        self._count_arrivals(1)
+        self.capacity.restore_state(after)
 
-    def _arrive_all(self, sign: int) -> None:
+    def _count_arrivals(self, sign: int) -> None:
         is_counting = any(limits is not None for limits in self._counting)
-        for pod, node in self.dest.items() if is_counting else ():
-            errand, limits = self.errands[pod], self._counting[node]
-            if errand is not None and limits is not None:
-                limits.arrive(errand.kind, node, sign)
+        for pod, node in self.targets.items() if is_counting else ():
+            request, limits = self.requests[pod], self._counting[node]
+            if request is not None and limits is not None:
+                limits.count_arrival(request.pod_class, node, sign)
 
-    def world_major(self, node: int) -> int:
-        """What goes with the node of the scarcer resource: its free room and what its pods need elsewhere."""
-        if node not in self._weights:
-            moving = sum([e.major for pod in self.loads[node] if (e := self.errands[pod]) is not None])
-            self._weights[node] = max(0, self.room.world.major[node]) + moving
-        return self._weights[node]
+    def capacity_removed(self, node: int) -> int:
+        """Returns how much of the scarcer resource a drain costs: the node's free capacity and what its pods need
+        elsewhere."""
+        if node not in self._removed_capacity:
+            moving = sum([e.major for pod in self.pods_to_move[node] if (e := self.requests[pod]) is not None])
+            self._removed_capacity[node] = max(0, self.capacity.world.major[node]) + moving
+        return self._removed_capacity[node]
 
-    def _size(self, pod: int) -> int:
-        """Sorts the largest first, then by number."""
-        found = self._sizes.get(pod)
-        if found is None:
-            errand = self.errands[pod]
-            found = self._sizes[pod] = ((errand.kind.rank if errand is not None else 0) << 32) + pod
-        return found
+    def _sort_key(self, pod: int) -> int:
+        """Returns a sort key: largest first, then by pod number."""
+        sort_key = self._sort_keys.get(pod)
+        if sort_key is None:
+            request = self.requests[pod]
+            sort_key = self._sort_keys[pod] = ((request.pod_class.sort_key if request is not None else 0) << 32) + pod
+        return sort_key
 
 
 __all__ = ["CANDIDATE", "DRAINED", "FIXED", "OPEN", "PodClass", "Search"]

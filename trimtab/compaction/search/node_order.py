@@ -1,4 +1,4 @@
-"""What does each node save, and in which order are nodes tried?"""
+"""What each node saves, and the orders in which nodes are tried."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,57 +6,68 @@ from trimtab.cluster.pool import Goal, Pool
 from trimtab.machines.prices import amount, filled, quote
 from trimtab.scheduling.cluster_model import ClusterModel
 
-SHARES = 1_000_000
-"""An average node of its pool, where pools save different things."""
+SHARE_UNIT = 1_000_000
+"""The value of an average node of its pool, where pools save different things."""
 
 
-def node_order(world: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int, int], str]:
-    """(node → what it saves, the unit). A node without a price is taken for as dear as the others by their cores;
-    where no price is known at all, cores are the stand-in."""
+def node_order(model: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int, int], str]:
+    """Returns (node → what it saves, the unit).
+
+    A node without a price is priced like the others by its cores; where no price is known at all, cores replace prices.
+    """
     goals = {pool.goal for pool in pools.values()}
     if goals == {Goal.NODES}:
         return dict.fromkeys(pools, 1), "nodes"
-    cores = {node: world.amount(node, "cpu") for node in pools}
-    money = filled({node: amount(quote(world.nodes[node], pool.prices)) for node, pool in pools.items()}, cores)
-    unit = "micro-dollars an hour" if money else "millicores"
-    money = money or cores
+    cores = {node: model.amount(node, "cpu") for node in pools}
+    prices = filled({node: amount(quote(model.nodes[node], pool.prices)) for node, pool in pools.items()}, cores)
+    unit = "micro-dollars an hour" if prices else "millicores"
+    prices = prices or cores
     if goals <= {Goal.COST}:
-        return money, unit
-    return _shares(pools, money), "millionths of an average node of the pool"
+        return prices, unit
+    return _pool_shares(pools, prices), "millionths of an average node of the pool"
 
 
-def _shares(pools: Mapping[int, Pool], money: Mapping[int, int]) -> dict[int, int]:
+def _pool_shares(pools: Mapping[int, Pool], prices: Mapping[int, int]) -> dict[int, int]:
     totals: dict[str, list[int]] = {}
     for node, pool in pools.items():
         total = totals.setdefault(pool.name, [0, 0])
-        total[0] += money[node]
+        total[0] += prices[node]
         total[1] += 1
 
     def share(node: int, pool: Pool) -> int:
         total, count = totals[pool.name]
-        return SHARES if pool.goal is Goal.NODES else money[node] * SHARES * count // max(1, total)
+        return SHARE_UNIT if pool.goal is Goal.NODES else prices[node] * SHARE_UNIT * count // max(1, total)
 
     return {node: share(node, pool) for node, pool in pools.items()}
 
 
 def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Mapping[int, int]) -> list[int]:
-    """Fewest pods moved per price saved first; then the smaller saving, then the name."""
+    """Sorts nodes by pods moved per price saved, fewest first; then by the smaller saving, then by number."""
     return sorted(nodes, key=lambda n: ((len(loads[n]) << 40) // max(1, saves[n]), saves[n], n))
 
 
-def by_room(
+def by_evictions_and_capacity(
     nodes: Sequence[int],
     loads: Sequence[Sequence[int]],
     saves: Mapping[int, int],
-    takes: Mapping[int, int],
+    capacity_removed: Mapping[int, int],
     weight: int,
 ) -> list[int]:
-    """Also counting the room a node takes away for what it saves: where room is the limit, that decides.
+    """Sorts nodes as `by_evictions` does, and also by the capacity that a drain removes, which decides where capacity
+    is scarce.
 
-    `weight` says how much the room counts against the evictions, both as shares of their sums.
+    `weight` is the weight of capacity against evictions, both as shares of their sums.
     """
-    pods, room = max(1, sum(len(loads[n]) for n in nodes)), max(1, sum(takes[n] for n in nodes))
+    total_pods, total_capacity = (
+        max(1, sum(len(loads[n]) for n in nodes)),
+        max(1, sum(capacity_removed[n] for n in nodes)),
+    )
     return sorted(
         nodes,
-        key=lambda n: (((len(loads[n]) * room + weight * takes[n] * pods) << 40) // max(1, saves[n]), saves[n], n),
+        # Shifted by 40 bits before the division: the order stays exact in integers.
+        key=lambda n: (
+            ((len(loads[n]) * total_capacity + weight * capacity_removed[n] * total_pods) << 40) // max(1, saves[n]),
+            saves[n],
+            n,
+        ),
     )

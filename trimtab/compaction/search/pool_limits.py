@@ -1,20 +1,14 @@
-"""Is this the last node of a zone that something needs?
+"""Limits on how many nodes a plan may drain: of zones, of the autoscaler's node groups, and of pools.
 
-Counted over all pools. A spread over zones (DoNotSchedule) needs every zone it has; a volume needs the only zone from
-which it can be reached, even while no pod uses it: a StatefulSet scaled to zero comes back to it.
+- `ZoneMinimums`: the last node of a zone stays when something needs the zone, counted over all pools. A topology spread
+  over zones (DoNotSchedule) needs every zone that it has. A volume needs the only zone from which it can be reached,
+  even while no pod uses it: a StatefulSet that is scaled up from zero mounts it again.
+- `NodeGroupMinimums`: the cluster autoscaler does not remove a node of a group at its minimum size; drained, the node
+  would stay, empty and cordoned. Counted over all pools, for nodes whose group is known. `PoolLimits` keeps the sum of
+  the minimums for the others.
+- `PoolLimits`: minimum sizes and headroom of one pool, while a plan grows.
 
-Does the autoscaler keep this node because its group is at its minimum?
-
-An emptied node of a group at its minimum would stay for ever, empty and cordoned. Counted over all pools, for nodes
-that tell their group; `PoolLimits.least` keeps the sum for those that don't.
-
-May the pool lose one more node? Minimum sizes and room that is kept free, while a plan grows.
-
-Would the cluster autoscaler remove this node by itself?
-
-It takes a node whose requests are under its threshold: the larger of cpu and memory, or GPUs alone where the node has
-some (cluster-autoscaler simulator/utilization, 1.34). By its flags pods of DaemonSets and static pods count neither as
-requested nor as room. That its pods fit elsewhere is for who asks.
+`autoscaler_threshold` returns whether the cluster autoscaler would remove a node without Trimtab.
 """
 
 from collections.abc import Sequence
@@ -26,245 +20,278 @@ from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM
 from trimtab.scheduling.cluster_model import ClusterModel
-from trimtab.scheduling.node_filters import node_selected
+from trimtab.scheduling.node_filters import matches_any_term
 from trimtab.scheduling.pod_class import PodClass
 
 
 @dataclass(slots=True, eq=False)
 class ZoneMinimums:
-    world: ClusterModel
-    left: dict[str, int] = field(default_factory=dict)
-    """Zone → its nodes that take pods and stay."""
-    _needed: dict[str, str] = field(default_factory=dict)
-    """Zone → who needs it, empty where nobody does; once it was asked."""
+    """The zones that need at least one node."""
+
+    model: ClusterModel
+    remaining_nodes: dict[str, int] = field(default_factory=dict)
+    """Zone → the number of its nodes that receive pods and stay."""
+    _user_by_zone: dict[str, str] = field(default_factory=dict)
+    """Zone → what needs it, "" where nothing does; filled when the zone is first checked."""
 
     def __post_init__(self) -> None:
-        for number, node in enumerate(self.world.nodes):
-            if node.zone and not self.world.closed[number]:
-                self.left[node.zone] = self.left.get(node.zone, 0) + 1
+        for number, node in enumerate(self.model.nodes):
+            if node.zone and not self.model.closed_nodes[number]:
+                self.remaining_nodes[node.zone] = self.remaining_nodes.get(node.zone, 0) + 1
 
-    def refuses(self, node: int) -> Reason | None:
-        """Why the node may not go; None when its zone has others, or nobody needs the zone."""
-        found = self.world.nodes[node]
-        if self.left.get(found.zone) != 1 or len(self.left) == 1 or self.world.closed[node]:
+    def rejection_reason(self, node: int) -> Reason | None:
+        """Returns why the node must stay; None when its zone has other nodes or nothing needs the zone."""
+        name, zone = self.model.nodes[node].name, self.model.nodes[node].zone
+        if self.remaining_nodes.get(zone) != 1 or len(self.remaining_nodes) == 1 or self.model.closed_nodes[node]:
             return None
-        if found.zone not in self._needed:
-            self._needed[found.zone] = self._who(found.zone)
-        who = self._needed[found.zone]
-        return LAST_OF_ZONE(f"node {found.name} is the last of zone {found.zone}, which {who} needs") if who else None
+        if zone not in self._user_by_zone:
+            self._user_by_zone[zone] = self._user_of_zone(zone)
+        user = self._user_by_zone[zone]
+        return LAST_OF_ZONE(f"node {name} is the last node of zone {zone}, which {user} needs") if user else None
 
-    def count(self, node: int, sign: int) -> None:
-        """One node of the zone goes (-1) or comes back (1)."""
-        if not self.world.closed[node] and (zone := self.world.nodes[node].zone):
-            self.left[zone] += sign
+    def count_node(self, node: int, sign: int) -> None:
+        """Counts a node of the zone as drained (-1) or kept (1)."""
+        if not self.model.closed_nodes[node] and (zone := self.model.nodes[node].zone):
+            self.remaining_nodes[zone] += sign
 
-    def _who(self, zone: str) -> str:
-        for pod in {id(pod.ask): pod for pod in self.world.pods}.values():
+    def _user_of_zone(self, zone: str) -> str:
+        for pod in {id(pod.ask): pod for pod in self.model.pods}.values():
             if any(spread.topology_key == ZONE for spread in pod.ask.spreads):
                 return f"the spread of pod {pod.key} over zones"
-        inside = [node for node in self.world.nodes if node.zone == zone]
-        outside = [node for node in self.world.nodes if node.zone in self.left and node.zone != zone]
-        bound = {claim.nodes: name for name, claim in self.world.inventory.claims.items() if claim.nodes is not None}
-        for nodes, (namespace, name) in bound.items():
-            here = any(node_selected(nodes, node) for node in inside)
-            if here and not any(node_selected(nodes, node) for node in outside):
+        inside = [node for node in self.model.nodes if node.zone == zone]
+        outside = [node for node in self.model.nodes if node.zone in self.remaining_nodes and node.zone != zone]
+        names_by_selector = {
+            claim.nodes: name for name, claim in self.model.inventory.claims.items() if claim.nodes is not None
+        }
+        for selector, (namespace, name) in names_by_selector.items():
+            is_inside = any(matches_any_term(selector, node) for node in inside)
+            if is_inside and not any(matches_any_term(selector, node) for node in outside):
                 return f"the volume of claim {namespace}/{name}"
         return ""
 
 
 @dataclass(slots=True, eq=False)
 class NodeGroupMinimums:
-    world: ClusterModel
-    of: dict[int, NodeGroupStatus] = field(default_factory=dict)
-    """Node → its group, where it tells one that has a minimum."""
-    left: dict[str, int] = field(default_factory=dict)
-    """Group → its nodes that take pods and stay."""
+    """The minimum sizes of the cluster autoscaler's node groups."""
+
+    model: ClusterModel
+    group_by_node: dict[int, NodeGroupStatus] = field(default_factory=dict)
+    """Node → its group, where the group is known and has a minimum."""
+    remaining_nodes: dict[str, int] = field(default_factory=dict)
+    """Group → the number of its nodes that receive pods and stay."""
 
     @classmethod
-    def read(cls, world: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
-        made = cls(world)
-        least = [group for group in autoscaler.groups if group.min_size] if autoscaler is not None else []
-        for number, node in enumerate(world.nodes if least else ()):
-            found = group_of(node, autoscaler.groups) if autoscaler is not None else None
-            if found is not None and found.min_size and not world.closed[number]:
-                made.of[number] = found
-                made.count(number, 1)
-        return made
+    def from_autoscaler(cls, model: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
+        """Reads the groups from the autoscaler's status."""
+        minimums = cls(model)
+        limited = [group for group in autoscaler.groups if group.min_size] if autoscaler is not None else []
+        for number, node in enumerate(model.nodes if limited else ()):
+            group = group_of(node, autoscaler.groups) if autoscaler is not None else None
+            if group is not None and group.min_size and not model.closed_nodes[number]:
+                minimums.group_by_node[number] = group
+                minimums.count_node(number, 1)
+        return minimums
 
-    def refuses(self, node: int) -> Reason | None:
-        """Why the node may not go; None where its group has more than its minimum, or is not known."""
-        group = self.of.get(node)
-        if group is None or self.left[group.name] > (group.min_size or 0):
+    def rejection_reason(self, node: int) -> Reason | None:
+        """Returns why the node must stay; None where its group has more nodes than its minimum, or is not known."""
+        group = self.group_by_node.get(node)
+        if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
         return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in group {group.name}")
 
-    def count(self, node: int, sign: int) -> None:
-        """One node of the group goes (-1) or comes back (1)."""
-        group = self.of.get(node)
+    def count_node(self, node: int, sign: int) -> None:
+        """Counts a node of the group as drained (-1) or kept (1)."""
+        group = self.group_by_node.get(node)
         if group is not None:
-            self.left[group.name] = self.left.get(group.name, 0) + sign
+            self.remaining_nodes[group.name] = self.remaining_nodes.get(group.name, 0) + sign
 
 
-Pair = list[int]
-"""[of the scarcer resource, of the other]."""
+AmountPair = list[int]
+"""[scarcer resource, other resource]."""
 
 
 @dataclass(slots=True, eq=False)
 class PoolLimits:
-    """One pool's numbers; `go` and `back` undo each other."""
+    """The numbers of one pool while a plan grows; `remove_node` and `restore_node` undo each other."""
 
     pool: Pool
-    world: ClusterModel
+    model: ClusterModel
     nodes: Sequence[int]
-    cluster: ZoneMinimums
+    zone_minimums: ZoneMinimums
     """Shared by all pools."""
-    groups: NodeGroupMinimums
+    group_minimums: NodeGroupMinimums
     """Shared by all pools."""
-    least: int = 0
-    """Nodes that the autoscaler keeps in the pool's groups: an emptied one beyond them would stay for ever."""
-    kept: int = 0
-    """Nodes that stay and take pods: one that is cordoned, ill or unreadable is none of them."""
-    zones: dict[str, int] = field(default_factory=dict)
-    """Zone → as many of them."""
-    have: Pair = field(default_factory=lambda: [0, 0])
-    """Allocatable on nodes that stay and take pods."""
-    free: Pair = field(default_factory=lambda: [0, 0])
-    """Free on them."""
-    used: dict[str, Pair] = field(default_factory=dict)
-    """Zone → requested on them; only kept where a zone's death must be survived."""
-    room: dict[str, Pair] = field(default_factory=dict)
-    """Zone → free on them; likewise."""
-    loose: bool = False
-    """No room is kept at all: nothing needs to be counted."""
-    mean: tuple[int, int] = (0, 0)
-    largest: tuple[int, int] = (0, 0)
-    remaining: Pair = field(default_factory=lambda: [0, 0])
-    """What may still arrive before the pool has less free room than it keeps; below zero where it has less already.
+    group_min_nodes: int = 0
+    """The number of nodes that the cluster autoscaler keeps in the pool's groups: a drained node below it would
+    stay."""
+    remaining_nodes: int = 0
+    """The number of nodes that stay and receive pods. A node that is cordoned, not ready or unreadable is not
+    counted."""
+    nodes_by_zone: dict[str, int] = field(default_factory=dict)
+    """Zone → the number of such nodes."""
+    allocatable: AmountPair = field(default_factory=lambda: [0, 0])
+    """Allocatable amounts of the nodes that stay and receive pods."""
+    free: AmountPair = field(default_factory=lambda: [0, 0])
+    """Free amounts of these nodes."""
+    requested_by_zone: dict[str, AmountPair] = field(default_factory=dict)
+    """Zone → requested amounts on its nodes."""
+    free_by_zone: dict[str, AmountPair] = field(default_factory=dict)
+    """Zone → free amounts on its nodes."""
+    keeps_no_headroom: bool = False
+    """The pool keeps no capacity free: nothing has to be counted."""
+    mean_node: tuple[int, int] = (0, 0)
+    """The mean allocatable amounts of the pool's nodes."""
+    largest_node: tuple[int, int] = (0, 0)
+    """The largest allocatable amounts of any of the pool's nodes."""
+    remaining: AmountPair = field(default_factory=lambda: [0, 0])
+    """The amounts that may still arrive before the pool's free capacity is less than its headroom; negative where it is
+    already.
 
-    The same list for the life of the object, so that whoever places pods can read it; unused where `loose`.
+    The same list for the life of the object, so that the best-fit index can read it; unused where no capacity is kept.
     """
 
     def __post_init__(self) -> None:
         headroom = self.pool.headroom
-        self.loose = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
-        sizes = [self._size(node) for node in self.nodes] if not self.loose else ()
+        self.keeps_no_headroom = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
+        sizes = [self._size(node) for node in self.nodes] if not self.keeps_no_headroom else ()
         if sizes:
-            self.mean = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
-            self.largest = (max(a for a, _ in sizes), max(b for _, b in sizes))
+            self.mean_node = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
+            self.largest_node = (max(a for a, _ in sizes), max(b for _, b in sizes))
         for node in self.nodes:
-            self._stays(node, 1)
-        self._recount_remaining()
+            self._count_staying(node, 1)
+        self._recalculate_allowance()
 
     def _size(self, node: int) -> tuple[int, int]:
-        first, second = self.world.resources
-        return self.world.amount(node, first), self.world.amount(node, second)
+        major, minor = self.model.main_resources
+        return self.model.amount(node, major), self.model.amount(node, minor)
 
-    def _count(self, node: int, sign: int) -> None:
+    def _count_amounts(self, node: int, sign: int) -> None:
         size = self._size(node)
-        free = (self.world.major[node], self.world.minor[node])
-        zone = self.world.nodes[node].zone
+        free = (self.model.major[node], self.model.minor[node])
+        zone = self.model.nodes[node].zone
         for i in (0, 1):
-            self.have[i] += sign * size[i]
+            self.allocatable[i] += sign * size[i]
             self.free[i] += sign * free[i]
-            self.room.setdefault(zone, [0, 0])[i] += sign * free[i]
-            self.used.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
+            self.free_by_zone.setdefault(zone, [0, 0])[i] += sign * free[i]
+            self.requested_by_zone.setdefault(zone, [0, 0])[i] += sign * (size[i] - free[i])
 
-    def _stays(self, node: int, sign: int) -> None:
-        if self.world.closed[node]:
+    def _count_staying(self, node: int, sign: int) -> None:
+        if self.model.closed_nodes[node]:
             return
-        self.kept += sign
-        zone = self.world.nodes[node].zone
-        self.zones[zone] = self.zones.get(zone, 0) + sign
-        if not self.loose:
-            self._count(node, sign)
+        self.remaining_nodes += sign
+        zone = self.model.nodes[node].zone
+        self.nodes_by_zone[zone] = self.nodes_by_zone.get(zone, 0) + sign
+        if not self.keeps_no_headroom:
+            self._count_amounts(node, sign)
 
-    def refuses(self, node: int) -> Reason | None:
-        """Why this node may not go for a minimum of the pool, its zone or its group; None when it may."""
-        if self.world.closed[node]:
+    def rejection_reason(self, node: int) -> Reason | None:
+        """Returns why the minimum of the pool, of the zone or of the node group keeps this node; None when none
+        does."""
+        if self.model.closed_nodes[node]:
             return None
-        zone, pool = self.world.nodes[node].zone, self.pool
-        if self.kept <= pool.min_nodes:
+        zone, pool = self.model.nodes[node].zone, self.pool
+        if self.remaining_nodes <= pool.min_nodes:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
-        if self.kept <= self.least:
-            return AT_MINIMUM(f"the autoscaler keeps at least {self.least} nodes in the groups of pool {pool.name}")
-        if self.zones[zone] <= pool.min_per_zone:
+        if self.remaining_nodes <= self.group_min_nodes:
+            return AT_MINIMUM(
+                f"the autoscaler keeps at least {self.group_min_nodes} nodes in the groups of pool {pool.name}"
+            )
+        if self.nodes_by_zone[zone] <= pool.min_per_zone:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
-        return self.cluster.refuses(node) or self.groups.refuses(node)
+        return self.zone_minimums.rejection_reason(node) or self.group_minimums.rejection_reason(node)
 
-    def go(self, node: int) -> None:
-        """The node no longer counts; its pods are somewhere else (`arrive` tells where)."""
-        self._go(node, -1)
+    def remove_node(self, node: int) -> None:
+        """Stops counting the node. Its pods are counted where they arrive (`count_arrival`)."""
+        self._count_node(node, -1)
 
-    def back(self, node: int) -> None:
-        self._go(node, 1)
+    def restore_node(self, node: int) -> None:
+        """Undoes `remove_node`."""
+        self._count_node(node, 1)
 
-    def _go(self, node: int, sign: int) -> None:
-        self.cluster.count(node, sign)
-        self.groups.count(node, sign)
-        self._stays(node, sign)
-        self._recount_remaining()
+    def _count_node(self, node: int, sign: int) -> None:
+        self.zone_minimums.count_node(node, sign)
+        self.group_minimums.count_node(node, sign)
+        self._count_staying(node, sign)
+        self._recalculate_allowance()
 
-    def arrive(self, kind: PodClass, node: int, sign: int = 1) -> None:
-        """A moved pod came to a node of the pool (sign -1: it went on)."""
-        if self.loose:
+    def count_arrival(self, pod_class: PodClass, node: int, sign: int = 1) -> None:
+        """Counts a moved pod on a node of the pool (sign -1: the pod leaves it again)."""
+        if self.keeps_no_headroom:
             return
-        zone = self.world.nodes[node].zone
-        for i, amount in enumerate((kind.major, kind.minor)):
+        zone = self.model.nodes[node].zone
+        for i, amount in enumerate((pod_class.major, pod_class.minor)):
             self.free[i] -= sign * amount
-            self.room[zone][i] -= sign * amount
-            self.used[zone][i] += sign * amount
-            # A pod takes as much from the pool's room as from what survives any zone, wherever it arrives.
+            self.free_by_zone[zone][i] -= sign * amount
+            self.requested_by_zone[zone][i] += sign * amount
+            # A pod lowers the free capacity of the pool and what is left after the failure of any zone by the same
+            # amount, wherever it is placed.
             self.remaining[i] -= sign * amount
 
-    def _recount_remaining(self) -> None:
-        """Sets `remaining` from what the pool has free and what it keeps."""
-        if self.loose:
+    def _recalculate_allowance(self) -> None:
+        """Sets `allowance` from the free capacity and the headroom of the pool."""
+        if self.keeps_no_headroom:
             return
         headroom, spare = self.pool.headroom, self.pool.spare
         for i in (0, 1):
-            kept = self.have[i] * headroom.percent // 100 + headroom.nodes * self.mean[i]
-            kept += self.largest[i] if spare is Spare.NODE else 0
-            self.remaining[i] = self.free[i] - kept
+            wanted = self.allocatable[i] * headroom.percent // 100 + headroom.nodes * self.mean_node[i]
+            wanted += self.largest_node[i] if spare is Spare.NODE else 0
+            self.remaining[i] = self.free[i] - wanted
             if spare is Spare.ZONE:
-                lost = max((self.room[zone][i] + used[i] for zone, used in self.used.items()), default=0)
-                self.remaining[i] -= lost
+                # A zone that fails takes its free capacity away, and the pods in it request theirs elsewhere.
+                worst = max(
+                    (self.free_by_zone[zone][i] + used[i] for zone, used in self.requested_by_zone.items()), default=0
+                )
+                self.remaining[i] -= worst
 
-    def short(self) -> Reason | None:
-        """What room is missing as things stand; None when all that is wanted is there."""
-        if self.loose:
+    def shortage_reason(self) -> Reason | None:
+        """Returns which headroom is missing now; None when nothing is."""
+        if self.keeps_no_headroom:
             return None
-        for i, resource in enumerate(self.world.resources):
+        for i, resource in enumerate(self.model.main_resources):
             if self.remaining[i] < 0:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
-                        f"pool {self.pool.name} could not take the pods of a zone that dies ({resource})"
+                        f"pool {self.pool.name} could not hold the pods of a zone that fails ({resource})"
                     )
-                return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than it keeps")
+                return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than its headroom")
         return None
 
 
-GPUS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "microsoft.com/directx")
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "microsoft.com/directx")
 
 
-def by_itself(world: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
-    """The threshold (percent) that the node is under; None where it is at it or over it."""
-    gpu = next((name for name in GPUS if world.amount(node, name) > 0), None)
+def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
+    """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it; None where it is not.
+
+    The flags of the autoscaler decide whether the pods of DaemonSets and static pods count. Whether the pods fit on
+    other nodes is not checked here.
+    """
+    # As cluster-autoscaler simulator/utilization (1.34): on a node with GPUs only the GPUs are compared with a
+    # threshold, else the larger utilization of cpu and memory.
+    gpu = next((name for name in GPU_RESOURCES if model.amount(node, name) > 0), None)
     if gpu is not None:
-        have = world.amount(node, gpu)
-        used = have - world.rest[world.names.index(gpu)][node] if gpu in world.names else 0
-        return autoscaler.gpu_threshold if used * 100 < autoscaler.gpu_threshold * have else None
-    free = (world.major[node], world.minor[node])
-    have_of = [world.amount(node, resource) for resource in world.resources]
-    amounts = zip(have_of, free, _ignored(world, node, autoscaler), strict=True)
-    under = all((have - ours - left) * 100 < autoscaler.threshold * (have - ours) for have, left, ours in amounts)
-    return autoscaler.threshold if under else None
+        allocatable = model.amount(node, gpu)
+        requested = (
+            allocatable - model.other_free[model.other_resources.index(gpu)][node]
+            if gpu in model.other_resources
+            else 0
+        )
+        return autoscaler.gpu_threshold if requested * 100 < autoscaler.gpu_threshold * allocatable else None
+    free = (model.major[node], model.minor[node])
+    allocatable_amounts = [model.amount(node, resource) for resource in model.main_resources]
+    amounts = zip(allocatable_amounts, free, _ignored_requests(model, node, autoscaler), strict=True)
+    is_under = all(
+        (allocatable - ignored - free_amount) * 100 < autoscaler.threshold * (allocatable - ignored)
+        for allocatable, free_amount, ignored in amounts
+    )
+    return autoscaler.threshold if is_under else None
 
 
-def _ignored(world: ClusterModel, node: int, autoscaler: Autoscaler) -> tuple[int, int]:
-    """What the pods that its flags leave out ask for, of both resources."""
+def _ignored_requests(model: ClusterModel, node: int, autoscaler: Autoscaler) -> tuple[int, int]:
+    """Returns the requests (major, minor) of the pods that the autoscaler's flags leave out."""
     daemons, mirrors = autoscaler.ignores_daemon_sets, autoscaler.ignores_mirror_pods
     if not (daemons or mirrors):
         return (0, 0)
-    pods = [n for n in world.on[node] if (daemons and world.pods[n].daemon) or (mirrors and world.pods[n].static)]
-    kinds = [world.kind_of[n] for n in pods]
-    return sum(kind.major for kind in kinds), sum(kind.minor for kind in kinds)
+    pods = [n for n in model.on[node] if (daemons and model.pods[n].daemon) or (mirrors and model.pods[n].static)]
+    classes = [model.kind_of[n] for n in pods]
+    return sum(pod_class.major for pod_class in classes), sum(pod_class.minor for pod_class in classes)

@@ -1,9 +1,8 @@
-"""Among places that fit, which one would the pods rather have?
+"""Improves the targets of moved pods by preference, after the set of drained nodes is final.
 
-When it is settled which nodes go, moved pods are looked at once more, and given a place that is liked better: first by
-what people wrote (preferred affinities, spreads that say ScheduleAnyway), then with fewer replicas of the same
-workload on the node, then in the zone. What goes, and how many pods move, stays as it is. Places are other nodes of
-the same pool that take pods already, so that all a plan was checked for still holds.
+Each moved pod gets the target with the best preference score (preferred affinities, spreads with ScheduleAnyway), then
+with the fewest replicas of its workload on the node, then in the zone. The drained nodes and the number of moves stay
+the same. Only nodes of the same pool that receive pods already are considered, so every check of the plan still holds.
 """
 
 from collections import Counter
@@ -11,195 +10,214 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, compress
 
-from trimtab.compaction.search.drain_search import Log, Search
+from trimtab.compaction.search.drain_search import MoveLog, Search
 from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.placement_requests import PlacementRequest
 from trimtab.scheduling.pod_class import PlacementPreference, PodClass
-from trimtab.scheduling.preferences import points
+from trimtab.scheduling.preferences import preference_score
 from trimtab.scheduling.topology import TopologyGroup
 
 Rank = tuple[int, int, int]
-"""(points of its wish, minus replicas on the node, minus replicas in the zone); more is better."""
-LOOKS = 20_000
-"""Places looked at for all pods together: a count and not a clock, so that equal input gives an equal plan."""
-FEW, MANY = 6, 200
-"""Places looked at for one pod, without and with wishes."""
+"""(preference score, minus replicas on the node, minus replicas in the zone); more is better."""
+MAX_CHECKS = 20_000
+"""The maximum number of nodes examined for all pods together. A count and not a clock: equal input gives an equal
+plan."""
+MAX_TARGETS_PLAIN, MAX_TARGETS_PREFERRING = 6, 200
+"""The maximum number of nodes examined for one pod, without and with preferences."""
 
 
-def steer(made: CompactionProblem, search: Search) -> None:
-    """Gives moved pods places they like better, where there are."""
-    if search.dest:
-        _PreferenceOptimizer(made, search).run()
+def improve_preferences(problem: CompactionProblem, search: Search) -> None:
+    """Moves pods of the plan to targets that they prefer, where there are any."""
+    if search.targets:
+        _PreferenceOptimizer(problem, search).improve_targets()
 
 
 @dataclass(slots=True, eq=False)
 class _PreferenceOptimizer:
-    made: CompactionProblem
+    problem: CompactionProblem
     search: Search
-    looks: int = LOOKS
+    checks_left: int = MAX_CHECKS
     workload: list[int] = field(init=False)
-    """Pod → its workload."""
+    """Pod → the number of its workload."""
     zone: list[int] = field(init=False)
-    """Node → number of its zone."""
-    near: Counter[int] = field(init=False)
-    """workload x nodes + node → its pods there, when the plan is done; of workloads that have pods to move."""
-    around: Counter[int] = field(init=False)
-    """The same with the zone's number."""
-    soft: dict[int, TopologyGroup] = field(init=False)
-    """The groups that wishes speak of."""
+    """Node → the number of its zone."""
+    pods_on_node: Counter[int] = field(init=False)
+    """workload * nodes + node → its pods there after the plan; only for workloads with pods that move."""
+    pods_in_zone: Counter[int] = field(init=False)
+    """The same with the zone's number instead of the node's."""
+    soft_groups: dict[int, TopologyGroup] = field(init=False)
+    """The groups to which preferences refer."""
     counts: list[dict[int, int]] = field(init=False)
-    """Pods by group and domain when the plan is done; true of these groups."""
+    """Pods by group and domain after the plan; correct for these groups only."""
     _zones_of: dict[int, list[int]] = field(default_factory=dict)
     """Set of nodes → the zones in it."""
 
     def __post_init__(self) -> None:
-        world, numbers, dest = self.made.world, dict[str, int](), self.search.dest
-        self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in world.nodes]
-        self.workload = [kind.workload for kind in world.kind_of]
-        places = list(world.node_of)
+        model, numbers, dest = self.problem.model, dict[str, int](), self.search.targets
+        self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in model.nodes]
+        self.workload = [pod_class.workload for pod_class in model.kind_of]
+        places = list(model.node_of)
         for pod, place in dest.items():
             places[pod] = place
-        size, zone, moved = len(world.nodes), self.zone, {self.workload[pod] for pod in dest}
-        both = zip(self.workload, places, strict=True)
-        near = [number * size + place for number, place in both if number in moved]
-        self.near = Counter(near)
-        self.around = Counter([key - key % size + zone[key % size] for key in near])
+        # Workload and node are packed into one integer key: a Counter of integers is several times faster than one of
+        # pairs.
+        size, zone, moved_workloads = len(model.nodes), self.zone, {self.workload[pod] for pod in dest}
+        workloads_and_places = zip(self.workload, places, strict=True)
+        keys = [number * size + place for number, place in workloads_and_places if number in moved_workloads]
+        self.pods_on_node = Counter(keys)
+        self.pods_in_zone = Counter([key - key % size + zone[key % size] for key in keys])
         self._recount()
 
     def _recount(self) -> None:
-        """The search leaves pods counted where they come from; here they are gone."""
-        world = self.made.world
-        self.soft = {group.number: group for group in world.groups if group.soft}
-        self.counts = self.made.room.counts[:]
-        for number in self.soft:
+        """Recalculates the group counts: the search leaves moved pods counted on their source nodes."""
+        model = self.problem.model
+        self.soft_groups = {group.number: group for group in model.groups if group.is_preference_only}
+        self.counts = self.problem.capacity.group_counts[:]
+        for number in self.soft_groups:
             self.counts[number] = self.counts[number].copy()
-        for pod in self.search.dest if self.soft else ():
-            self._count(world.kind_of[pod], world.node_of[pod], -1)
+        for pod in self.search.targets if self.soft_groups else ():
+            self._count_groups(model.kind_of[pod], model.node_of[pod], -1)
 
-    def _count(self, kind: PodClass, node: int, sign: int) -> None:
-        for group in [self.soft[number] for number in kind.adds if number in self.soft]:
-            domain = group.domain[node]
+    def _count_groups(self, pod_class: PodClass, node: int, sign: int) -> None:
+        for group in [self.soft_groups[number] for number in pod_class.adds if number in self.soft_groups]:
+            domain = group.domain_of[node]
             if domain >= 0:
                 counts = self.counts[group.number]
                 counts[domain] = counts.get(domain, 0) + sign
 
-    def run(self) -> None:
-        """Wishes and crowded nodes first; crowded zones as far as looks last."""
-        errands, moved = self.search.errands, sorted(self.search.dest)
-        for wanting in (self._wanting, self._uneven):
-            for pod in moved:
-                errand = errands[pod]
-                if errand is not None and wanting(pod, errand):
-                    if self.looks <= 0:
+    def improve_targets(self) -> None:
+        """Improves pods with preferences and on crowded nodes first, then in crowded zones, as long as checks are
+        left."""
+        errands, moved_pods = self.search.requests, sorted(self.search.targets)
+        for is_improvable in (self._is_improvable, self._is_zone_crowded):
+            for pod in moved_pods:
+                request = errands[pod]
+                if request is not None and is_improvable(pod, request):
+                    if self.checks_left <= 0:
                         return
-                    if errand.kind.wish is None and not self.soft:
-                        self._thinner(pod, errand)
+                    if request.pod_class.preference is None and not self.soft_groups:
+                        self._improve_by_replicas(pod, request)
                     else:
-                        self._better(pod, errand)
+                        self._improve_by_rank(pod, request)
 
-    def _wanting(self, pod: int, errand: PlacementRequest) -> bool:
-        """Has it wishes, or is another of its workload on the node?"""
-        if errand.kind.wish is not None:
+    def _is_improvable(self, pod: int, request: PlacementRequest) -> bool:
+        """Returns whether the pod has preferences, or another pod of its workload is on its target."""
+        if request.pod_class.preference is not None:
             return True
-        return self.near[self.workload[pod] * len(self.zone) + self.search.dest[pod]] > 1
+        return self.pods_on_node[self.workload[pod] * len(self.zone) + self.search.targets[pod]] > 1
 
-    def _uneven(self, pod: int, errand: PlacementRequest) -> bool:
-        """Are there more of its workload in the zone than in another it could be in?"""
-        around = self.around
+    def _is_zone_crowded(self, pod: int, request: PlacementRequest) -> bool:
+        """Returns whether the zone has more pods of its workload than another zone in which it could be."""
+        pods_in_zone = self.pods_in_zone
         base = self.workload[pod] * len(self.zone)
-        here = around[base + self.zone[self.search.dest[pod]]]
-        if here < 2:
+        own_count = pods_in_zone[base + self.zone[self.search.targets[pod]]]
+        if own_count < 2:
             return False
-        zones = self._zones(errand)
+        zones = self._zones_of_request(request)
         if len(zones) < 2:
             return False
         for zone in zones:  # noqa: SIM110  `any` takes twice as long, and every moved pod is asked
-            if here > 1 + around.get(base + zone, 0):
+            if own_count > 1 + pods_in_zone.get(base + zone, 0):
                 return True
         return False
 
-    def _zones(self, errand: PlacementRequest) -> list[int]:
-        found = self._zones_of.get(errand.where)
-        if found is None:
-            opened = self.search.shelves.open
-            found = list({self.zone[n] for n in compress(range(len(opened)), errand.nodes) if opened[n]})
-            self._zones_of[errand.where] = found
-        return found
+    def _zones_of_request(self, request: PlacementRequest) -> list[int]:
+        zones = self._zones_of.get(request.node_set)
+        if zones is None:
+            is_open = self.search.index.open_nodes
+            zones = list({self.zone[n] for n in compress(range(len(is_open)), request.nodes) if is_open[n]})
+            self._zones_of[request.node_set] = zones
+        return zones
 
-    def _better(self, pod: int, errand: PlacementRequest) -> None:
-        place, wish, base = self.search.dest[pod], errand.kind.wish, self.workload[pod] * len(self.zone)
-        self._tally(pod, place, -1)
-        best, most = place, self._rank(base, wish, place)
-        for node in self._others(errand, place):
-            found = self._rank(base, wish, node)
-            if found > most:
-                best, most = node, found
-                if wish is None and not found[1] and len(self._zones(errand)) == 1:
+    def _improve_by_rank(self, pod: int, request: PlacementRequest) -> None:
+        place, preference, base = (
+            self.search.targets[pod],
+            request.pod_class.preference,
+            self.workload[pod] * len(self.zone),
+        )
+        self._count_workload(pod, place, -1)
+        best, best_rank = place, self._rank(base, preference, place)
+        for node in self._other_targets(request, place):
+            rank = self._rank(base, preference, node)
+            if rank > best_rank:
+                best, best_rank = node, rank
+                if preference is None and not rank[1] and len(self._zones_of_request(request)) == 1:
                     break
-        if best == place or not self._move(pod, errand, best):
+        if best == place or not self._try_move(pod, request, best):
             best = place
-        self._tally(pod, best, 1)
+        self._count_workload(pod, best, 1)
 
-    def _thinner(self, pod: int, errand: PlacementRequest) -> None:
-        """What `_better` does where nobody wishes anything: fewest of its workload on the node, then in the zone."""
-        search, near, around, zone = self.search, self.near, self.around, self.zone
-        place, base = search.dest[pod], self.workload[pod] * len(zone)
+    def _improve_by_replicas(self, pod: int, request: PlacementRequest) -> None:
+        """Does what `_improve_by_rank` does for a pod without preferences: fewest of its workload on the node, then in
+        the zone."""
+        search, pods_on_node, pods_in_zone, zone = self.search, self.pods_on_node, self.pods_in_zone, self.zone
+        place, base = search.targets[pod], self.workload[pod] * len(zone)
         pool, best = search.limits[place], place
-        # Without the pod itself where it is now.
-        least, fewest = near[base + place] - 1, around[base + zone[place]] - 1
-        alone, was = len(self._zones(errand)) == 1, base + zone[place]
-        for node in search.shelves.others(errand, FEW):
-            self.looks -= 1
+        # The pod itself does not count on its present node.
+        least_on_node, least_in_zone = pods_on_node[base + place] - 1, pods_in_zone[base + zone[place]] - 1
+        has_one_zone, own_zone_key = len(self._zones_of_request(request)) == 1, base + zone[place]
+        for node in search.index.find_alternatives(request, MAX_TARGETS_PLAIN):
+            self.checks_left -= 1
             if node == place or search.limits[node] is not pool:
                 continue
-            here = near.get(base + node, 0)
-            if here > least:
+            on_node = pods_on_node.get(base + node, 0)
+            if on_node > least_on_node:
                 continue
-            there = base + zone[node]
-            inside = around.get(there, 0) - (there == was)
-            if here < least or inside < fewest:
-                best, least, fewest = node, here, inside
-                if alone and not here:
+            zone_key = base + zone[node]
+            in_zone = pods_in_zone.get(zone_key, 0) - (zone_key == own_zone_key)
+            if on_node < least_on_node or in_zone < least_in_zone:
+                best, least_on_node, least_in_zone = node, on_node, in_zone
+                if has_one_zone and not on_node:
                     break
-        if best != place and self._move(pod, errand, best):
-            self._tally(pod, place, -1)
-            self._tally(pod, best, 1)
+        if best != place and self._try_move(pod, request, best):
+            self._count_workload(pod, place, -1)
+            self._count_workload(pod, best, 1)
 
-    def _rank(self, base: int, wish: PlacementPreference | None, node: int) -> Rank:
-        liked = points(wish, self.counts, node) if wish is not None else 0
-        return liked, -self.near.get(base + node, 0), -self.around.get(base + self.zone[node], 0)
+    def _rank(self, base: int, preference: PlacementPreference | None, node: int) -> Rank:
+        score = preference_score(preference, self.counts, node) if preference is not None else 0
+        return score, -self.pods_on_node.get(base + node, 0), -self.pods_in_zone.get(base + self.zone[node], 0)
 
-    def _others(self, errand: PlacementRequest, place: int) -> Iterator[int]:
-        """Places it could have instead; where it prefers nodes, those it likes most are looked at first."""
-        search, pool, wish = self.search, self.search.limits[place], errand.kind.wish
-        liked: Iterable[int] = ()
-        if wish is not None and wish.nodes:
-            liked = self._liked(wish.nodes, wish.nodes[place], errand)
-        for node in chain(liked, search.shelves.others(errand, MANY if wish is not None else FEW)):
-            self.looks -= 1
+    def _other_targets(self, request: PlacementRequest, place: int) -> Iterator[int]:
+        """Yields other targets for the pod; where it prefers nodes, those with the best scores first."""
+        search, pool, preference = self.search, self.search.limits[place], request.pod_class.preference
+        preferred: Iterable[int] = ()
+        if preference is not None and preference.node_scores:
+            preferred = self._preferred_targets(preference.node_scores, preference.node_scores[place], request)
+        for node in chain(
+            preferred,
+            search.index.find_alternatives(
+                request, MAX_TARGETS_PREFERRING if preference is not None else MAX_TARGETS_PLAIN
+            ),
+        ):
+            self.checks_left -= 1
             if node != place and search.limits[node] is pool:
                 yield node
 
-    def _liked(self, nodes: tuple[int, ...], least: int, errand: PlacementRequest) -> list[int]:
-        shelves = self.search.shelves
-        open_ = [n for n, there in enumerate(errand.nodes) if there and shelves.open[n] and nodes[n] > least]
-        open_.sort(key=lambda n: -nodes[n])
-        self.looks -= min(len(open_), MANY)
-        return [n for n in open_[:MANY] if shelves.fits(errand, n)]
+    def _preferred_targets(self, scores: tuple[int, ...], least_score: int, request: PlacementRequest) -> list[int]:
+        index = self.search.index
+        nodes_by_score = [
+            n
+            for n, is_allowed in enumerate(request.nodes)
+            if is_allowed and index.open_nodes[n] and scores[n] > least_score
+        ]
+        nodes_by_score.sort(key=lambda n: -scores[n])
+        self.checks_left -= min(len(nodes_by_score), MAX_TARGETS_PREFERRING)
+        return [n for n in nodes_by_score[:MAX_TARGETS_PREFERRING] if index.fits_on_node(request, n)]
 
-    def _tally(self, pod: int, node: int, sign: int) -> None:
+    def _count_workload(self, pod: int, node: int, sign: int) -> None:
         base = self.workload[pod] * len(self.zone)
-        self.near[base + node] += sign
-        self.around[base + self.zone[node]] += sign
-        if self.soft:
-            self._count(self.made.world.next_of[pod], node, sign)
+        self.pods_on_node[base + node] += sign
+        self.pods_in_zone[base + self.zone[node]] += sign
+        if self.soft_groups:
+            self._count_groups(self.problem.model.next_of[pod], node, sign)
 
-    def _move(self, pod: int, errand: PlacementRequest, node: int) -> bool:
-        """There, unless the pool would then lack room that it keeps."""
-        log: Log = []
-        self.search.move(pod, errand, node, log)
+    def _try_move(self, pod: int, request: PlacementRequest, node: int) -> bool:
+        """Moves the pod, unless the pool would then have less free capacity than its headroom. Returns whether it
+        did."""
+        log: MoveLog = []
+        self.search.move_pod(pod, request, node, log)
         limits = self.search.limits[node]
-        if limits is not None and limits.short() is not None:
-            self.search.undo(log)
+        if limits is not None and limits.shortage_reason() is not None:
+            self.search.undo_moves(log)
             return False
         return True

@@ -1,4 +1,4 @@
-"""Everything a search needs, read off the world once: who may move, who may go, what it saves, what it takes."""
+"""The input of a search, read from the cluster model once: pods that may move, candidates, savings and limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.node import INSTANCE_TYPE
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.blockers import FREE, SKIPPED, Blocked, Evictable, EvictionChecker, Owner, Verdict
+from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Owner, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
 from trimtab.compaction.reasons import BLOCKED, FEW, PAID
 from trimtab.compaction.search.node_order import by_evictions, node_order
@@ -19,265 +19,301 @@ from trimtab.scheduling.pod_class import PodClass
 
 @dataclass(slots=True, eq=False)
 class CompactionProblem:
-    world: ClusterModel
-    room: FreeCapacity
-    now: PlanningContext
-    judge: EvictionChecker
+    """The input of a search. `prepare_problem` fills it step by step; the search does not change it, except for
+    `capacity`."""
+
+    model: ClusterModel
+    capacity: FreeCapacity
+    context: PlanningContext
+    eviction_checker: EvictionChecker
     pool_of: dict[int, Pool]
-    """Nodes that are in exactly one pool."""
+    """Node → its pool, for nodes that are in exactly one pool."""
     refusals: dict[int, Reason] = field(default_factory=dict)
-    pools: dict[str, Reason] = field(default_factory=dict)
-    pods: dict[int, Reason] = field(default_factory=dict)
+    """Node → why it stays."""
+    pool_refusals: dict[str, Reason] = field(default_factory=dict)
+    """Pool → why nothing is planned in it now."""
+    blocked_pods: dict[int, Reason] = field(default_factory=dict)
     """Pod → why it must stay."""
-    unsettled: frozenset[Owner] = frozenset()
-    """Workloads of which a pod was moved and is not ready yet."""
-    pinned: set[int] = field(default_factory=set)
-    """Nodes that could be tried but for a pod that must stay."""
+    unsettled_owners: frozenset[Owner] = frozenset()
+    """Workloads with a pod that was moved and is not ready yet."""
+    pinned_nodes: set[int] = field(default_factory=set)
+    """Nodes that would be candidates but for a pod that must stay."""
     loads: list[list[int]] = field(default_factory=list)
     """Node → pods that must move with it, largest first."""
-    movers: list[int] = field(default_factory=list)
-    """All of these pods, by their numbers."""
-    moving: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Candidate → what these pods need elsewhere: of the scarcer resource, and of the other."""
+    movable_pods: list[int] = field(default_factory=list)
+    """The numbers of all these pods, in order."""
+    moving_amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Candidate → what these pods need elsewhere (major, minor)."""
     budget_of: dict[int, int] = field(default_factory=dict)
+    """Pod → the number of its PodDisruptionBudget."""
     candidates: list[int] = field(default_factory=list)
-    later: list[int] = field(default_factory=list)
-    """Candidates that nobody looked at closely, the last to go last; only where a part of a plan was asked for."""
+    unexamined: list[int] = field(default_factory=list)
+    """Candidates that were not examined closely, the last to be drained last; only where a part of a plan was
+    requested."""
     errands: list[PlacementRequest | None] = field(default_factory=list)
+    """Pod → its placement request; None where it depends on the order of moves."""
     ways: PlacementRequests = field(init=False)
-    """Made them; knows the sets of nodes that they may go to."""
-    saves: dict[int, int] = field(default_factory=dict)
+    """Created the requests; holds the sets of nodes to which they refer."""
+    savings: dict[int, int] = field(default_factory=dict)
+    """Node → what its removal saves, in `unit`."""
     unit: str = ""
     limits: list[PoolLimits | None] = field(default_factory=list)
+    """Node → the limits of its pool; None where it is in no pool."""
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
-    """Room taken for pods that are not there yet."""
+    """Capacity reserved for pods that do not exist yet."""
     ignored: list[str] = field(default_factory=list)
-    """Pods that wait and keep no pool from shrinking, each in words."""
+    """Pending pods that block no pool, each as a sentence."""
 
 
 def prepare(
-    world: ClusterModel, pools: Sequence[Pool], now: PlanningContext, most: int | None = None
+    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, most: int | None = None
 ) -> CompactionProblem:
-    """`most` is how many candidates are looked at closely, those that promise most; None is all of them."""
-    made = CompactionProblem(world, FreeCapacity(world), now, EvictionChecker.of(world.inventory, now.at), {})
-    made.room.keep_room_to_grow()
-    nodes = CandidateChecker(world, pools, now)
-    _assign(made, nodes)
-    _close(made)
-    _refuse_pools(made, pools)
-    _refuse_nodes(made, nodes)
-    _few(made, pools)
-    made.saves, made.unit = node_order(world, made.pool_of)
-    _judge(made, most)
-    _commit(made, pools)
-    _promise(made, pools)
-    _keep_aimed_at_empty(made)
-    _limit(made)
-    _errands(made)
-    return made
+    """Reads the input of a search from the cluster model.
+
+    `most`: how many candidates are examined closely, the most promising ones; None means all.
+    """
+    problem = CompactionProblem(
+        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.at), {}
+    )
+    # The order of these steps matters: each reads what the ones before have set.
+    problem.capacity.reserve_growth()
+    nodes = CandidateChecker(model, pools, now)
+    _assign_pools(problem, nodes)
+    _close_receivers(problem)
+    _refuse_pools(problem, pools)
+    _refuse_nodes(problem, nodes)
+    _refuse_below_count(problem, pools)
+    problem.savings, problem.unit = node_order(model, problem.pool_of)
+    _choose_candidates(problem, most)
+    _refuse_committed(problem, pools)
+    _reserve_capacity(problem, pools)
+    _close_planned_nodes(problem)
+    _set_limits(problem)
+    _create_requests(problem)
+    return problem
 
 
-def _assign(made: CompactionProblem, nodes: CandidateChecker) -> None:
-    for number in range(len(made.world.nodes)):
-        found = nodes.pool_of(number)
-        if isinstance(found, Reason):
-            made.refusals[number] = found
+def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
+    for number in range(len(problem.model.nodes)):
+        pool = nodes.find_pool(number)
+        if isinstance(pool, Reason):
+            problem.refusals[number] = pool
         else:
-            made.pool_of[number] = found
+            problem.pool_of[number] = pool
 
 
-def _close(made: CompactionProblem) -> None:
-    for number in closed_receivers(made.world, made.pool_of, made.now.at):
-        made.room.closed[number] = 1
+def _close_receivers(problem: CompactionProblem) -> None:
+    for number in closed_receivers(problem.model, problem.pool_of, problem.context.at):
+        problem.capacity.closed_nodes[number] = 1
 
 
-def _refuse_pools(made: CompactionProblem, pools: Sequence[Pool]) -> None:
+def _refuse_pools(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
     members: dict[str, list[int]] = {pool.name: [] for pool in pools}
-    for number, pool in made.pool_of.items():
+    for number, pool in problem.pool_of.items():
         members[pool.name].append(number)
     for pool in pools:
-        refusal = pool_refusal(pool, members[pool.name], made.world, made.now)
-        if refusal is not None:
-            made.pools[pool.name] = refusal
+        reason = pool_refusal(pool, members[pool.name], problem.model, problem.context)
+        if reason is not None:
+            problem.pool_refusals[pool.name] = reason
 
 
-def _refuse_nodes(made: CompactionProblem, nodes: CandidateChecker) -> None:
-    for number, pool in made.pool_of.items():
-        refusal = nodes.refusal(number, pool) or made.pools.get(pool.name)
-        if refusal is not None:
-            made.refusals[number] = refusal
+def _refuse_nodes(problem: CompactionProblem, nodes: CandidateChecker) -> None:
+    for number, pool in problem.pool_of.items():
+        reason = nodes.rejection_reason(number, pool) or problem.pool_refusals.get(pool.name)
+        if reason is not None:
+            problem.refusals[number] = reason
         else:
-            made.candidates.append(number)
+            problem.candidates.append(number)
 
 
-def _few(made: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Some pools want to see several nodes under the line before one goes."""
+def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
+    """Refuses the candidates of pools that require more nodes under the threshold before one is drained."""
     for pool in pools:
-        mine = [n for n in made.candidates if made.pool_of[n] is pool]
-        if len(mine) < pool.under_count:
-            for number in mine:
-                made.refusals[number] = FEW(
-                    f"pool {pool.name} has {len(mine)} nodes under the line and wants to see {pool.under_count}"
+        candidates = [n for n in problem.candidates if problem.pool_of[n] is pool]
+        if len(candidates) < pool.under_count:
+            for number in candidates:
+                problem.refusals[number] = FEW(
+                    f"pool {pool.name} has {len(candidates)} nodes under the threshold and requires {pool.under_count}"
                 )
-            made.candidates = [n for n in made.candidates if made.pool_of[n] is not pool]
+            problem.candidates = [n for n in problem.candidates if problem.pool_of[n] is not pool]
 
 
-def _judge(made: CompactionProblem, most: int | None) -> None:
-    made.loads = [[] for _ in made.world.nodes]
-    close = made.candidates
+def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
+    problem.loads = [[] for _ in problem.model.nodes]
+    examined = problem.candidates
     if most is not None:
-        ranked = by_evictions(made.candidates, made.world.on, made.saves)
-        close, made.later = sorted(ranked[:most]), ranked[most:]
-    made.unsettled = made.judge.unsettled(made.now.moved)
-    _judge_pods(made, close)
-    made.candidates = [n for n in close if n not in made.pinned]
+        ranked = by_evictions(problem.candidates, problem.model.on, problem.savings)
+        examined, problem.unexamined = sorted(ranked[:most]), ranked[most:]
+    problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved)
+    _judge_pods(problem, examined)
+    problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
 
-def _judge_pods(made: CompactionProblem, nodes: Sequence[int]) -> None:
-    """Of the pods of these nodes, in the order of their names: there replicas come one after the other."""
-    judge, loads, budget_of, is_anew = made.judge, made.loads, made.budget_of, not made.now.moved
-    waived = made.now.waived
-    pools: list[Pool | None] = [None] * len(made.world.nodes)
+def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
+    """Judges the pods of these nodes, in the order of their names: replicas then follow each other."""
+    checker, loads, budget_of, nothing_moved = (
+        problem.eviction_checker,
+        problem.loads,
+        problem.budget_of,
+        not problem.context.moved,
+    )
+    waived_pods = problem.context.waived_pods
+    pools: list[Pool | None] = [None] * len(problem.model.nodes)
     for node in nodes:
-        pools[node] = made.pool_of[node]
+        pools[node] = problem.pool_of[node]
+    # Pods are sorted by name, so replicas follow each other: one comparison replaces the lookup for most of them.
     last: tuple[Pool | None, int] = (None, -1)
-    verdict: Verdict = SKIPPED
-    for number, (pod, node) in enumerate(zip(made.world.pods, made.world.node_of, strict=True)):
+    verdict: Verdict = IGNORED
+    for number, (pod, node) in enumerate(zip(problem.model.pods, problem.model.node_of, strict=True)):
         pool = pools[node]
         if pool is None:
             continue
-        alike = pod.alike
-        if alike < 0 or alike != last[1] or pool is not last[0]:
-            known = judge.known(pool)
-            verdict = known.get(alike) or judge.verdict(pod, pool)
-            last = (pool, alike if is_anew and alike in known else -1)
-        if waived and type(verdict) is Blocked and pod.key in waived:
-            verdict = SKIPPED if pod.daemon else FREE
-        if not is_anew:
-            verdict = judge.moved(pod, verdict) if pod.key in made.now.moved else verdict
-            verdict = judge.patient(pod, verdict, made.unsettled) if made.unsettled else verdict
+        template = pod.alike
+        if template < 0 or template != last[1] or pool is not last[0]:
+            verdicts = checker.cached_verdicts(pool)
+            verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
+            last = (pool, template if nothing_moved and template in verdicts else -1)
+        if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
+            verdict = IGNORED if pod.daemon else UNRESTRICTED
+        if not nothing_moved:
+            verdict = checker.block_moved(pod, verdict) if pod.key in problem.context.moved else verdict
+            verdict = (
+                checker.block_unsettled(pod, verdict, problem.unsettled_owners) if problem.unsettled_owners else verdict
+            )
         if type(verdict) is Evictable:
             loads[node].append(number)
-            made.movers.append(number)
+            problem.movable_pods.append(number)
             if verdict.budget is not None:
                 budget_of[number] = verdict.budget
-        elif verdict is not SKIPPED and isinstance(verdict, Blocked):
-            made.pods[number] = verdict.reason
-            made.pinned.add(node)
-            made.refusals.setdefault(node, BLOCKED(f"node {made.world.nodes[node].name} stays: {verdict.reason}"))
+        elif verdict is not IGNORED and isinstance(verdict, Blocked):
+            problem.blocked_pods[number] = verdict.reason
+            problem.pinned_nodes.add(node)
+            problem.refusals.setdefault(node, BLOCKED(f"node {problem.model.nodes[node].name} stays: {verdict.reason}"))
 
 
-def _commit(made: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Nodes that are paid for whether they run or not stay, where a pool's goal is money.
+def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
+    """Refuses nodes that are paid for whether they run or not, in pools whose goal is cost.
 
-    A commitment covers as many nodes of its type: first those that stay anyway, then those that would go last.
+    A commitment covers as many nodes of its type: first those that stay anyway, then those that would be drained last.
     """
     for pool in pools:
         if pool.goal is Goal.COST:
-            for kind, count in pool.commitments.items():
-                for number in _covered(made, pool, kind, count):
-                    made.refusals[number] = PAID(
-                        f"node {made.world.nodes[number].name} is one of {count} nodes of type {kind} that are paid"
-                        " for whether they run or not"
+            for instance_type, count in pool.commitments.items():
+                for number in _covered_candidates(problem, pool, instance_type, count):
+                    problem.refusals[number] = PAID(
+                        f"node {problem.model.nodes[number].name} is one of {count} nodes of type {instance_type} that"
+                        " are paid for whether they run or not"
                     )
-    made.candidates, made.later = (
-        [n for n in part if n not in made.refusals] for part in (made.candidates, made.later)
+    problem.candidates, problem.unexamined = (
+        [n for n in candidates if n not in problem.refusals] for candidates in (problem.candidates, problem.unexamined)
     )
 
 
-def _covered(made: CompactionProblem, pool: Pool, kind: str, count: int) -> list[int]:
-    """Candidates of the type that the commitment to `count` nodes covers."""
-    nodes, tried = made.world.nodes, {*made.candidates, *made.later}
-    mine = [n for n, its in made.pool_of.items() if its is pool and nodes[n].labels.get(INSTANCE_TYPE) == kind]
-    leaves = [n for n in mine if nodes[n].going is not None or nodes[n].name in made.now.ours]
-    free = by_evictions([n for n in mine if n in tried and n not in leaves], made.loads, made.saves)
-    stay = len(mine) - len(free) - len(leaves)
-    return free[-(count - stay) :] if count > stay else []
+def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: str, count: int) -> list[int]:
+    """Returns the candidates of the instance type that the commitment to `count` nodes covers."""
+    nodes, candidates = problem.model.nodes, {*problem.candidates, *problem.unexamined}
+    members = [
+        n
+        for n, of_node in problem.pool_of.items()
+        if of_node is pool and nodes[n].labels.get(INSTANCE_TYPE) == instance_type
+    ]
+    draining = [n for n in members if nodes[n].going is not None or nodes[n].name in problem.context.own_cordons]
+    # The cheapest nodes to drain come first: the commitment covers those that would be drained last.
+    candidates_left = by_evictions(
+        [n for n in members if n in candidates and n not in draining], problem.loads, problem.savings
+    )
+    staying = len(members) - len(candidates_left) - len(draining)
+    return candidates_left[-(count - staying) :] if count > staying else []
 
 
-def _promise(made: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Room for pods that are not there yet, before any is given away."""
-    order = (*by_evictions(made.candidates, made.loads, made.saves), *made.later)
-    promises = ReservedCapacity(made.room, order, made.pool_of, at=made.now.at)
-    promises.waiting()
-    promises.returning()
-    promises.buffers()
-    promises.leaving(made.now.observations.draining if made.now.observations is not None else ())
+def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
+    """Reserves capacity for pods that do not exist yet, before a search uses any."""
+    order = (*by_evictions(problem.candidates, problem.loads, problem.savings), *problem.unexamined)
+    reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.at)
+    reserved.reserve_for_pending()
+    reserved.reserve_for_missing()
+    reserved.reserve_for_buffers()
+    reserved.reserve_for_draining(
+        problem.context.observations.draining if problem.context.observations is not None else ()
+    )
     for pool in pools:
         if pool.headroom.largest_pod:
-            promises.largest(pool, _movable(made, pool))
-    made.reserved, made.ignored = promises.kept, promises.ignored
-    made.refusals |= promises.holders
-    for node in (*made.candidates, *made.later):
-        refusal = promises.pools.get(made.pool_of[node].name)
-        if refusal is not None:
-            made.refusals[node] = refusal
-    made.pools |= promises.pools
-    made.candidates, made.later = (
-        [n for n in part if n not in made.refusals] for part in (made.candidates, made.later)
+            reserved.reserve_for_largest(pool, _movable_pods_of(problem, pool))
+    problem.reserved, problem.ignored = reserved.reserved, reserved.ignored
+    problem.refusals |= reserved.reserving_nodes
+    for node in (*problem.candidates, *problem.unexamined):
+        reason = reserved.blocked_pools.get(problem.pool_of[node].name)
+        if reason is not None:
+            problem.refusals[node] = reason
+    problem.pool_refusals |= reserved.blocked_pools
+    problem.candidates, problem.unexamined = (
+        [n for n in part if n not in problem.refusals] for part in (problem.candidates, problem.unexamined)
     )
 
 
-def _keep_aimed_at_empty(made: CompactionProblem) -> None:
-    """What the plan under way will empty once it can is no place for pods: they would move twice."""
-    planned = {*made.candidates, *made.later}
-    for number, pool in made.pool_of.items() if made.now.aims else ():
-        if made.world.nodes[number].name in made.now.aims.get(pool.name, ()) and number not in planned:
-            made.room.closed[number] = 1
+def _close_planned_nodes(problem: CompactionProblem) -> None:
+    """Closes the nodes that the plan in progress drains later: pods that are placed on them would move twice."""
+    planned = {*problem.candidates, *problem.unexamined}
+    for number, pool in problem.pool_of.items() if problem.context.aims else ():
+        if problem.model.nodes[number].name in problem.context.aims.get(pool.name, ()) and number not in planned:
+            problem.capacity.closed_nodes[number] = 1
 
 
-def _movable(made: CompactionProblem, pool: Pool) -> list[int]:
-    """Pods of the pool that may move; of nodes not looked at closely, all but those that belong to their node."""
-    pods = made.world.pods
-    close = [p for n in made.candidates if made.pool_of[n] is pool for p in made.loads[n]]
-    rest = [p for n in made.later if made.pool_of[n] is pool for p in made.world.on[n]]
+def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:
+    """Returns the pods of the pool that may move. Of nodes not examined closely: all but DaemonSet and static pods."""
+    pods = problem.model.pods
+    close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.loads[n]]
+    rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.on[n]]
     return close + [p for p in rest if not (pods[p].daemon or pods[p].static)]
 
 
-def _limit(made: CompactionProblem) -> None:
+def _set_limits(problem: CompactionProblem) -> None:
     by_pool: dict[int, tuple[Pool, list[int]]] = {}
-    for number, pool in made.pool_of.items():
+    for number, pool in problem.pool_of.items():
         by_pool.setdefault(id(pool), (pool, []))[1].append(number)
-    scaler = made.now.autoscaler
-    made.limits, zones, groups = (
-        [None] * len(made.world.nodes),
-        ZoneMinimums(made.world),
-        NodeGroupMinimums.read(made.world, scaler),
+    autoscaler = problem.context.autoscaler
+    problem.limits, zones, groups = (
+        [None] * len(problem.model.nodes),
+        ZoneMinimums(problem.model),
+        NodeGroupMinimums.from_autoscaler(problem.model, autoscaler),
     )
     for pool, numbers in by_pool.values():
-        limits = PoolLimits(pool, made.world, numbers, zones, groups, scaler.least(pool.name) if scaler else 0)
+        limits = PoolLimits(
+            pool, problem.model, numbers, zones, groups, autoscaler.least(pool.name) if autoscaler else 0
+        )
         for number in numbers:
-            made.limits[number] = limits
-    for kind, node in made.reserved:
-        found = made.limits[node]
-        if found is not None:
-            found.arrive(kind, node)
+            problem.limits[number] = limits
+    for pod_class, node in problem.reserved:
+        pool_limits = problem.limits[node]
+        if pool_limits is not None:
+            pool_limits.count_arrival(pod_class, node)
 
 
-def _errands(made: CompactionProblem) -> None:
-    """Errands read the room's counts; so they come after everything that reserves room."""
-    kinds, made.ways = made.world.next_of, PlacementRequests(made.room)
-    made.errands = [None] * len(kinds)
-    errands, free, node_of = made.errands, made.ways.free.get, made.world.node_of
-    is_candidate = bytearray(len(made.world.nodes))
-    for node in made.candidates:
+def _create_requests(problem: CompactionProblem) -> None:
+    """Creates placement requests. They read the capacity's counts, so this comes after everything that reserves
+    capacity."""
+    classes, problem.ways = problem.model.next_of, PlacementRequests(problem.capacity)
+    problem.errands = [None] * len(classes)
+    requests, free, node_of = problem.errands, problem.ways.unbound_requests.get, problem.model.node_of
+    is_candidate = bytearray(len(problem.model.nodes))
+    for node in problem.candidates:
         is_candidate[node] = 1
     last: PodClass | None = None
-    errand: PlacementRequest | None = None
-    for pod in made.movers:
+    request: PlacementRequest | None = None
+    for pod in problem.movable_pods:
         if not is_candidate[node_of[pod]]:
             continue
-        if kinds[pod] is not last:
-            last = kinds[pod]
-            errand = free(last.number)
-        if errand is not None:
-            errands[pod] = errand
+        if classes[pod] is not last:
+            last = classes[pod]
+            request = free(last.number)
+        if request is not None:
+            requests[pod] = request
         else:
-            errands[pod] = made.ways.of(last, node_of[pod])
-            errand = free(last.number)
-    ranks = [kind.rank for kind in kinds]
-    majors, minors = [kind.major for kind in kinds], [kind.minor for kind in kinds]
-    for node in made.candidates:
-        load = made.loads[node]
+            requests[pod] = problem.ways.request_for(last, node_of[pod])
+            request = free(last.number)
+    ranks = [pod_class.sort_key for pod_class in classes]
+    majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
+    for node in problem.candidates:
+        load = problem.loads[node]
         load.sort(key=ranks.__getitem__)
-        made.moving[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))
+        problem.moving_amounts[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))

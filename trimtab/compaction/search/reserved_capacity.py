@@ -1,12 +1,12 @@
-"""To whom is room promised that is not there yet?
+"""Reserves capacity for pods that do not exist on a node yet.
 
-Pods that wait for a node, pods that their owners are about to make again, pods that a capacity buffer keeps room for,
-and one more pod as large as the largest where a pool wants that: each has its place kept while a plan is made. A
-promise is kept on a node that stays anyway,
-or else on the candidate that would go last, which then stays. Pods that are held back, or that only hold a place for
-others, wait for no node. A pod that waits and finds no place, though a pool's
-node could hold it, keeps that pool from shrinking until it has waited for longer than the pool's limit; one that no
-node could ever hold keeps none. Either is named.
+While a plan is made, capacity is reserved for pending pods, for pods that their owners are about to recreate, for the
+pods of capacity buffers, and for one more pod as large as a pool's largest where the pool's headroom says so. The
+capacity is reserved on a node that stays anyway, or else on the candidate that would be drained last, which then stays.
+Pods with scheduling gates and placeholder pods do not wait for a node.
+
+A pending pod without a place, though an empty node of a pool could hold it, blocks that pool until the pod has waited
+for longer than the pool's limit. A pod that no node could ever hold blocks no pool. Either is named in the notes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,134 +23,161 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import admits
 from trimtab.scheduling.pod_class import PodClass
 
-KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Owners that make a lost pod again by themselves."""
+RECREATING_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Owners whose controller recreates a pod that is gone."""
 
-MAX_CHUNKS = 500
-"""Pods of capacity buffers that room is kept for: whoever may make a buffer may ask for any number."""
+MAX_BUFFER_PODS = 500
+"""The maximum number of buffer pods for which capacity is kept: anyone who may create a buffer may request any
+number."""
 
 
 @dataclass(slots=True)
 class ReservedCapacity:
-    room: FreeCapacity
+    """Reserves capacity in `capacity`, and records the nodes and pools that stay for it."""
+
+    capacity: FreeCapacity
     order: Sequence[int]
-    """Candidates, the first to go first."""
+    """Candidates, the first one is drained first."""
     pool_of: dict[int, Pool]
-    kept: list[tuple[PodClass, int]] = field(default_factory=list)
-    holders: dict[int, Reason] = field(default_factory=dict)
-    """Candidates that stay because a promise is kept there."""
-    pools: dict[str, Reason] = field(default_factory=dict)
-    """Pools that must not shrink while a pod waits."""
-    at: Seconds | None = None
-    """None: nobody knows how long a pod has waited."""
+    reserved: list[tuple[PodClass, int]] = field(default_factory=list)
+    """(pod class, node) of all reserved capacity."""
+    reserving_nodes: dict[int, Reason] = field(default_factory=dict)
+    """Candidates that stay because capacity is reserved on them."""
+    blocked_pools: dict[str, Reason] = field(default_factory=dict)
+    """Pools that must not shrink while a pod is pending."""
+    now: Seconds | None = None
+    """The time of the snapshot. None: it is unknown how long a pod has waited."""
     ignored: list[str] = field(default_factory=list)
-    """Pods that wait and keep no pool from shrinking, each in words."""
+    """Pending pods that block no pool, each as a sentence."""
 
-    def keep(self, kind: PodClass, whose: str, among: Iterable[int] | None = None) -> bool:
-        """A place for one more pod of this kind.
+    def reserve_for(self, pod_class: PodClass, beneficiary: str, among: Iterable[int] | None = None) -> bool:
+        """Reserves capacity for one more pod of this class. Returns whether there was any.
 
-        What we cannot judge of it (a claim that is not bound yet, another scheduler) only narrows its places down: it
-        is taken for room that will be needed somewhere.
+        Reasons why the class cannot be judged (a claim that is not bound yet, another scheduler) are ignored: they only
+        narrow the pod's places down, and the capacity will be required somewhere.
         """
-        kind = kind if kind.unknown is None else change(kind, unknown=None)
-        candidates = set(self.order) - set(self.holders)
-        nodes = range(len(self.room.world.nodes)) if among is None else list(among)
+        # `change` copies: the pod class itself keeps its reason, and a plan still does not place its pods.
+        pod_class = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
+        candidates = set(self.order) - set(self.reserving_nodes)
+        nodes = range(len(self.capacity.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]
         for node in (*(n for n in nodes if n not in candidates), *last):
-            if admits(self.room, kind, node):
-                self.room.take(kind, node)
-                self.kept.append((kind, node))
+            if admits(self.capacity, pod_class, node):
+                self.capacity.take(pod_class, node)
+                self.reserved.append((pod_class, node))
                 if node in candidates:
-                    name = self.room.world.nodes[node].name
-                    self.holders[node] = r.PROMISED(f"node {name} keeps room for {whose}")
+                    name = self.capacity.world.nodes[node].name
+                    self.reserving_nodes[node] = r.PROMISED(f"node {name} keeps capacity for {beneficiary}")
                 return True
         return False
 
-    def waiting(self) -> None:
-        world = self.room.world
-        for pod, kind in world.waiting:
+    def reserve_for_pending(self) -> None:
+        """Reserves capacity for pending pods."""
+        model = self.capacity.world
+        for pod, pod_class in model.waiting:
             if not pod.seeking:
                 continue
-            if not self.keep(kind, f"pod {pod.key}, which waits for a node"):
-                self._refuse(pod, kind)
+            if not self.reserve_for(pod_class, f"pod {pod.key}, which waits for a node"):
+                self._block_pools(pod, pod_class)
 
-    def _refuse(self, pod: PodInfo, kind: PodClass) -> None:
-        """The pools of which a node could hold the pod, were it empty."""
+    def _block_pools(self, pod: PodInfo, pod_class: PodClass) -> None:
+        """Blocks the pools of which an empty node could hold the pod."""
         reason = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool")
-        able = {pool.name: pool for node, pool in self.pool_of.items() if _could_hold(self.room.world, kind, node)}
-        if not able:
-            self.ignored.append(f"pod {pod.key} waits for a node and fits on none of any pool, not even an empty one")
-        for pool in able.values():
+        pools = {
+            pool.name: pool
+            for node, pool in self.pool_of.items()
+            if _fits_empty_node(self.capacity.world, pod_class, node)
+        }
+        if not pools:
+            self.ignored.append(
+                f"pod {pod.key} waits for a node and fits on no node of any pool, not even an empty one"
+            )
+        for pool in pools.values():
             if self._has_waited(pod, pool):
-                told = f"pod {pod.key} has waited for a node for more than {pool.pending_limit} s"
-                self.ignored.append(f"{told}: pool {pool.name} no longer waits for it")
+                self.ignored.append(
+                    f"pod {pod.key} has waited for a node for more than {pool.pending_limit} s: pool {pool.name} no"
+                    " longer waits for it"
+                )
             else:
-                self.pools.setdefault(pool.name, reason)
+                self.blocked_pools.setdefault(pool.name, reason)
 
     def _has_waited(self, pod: PodInfo, pool: Pool) -> bool:
-        return self.at is not None and pod.created is not None and self.at - pod.created > pool.pending_limit
+        return self.now is not None and pod.created is not None and self.now - pod.created > pool.pending_limit
 
-    def returning(self) -> None:
-        """What was evicted and is not made again yet: without a promise the same room is given away twice."""
-        for name, kind, count in missing(self.room.world):
+    def reserve_for_missing(self) -> None:
+        """Reserves capacity for pods that were evicted and not recreated yet. Without it the same capacity would be
+        used twice."""
+        for name, pod_class, count in missing_replicas(self.capacity.world):
             for _ in range(count):
-                if not self.keep(kind, f"a pod that {name} is about to make again"):
+                if not self.reserve_for(pod_class, f"a pod that {name} is about to make again"):
                     break
 
-    def buffers(self) -> None:
-        """Room that the autoscaler keeps by capacity buffers: without a promise it would buy it back."""
-        left = MAX_CHUNKS
-        for buffer, kind in self.room.world.buffered:
-            wanted = min(buffer.replicas, left)
-            held = next((n for n in range(wanted) if not self.keep(kind, f"capacity buffer {buffer.key}")), wanted)
-            left -= held
-            if held < buffer.replicas:
+    def reserve_for_buffers(self) -> None:
+        """Reserves capacity for capacity buffers. Without it the autoscaler would add the drained nodes again."""
+        remaining = MAX_BUFFER_PODS
+        for buffer, pod_class in self.capacity.world.buffer_pods:
+            wanted = min(buffer.replicas, remaining)
+            count = next(
+                (n for n in range(wanted) if not self.reserve_for(pod_class, f"capacity buffer {buffer.key}")), wanted
+            )
+            remaining -= count
+            if count < buffer.replicas:
                 self.ignored.append(
-                    f"room is kept for {held} of {buffer.replicas} pods of capacity buffer {buffer.key}"
+                    f"capacity is kept for {count} of {buffer.replicas} pods of capacity buffer {buffer.key}"
                 )
 
-    def leaving(self, draining: Iterable[str]) -> None:
-        """Pods that still have to leave a node that is being emptied, and that no plan may speak of just now."""
-        world, planned = self.room.world, set(self.order)
-        for node in (world.index[name] for name in sorted(draining) if name in world.index):
-            for pod in world.on[node] if node not in planned else ():
-                found = world.pods[pod]
-                if not (found.daemon or found.static or found.finished or found.deleted is not None):
-                    self.keep(world.next_of[pod], f"pod {found.key}, whose node is being emptied")
+    def reserve_for_draining(self, draining: Iterable[str]) -> None:
+        """Reserves capacity for the remaining pods of nodes that are being drained, which this plan does not move."""
+        model, candidates = self.capacity.world, set(self.order)
+        for node in (model.index[name] for name in sorted(draining) if name in model.index):
+            for pod in model.on[node] if node not in candidates else ():
+                info = model.pods[pod]
+                if not (info.daemon or info.static or info.finished or info.deleted is not None):
+                    self.reserve_for(model.next_of[pod], f"pod {info.key}, whose node is being drained")
 
-    def largest(self, pool: Pool, pods: Iterable[int]) -> None:
-        """Room for one more of the largest pod of a pool that may move; if there is none even now, none is kept."""
-        kinds = self.room.world.next_of
-        largest = max(pods, key=lambda pod: (kinds[pod].major, kinds[pod].minor, -pod), default=None)
+    def reserve_for_largest(self, pool: Pool, pods: Iterable[int]) -> None:
+        """Reserves capacity for one more of the largest pod of a pool that may move; none if there is no such capacity
+        now."""
+        classes = self.capacity.world.next_of
+        largest = max(pods, key=lambda pod: (classes[pod].major, classes[pod].minor, -pod), default=None)
         if largest is not None:
-            alone = change(kinds[largest], adds=(), bars=(), spreads=(), together=None, checked=False)
-            mine = [node for node, found in self.pool_of.items() if found is pool]
-            self.keep(alone, f"one more pod as large as pool {pool.name}'s largest", mine)
+            unconstrained = change(
+                classes[largest], adds=(), forbidden_groups=(), spreads=(), affinity=None, has_constraints=False
+            )
+            members = [node for node, of_node in self.pool_of.items() if of_node is pool]
+            self.reserve_for(unconstrained, f"one more pod as large as pool {pool.name}'s largest", members)
 
 
-def _could_hold(world: ClusterModel, kind: PodClass, node: int) -> bool:
-    """Would the pod fit if the node were empty?"""
-    if node_filters.objection(kind.ask, kind.volumes, world.nodes[node]) is not None:
+def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:
+    """Returns whether the pod would fit if the node were empty."""
+    if node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node]) is not None:
         return False
-    wanted = [*zip(world.resources, (kind.major, kind.minor), strict=True)]
-    wanted += [(world.names[number], amount) for number, amount in kind.rest]
-    return all(amount <= world.amount(node, name) for name, amount in wanted if not name.startswith("volumes:"))
+    requested = [*zip(model.main_resources, (pod_class.major, pod_class.minor), strict=True)]
+    requested += [(model.other_resources[number], amount) for number, amount in pod_class.other_requests]
+    return all(amount <= model.amount(node, name) for name, amount in requested if not name.startswith("volumes:"))
 
 
-def missing(world: ClusterModel) -> list[tuple[str, PodClass, int]]:
-    """(owner, what its pods ask for, how many it will make). Pods on their way out are as good as gone."""
-    short = {
+def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
+    """Returns (owner, pod class, number of pods that the owner will recreate). Pods with a deletion timestamp count as
+    gone."""
+    # A ReplicaSet counts a pod with a deletion timestamp as gone and recreates it, so `ready` decides and not
+    # `replicas`.
+    wanted_counts = {
         name: scale.wanted
-        for name, scale in world.inventory.owners.items()
-        if name[1] in KINDS and scale.wanted is not None and scale.ready < scale.wanted
+        for name, scale in model.inventory.owners.items()
+        if name[1] in RECREATING_KINDS and scale.wanted is not None and scale.ready < scale.wanted
     }
-    if not short:
+    if not wanted_counts:
         return []
-    present = dict.fromkeys(short, 0)
-    like: dict[tuple[str, str, str], PodClass] = {}
-    for pod, kind in (*zip(world.pods, world.next_of, strict=True), *world.waiting):
+    present = dict.fromkeys(wanted_counts, 0)
+    class_of_owner: dict[tuple[str, str, str], PodClass] = {}
+    for pod, pod_class in (*zip(model.pods, model.next_of, strict=True), *model.waiting):
         name = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
-        if name in short:
+        if name in wanted_counts:
             present[name] += pod.deleted is None
-            like.setdefault(name, kind)
-    return [(f"{n[1]} {n[0]}/{n[2]}", like[n], short[n] - present[n]) for n in sorted(like) if short[n] > present[n]]
+            class_of_owner.setdefault(name, pod_class)
+    return [
+        (f"{owner[1]} {owner[0]}/{owner[2]}", class_of_owner[owner], wanted_counts[owner] - present[owner])
+        for owner in sorted(class_of_owner)
+        if wanted_counts[owner] > present[owner]
+    ]

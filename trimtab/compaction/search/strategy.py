@@ -1,161 +1,175 @@
-"""Can the set of nodes that go be made better? Local search: one more node, or one node for another.
+"""Searches in two orders, chooses the better result, and improves it by local search.
 
-Every try is undone exactly when it does not pay. Work is bounded by `Search.effort`, a count and not a clock, so
-that equal input gives an equal plan on any machine.
-
-Which of several searches is the plan's? Two orders for the first pass, the better kept, then improved.
-
-By evictions alone the order is lean: fewest pods moved for what is saved. Where room is the limit, a node that takes
-little usable room away with it leaves more for others, and more can go at all; that costs evictions. The richer set
-is taken only when each further eviction still saves a fair part of what the lean ones save.
+- Ordered by evictions alone, the search moves the fewest pods for what it saves. Where capacity is the limit, a node
+  that removes little usable capacity leaves more for others, and more nodes can be drained; that costs evictions. The
+  larger result is chosen only when each further eviction still saves a fair part of what the others save.
+- Local search drains one more node, or swaps one node for another. Every step is undone exactly when it does not pay.
+  Work is bounded by `Search.effort`, a count and not a clock: equal input gives an equal plan on any machine.
 """
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop
 
-from trimtab.compaction.search.drain_search import DRAINED, OPEN, Log, Search
-from trimtab.compaction.search.node_order import by_evictions, by_room
-from trimtab.compaction.search.preferences import steer
+from trimtab.compaction.search.drain_search import DRAINED, OPEN, MoveLog, Search
+from trimtab.compaction.search.node_order import by_evictions, by_evictions_and_capacity
+from trimtab.compaction.search.preferences import improve_preferences
 from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.best_fit_index import BestFitIndex
 
-DEAR = 4
+MAX_COST_RATIO = 4
 """An exchange may cost at most this many times the plan's own evictions per price."""
 
-MOST_OUT, MOST_IN = 100, 200
-"""Pairs looked at for a swap: the last of those that go, the first of those that stay."""
+MAX_SWAP_OUT, MAX_SWAP_IN = 100, 200
+"""The maximum numbers of nodes examined for swaps: the last of those that are drained, the first of those that stay."""
 
 
-def improve(search: Search, prices: Sequence[int]) -> None:
-    """Adds and swaps until nothing pays any more or the effort is spent."""
-    fresh = True
+def improve_search(search: Search, prices: Sequence[int]) -> None:
+    """Adds and swaps nodes until no step pays any more or the effort is spent."""
+    can_repack = True
     while search.effort > 0:
-        if _add(search) or _swap(search, prices):
-            fresh = True
-        elif fresh and search.repack():
-            fresh = False
+        if _add_nodes(search) or _swap_nodes(search, prices):
+            can_repack = True
+        elif can_repack and search.repack_pods():
+            can_repack = False
         else:
             break
 
 
-def _slack(search: Search) -> int:
-    """Free room on open nodes."""
-    return sum(max(0, search.room.major[n]) for n in range(len(search.state)) if search.shelves.open[n])
+def _free_capacity(search: Search) -> int:
+    """Returns the free capacity of open nodes (scarcer resource)."""
+    return sum(max(0, search.capacity.major[n]) for n in range(len(search.state)) if search.index.open_nodes[n])
 
 
 def _receivers(search: Search) -> list[int]:
-    return [node for node in search.order if search.state[node] == OPEN and not search.shut[node]]
+    return [node for node in search.order if search.state[node] == OPEN and not search.closed_nodes[node]]
 
 
-def _add(search: Search) -> bool:
-    found, slack = False, _slack(search)
+def _add_nodes(search: Search) -> bool:
+    has_added, free_capacity = False, _free_capacity(search)
     for node in _receivers(search):
         if search.effort <= 0:
             break
-        own = search.world_major(node)
-        if own > slack:
+        removed = search.capacity_removed(node)
+        if removed > free_capacity:
             continue
-        log: Log = []
-        if search.empty(node, log):
-            slack -= own
-            found = True
-    return found
+        log: MoveLog = []
+        if search.drain_receiver(node, log):
+            free_capacity -= removed
+            has_added = True
+    return has_added
 
 
-def _swap(search: Search, prices: Sequence[int]) -> bool:
-    """The first exchange that pays, most saved per pod first."""
+def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
+    """Performs the first exchange that pays, most saved per pod first. Returns whether there was one."""
     if search.effort <= 0:
         return False
     for out, into in _exchanges(search, prices):
         if search.effort <= 0:
             return False
-        log: Log = []
-        place = search.drained.index(out)
-        search.refill(out, log)
-        # A node that comes back may be fuller than its pool keeps its nodes.
+        log: MoveLog = []
+        position = search.drained_nodes.index(out)
+        search.keep_node(out, log)
+        # A node that stays after all adds its pods: its pool may then have less free capacity than its headroom.
         limits = search.limits[out]
-        if (limits is None or limits.short() is None) and search.empty(into, log):
+        if (limits is None or limits.shortage_reason() is None) and search.drain_receiver(into, log):
             return True
-        search.again(out, log)
-        search.drained.remove(out)
-        search.drained.insert(place, out)
+        search.drain_again(out, log)
+        search.drained_nodes.remove(out)
+        search.drained_nodes.insert(position, out)
     return False
 
 
 def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(node that stays, node that goes instead), best first."""
-    slack = _slack(search)
-    moved, saved = len(search.dest), sum(prices[n] for n in search.drained)
-    found, loads = [], search.loads
-    receivers = [(n, search.world_major(n), prices[n], len(loads[n])) for n in _receivers(search)[:MOST_IN]]
-    for out in [n for n in search.order if search.state[n] == DRAINED][-MOST_OUT:]:
-        room, price, load = slack + search.world_major(out), prices[out], len(loads[out])
-        for into, wanted, better, longer in receivers:
-            if wanted > room:
+    """Yields (node that stays instead, node that is drained instead), best first."""
+    free_capacity = _free_capacity(search)
+    moved, saved = len(search.targets), sum(prices[n] for n in search.drained_nodes)
+    exchanges, loads = [], search.pods_to_move
+    receivers = [(n, search.capacity_removed(n), prices[n], len(loads[n])) for n in _receivers(search)[:MAX_SWAP_IN]]
+    for out in [n for n in search.order if search.state[n] == DRAINED][-MAX_SWAP_OUT:]:
+        available, price, load = free_capacity + search.capacity_removed(out), prices[out], len(loads[out])
+        for into, removed, other_price, other_load in receivers:
+            if removed > available:
                 continue
-            gain, more = better - price, longer - load
-            if (gain > 0 and more * saved <= DEAR * gain * moved) or (gain == 0 and more < 0):
-                found.append((-gain if more <= 0 else more * saved // gain - DEAR * moved, -gain, out, into))
-    heapify(found)
-    while found:
-        _, _, out, into = heappop(found)
+            gain, more_moves = other_price - price, other_load - load
+            if (gain > 0 and more_moves * saved <= MAX_COST_RATIO * gain * moved) or (gain == 0 and more_moves < 0):
+                exchanges.append(
+                    (
+                        -gain if more_moves <= 0 else more_moves * saved // gain - MAX_COST_RATIO * moved,
+                        -gain,
+                        out,
+                        into,
+                    )
+                )
+    # A heap and not a sort: the first exchange that works ends the loop, and most of the pairs are never read.
+    heapify(exchanges)
+    while exchanges:
+        _, _, out, into = heappop(exchanges)
         yield out, into
 
 
-ROOM_WEIGHT = 4
-"""How much the room a node takes away counts against its evictions; see docs/explanation/compaction-order.md."""
+CAPACITY_WEIGHT = 4
+"""The weight of the capacity that a drain removes against its evictions; see docs/explanation/compaction-order.md."""
 
 
-def searched(made: CompactionProblem, effort: int) -> Search:
-    """The first pass in one order or two, the better kept, then improved."""
-    lean = by_evictions(made.candidates, made.loads, made.saves)
-    roomy = by_room(made.candidates, made.loads, made.saves, _takes(made), ROOM_WEIGHT)
+def search_drains(problem: CompactionProblem, effort: int) -> Search:
+    """Returns the better of two searches in different orders, improved."""
+    by_evictions_order = by_evictions(problem.candidates, problem.loads, problem.savings)
+    by_capacity_order = by_evictions_and_capacity(
+        problem.candidates, problem.loads, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
+    )
 
-    before = made.room.saved() if roomy != lean else None
-    found = _first(made, lean)
+    before = problem.capacity.saved() if by_capacity_order != by_evictions_order else None
+    search = _run_first_pass(problem, by_evictions_order)
     if before is not None:
-        after = found.set_aside(before)
-        richer = _first(made, roomy)
-        (saved, moved), (more, extra) = _value(made, found), _value(made, richer)
-        if more <= saved or (extra - moved) * saved > DEAR * (more - saved) * max(1, moved):
-            richer.set_aside(before)
-            found.take_up(after)
+        # Both searches write into the same capacity and limits, so the first is suspended while the second runs.
+        after = search.set_aside(before)
+        larger = _run_first_pass(problem, by_capacity_order)
+        (saved, moved), (more_saved, more_moved) = (
+            _savings_and_moves(problem, search),
+            _savings_and_moves(problem, larger),
+        )
+        if more_saved <= saved or (more_moved - moved) * saved > MAX_COST_RATIO * (more_saved - saved) * max(1, moved):
+            larger.set_aside(before)
+            search.take_up(after)
         else:
-            found = richer
-    found.effort = effort
-    improve(found, [made.saves.get(n, 0) for n in range(len(made.world.nodes))])
-    steer(made, found)
-    return found
+            search = larger
+    search.effort = effort
+    improve_search(search, [problem.savings.get(n, 0) for n in range(len(problem.model.nodes))])
+    improve_preferences(problem, search)
+    return search
 
 
-def best_only(made: CompactionProblem) -> Search:
-    """One pass over the candidates that were looked at closely, in order of evictions; the others just take pods."""
-    found = _first(made, by_evictions(made.candidates, made.loads, made.saves))
-    steer(made, found)
-    return found
+def search_once(problem: CompactionProblem) -> Search:
+    """Returns one pass over the closely examined candidates, in order of evictions; the others only receive pods."""
+    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.loads, problem.savings))
+    improve_preferences(problem, search)
+    return search
 
 
-def _first(made: CompactionProblem, order: Sequence[int]) -> Search:
-    allowances = [None if limits is None or limits.loose else limits.remaining for limits in made.limits]
-    shelves = BestFitIndex(made.ways, allowances)
-    search = Search(made.room, [*order, *made.later], made.loads, made.errands, shelves, made.limits, 0)
-    for node in set(range(len(made.world.nodes))) - set(search.order):
-        if not made.room.closed[node]:
-            shelves.open_up(node)
+def _run_first_pass(problem: CompactionProblem, order: Sequence[int]) -> Search:
+    allowances = [None if limits is None or limits.keeps_no_headroom else limits.remaining for limits in problem.limits]
+    index = BestFitIndex(problem.ways, allowances)
+    search = Search(
+        problem.capacity, [*order, *problem.unexamined], problem.loads, problem.errands, index, problem.limits, 0
+    )
+    for node in set(range(len(problem.model.nodes))) - set(search.order):
+        if not problem.capacity.closed_nodes[node]:
+            index.open_node(node)
     search.fill(len(order))
     return search
 
 
-def _value(made: CompactionProblem, search: Search) -> tuple[int, int]:
-    return sum(made.saves[n] for n in search.drained), len(search.dest)
+def _savings_and_moves(problem: CompactionProblem, search: Search) -> tuple[int, int]:
+    return sum(problem.savings[n] for n in search.drained_nodes), len(search.targets)
 
 
-def _takes(made: CompactionProblem) -> dict[int, int]:
-    """Node → room it takes away: what its pods need elsewhere, and what is free on it and could be used.
+def _capacity_removed(problem: CompactionProblem) -> dict[int, int]:
+    """Returns node → the capacity that its drain removes: what its pods need elsewhere, and its free capacity that is
+    usable.
 
-    Free cores without memory to go with them are no room: what is free counts at most as much as its scarcer half.
+    Free cores without free memory are not usable: the free capacity counts at most as much as its scarcer half.
     """
-    world, moving = made.world, made.moving
-    major = sum([moving[n][0] for n in made.candidates])
-    minor = max(1, sum([moving[n][1] for n in made.candidates]))
-    return {n: moving[n][0] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in made.candidates}
+    world, moving = problem.model, problem.moving_amounts
+    major = sum([moving[n][0] for n in problem.candidates])
+    minor = max(1, sum([moving[n][1] for n in problem.candidates]))
+    return {n: moving[n][0] + max(0, min(world.major[n], world.minor[n] * major // minor)) for n in problem.candidates}

@@ -1,13 +1,11 @@
-"""In which waves do the nodes go? Budgets as one ledger per wave.
+"""Arranges drained nodes in waves, and replays a plan move by move.
 
-A budget that allows k disruptions lends k to a wave. A node that holds more pods of a budget than it allows has
-the budget for itself in that wave and evicts them in turns, each waiting for the successors of the one before.
-
-Would the plan go through, move by move? The scheduler's exact checks, in the plan's own order.
-
-The search chose places that hold in any order where it could. Here every move is made in a fresh room: the pod
-leaves, its successor is checked as the scheduler would check it, and takes its place. A node one of whose moves
-fails goes back to the search's leftovers; nothing of it is kept.
+- Waves: a PodDisruptionBudget that allows k disruptions allows k evictions in each wave. A node with more pods of a
+  budget than it allows has the budget for itself in that wave and evicts the pods in turns; each turn waits for the
+  successors of the one before.
+- Replay: the search chose places that hold in any order where it could. `replay_drain` makes every move of a node in
+  the plan's own order: the pod leaves, its successor is checked by all filters of kube-scheduler and takes its place. A
+  node of which one move fails is left out, and its moves are undone.
 """
 
 from collections import Counter
@@ -17,16 +15,19 @@ from trimtab.scheduling.cluster_model import FreeCapacity
 from trimtab.scheduling.filters import admits
 
 Needs = Mapping[int, int]
-"""Budget → pods of it on the node."""
+"""Budget → the number of its pods on the node."""
 
 
-def arrange(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int]) -> list[list[int]]:
-    """Each node in the first wave whose ledger can pay for it; inside a wave the order given is kept."""
+def arrange_waves(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int]) -> list[list[int]]:
+    """Returns the waves: each node is in the first wave whose budgets allow it. Inside a wave the order of `nodes` is
+    kept."""
     waves: list[list[int]] = []
     ledgers: list[dict[int, int]] = []
     for node in nodes:
+        # A node that needs more than the budget allows takes the whole budget of the wave, and spends it again in each
+        # turn.
         cost = {budget: min(count, allowed[budget]) for budget, count in needs[node].items()}
-        number = next((n for n, spent in enumerate(ledgers) if _pays(spent, cost, allowed)), len(waves))
+        number = next((n for n, spent in enumerate(ledgers) if _is_within_budgets(spent, cost, allowed)), len(waves))
         if number == len(waves):
             waves.append([])
             ledgers.append({})
@@ -36,7 +37,7 @@ def arrange(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[
     return waves
 
 
-def _pays(spent: Mapping[int, int], cost: Mapping[int, int], allowed: Sequence[int]) -> bool:
+def _is_within_budgets(spent: Mapping[int, int], cost: Mapping[int, int], allowed: Sequence[int]) -> bool:
     for budget, amount in cost.items():
         before = spent.get(budget)
         if before is not None and before + amount > allowed[budget]:
@@ -44,71 +45,72 @@ def _pays(spent: Mapping[int, int], cost: Mapping[int, int], allowed: Sequence[i
     return True
 
 
-def turns(
+def eviction_turns(
     pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """(pods in order of their turns, the turn of each): of one budget never more in a turn than it allows."""
-    spent = [budget for pod in pods if (budget := budget_of.get(pod)) is not None]
-    if len(set(spent)) == len(spent):
+    """Returns (pods in order of their turns, the turn of each). A turn never has more pods of a budget than it
+    allows."""
+    budgets = [budget for pod in pods if (budget := budget_of.get(pod)) is not None]
+    if len(set(budgets)) == len(budgets):
         return pods, [0] * len(pods)
-    seen: Counter[int] = Counter()
-    found = []
+    counts: Counter[int] = Counter()
+    pods_with_turns = []
     for pod in pods:
         budget = budget_of.get(pod)
         turn = 0
         if budget is not None:
-            turn = seen[budget] // allowed[budget]
-            seen[budget] += 1
-        found.append((pod, turn))
-    found.sort(key=lambda item: item[1])
-    return [pod for pod, _ in found], [turn for _, turn in found]
+            turn = counts[budget] // allowed[budget]
+            counts[budget] += 1
+        pods_with_turns.append((pod, turn))
+    pods_with_turns.sort(key=lambda item: item[1])
+    return [pod for pod, _ in pods_with_turns], [turn for _, turn in pods_with_turns]
 
 
-SEEDS = 24
-"""How many nodes are tried as the first of all."""
-FEW = 100
-"""With more nodes than this to choose from, the first wave is good as it is."""
-EARLY = 10
-"""The early part of a plan: the first tenth of its evictions."""
+MAX_FIRST_NODES = 24
+"""The maximum number of nodes that are tried as the first of all."""
+MAX_NODES_TO_REORDER = 100
+"""With more nodes than this, the first wave is full enough without reordering."""
+EARLY_FRACTION = 10
+"""The early part of a plan is the first tenth of its evictions."""
 
 
-def led(
+def choose_first_node(
     nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int], value: Mapping[int, tuple[int, int]]
 ) -> list[int]:
-    """The order with another node at its head, where that saves more in the early part of the plan.
+    """Returns the order with another node first, where that saves more in the early part of the plan.
 
-    Best first is not best when the first node's budgets keep the next three out of its wave. `value` is
-    (evictions, savings) of each node.
+    Best first is not best when the budgets of the first node keep the next three out of its wave. `value`: node →
+    (evictions, savings).
     """
-    if len(nodes) > FEW:
+    if len(nodes) > MAX_NODES_TO_REORDER:
         return list(nodes)
-    early = sum(value[node][0] for node in nodes) // EARLY + 1
+    early = sum(value[node][0] for node in nodes) // EARLY_FRACTION + 1
     costs = {node: {b: min(count, allowed[b]) for b, count in needs[node].items()} for node in nodes}
-    best, most = list(nodes), _saved_early(nodes, costs, allowed, value, early)
-    for heads in _heads(nodes[:SEEDS]):
+    best, best_savings = list(nodes), _early_savings(nodes, costs, allowed, value, early)
+    for heads in _possible_heads(nodes[:MAX_FIRST_NODES]):
         order = [*heads, *(node for node in nodes if node not in heads)]
-        found = _saved_early(order, costs, allowed, value, early)
-        if found > most:
-            best, most = order, found
+        savings = _early_savings(order, costs, allowed, value, early)
+        if savings > best_savings:
+            best, best_savings = order, savings
     return best
 
 
-def _heads(nodes: Sequence[int]) -> list[tuple[int, ...]]:
+def _possible_heads(nodes: Sequence[int]) -> list[tuple[int, ...]]:
     return [(n,) for n in nodes] + [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
 
 
-def _saved_early(
+def _early_savings(
     order: Sequence[int],
     costs: Mapping[int, Needs],
     allowed: Sequence[int],
     value: Mapping[int, tuple[int, int]],
     early: int,
 ) -> int:
-    """What the first wave saves within so many evictions."""
+    """Returns what the first wave saves within the first `early` evictions."""
     spent: dict[int, int] = {}
     total = 0
     for node in order:
-        if not _pays(spent, costs[node], allowed):
+        if not _is_within_budgets(spent, costs[node], allowed):
             continue
         early -= value[node][0]
         if early < 0:
@@ -119,25 +121,25 @@ def _saved_early(
     return total
 
 
-def replay(room: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
-    """Empties one node in the room, or leaves the room as it was."""
-    kind_of, next_of = room.world.kind_of, room.world.next_of
-    room.close(node)
-    for at, pod in enumerate(pods):
-        adds, kind, place = kind_of[pod].adds, next_of[pod], dest[pod]
-        if adds:
-            room.uncount(adds, node)
-        if not admits(room, kind, place):
-            room.count(adds, node)
-            take_back(room, node, pods[:at], dest)
+def replay_drain(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
+    """Drains one node in the capacity, or leaves the capacity unchanged. Returns whether every move is possible."""
+    kind_of, next_of = capacity.world.kind_of, capacity.world.next_of
+    capacity.close(node)
+    for position, pod in enumerate(pods):
+        groups, pod_class, target = kind_of[pod].adds, next_of[pod], dest[pod]
+        if groups:
+            capacity.uncount(groups, node)
+        if not admits(capacity, pod_class, target):
+            capacity.count(groups, node)
+            undo_replay(capacity, node, pods[:position], dest)
             return False
-        room.take(kind, place)
+        capacity.take(pod_class, target)
     return True
 
 
-def take_back(room: FreeCapacity, node: int, done: Iterable[int], dest: Mapping[int, int]) -> None:
-    """Undoes `replay`."""
-    for pod in reversed(list(done)):
-        room.give(room.world.next_of[pod], dest[pod])
-        room.count(room.world.kind_of[pod].adds, node)
-    room.reopen(node)
+def undo_replay(capacity: FreeCapacity, node: int, pods: Iterable[int], dest: Mapping[int, int]) -> None:
+    """Undoes `replay_drain`."""
+    for pod in reversed(list(pods)):
+        capacity.remove_pod(capacity.world.next_of[pod], dest[pod])
+        capacity.count(capacity.world.kind_of[pod].adds, node)
+    capacity.uncordon_node(node)

@@ -25,7 +25,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 """The time by which a certificate's validity begins earlier, for clients whose clock is behind."""
 
 
-def authority(
+def create_authority(
     *, now: datetime, life: timedelta = AUTHORITY_LIFETIME, name: str = "trimtab", serial: int | None = None
 ) -> KeyPair:
     """Returns a new self-signed CA. `now` is timezone-aware; `serial` None means a random one.
@@ -41,7 +41,7 @@ def authority(
     return KeyPair(certificate=_pem(_sign(builder, key)), key=_key_pem(key))
 
 
-def serving(
+def create_serving_pair(
     signer: KeyPair,
     names: Sequence[str],
     *,
@@ -155,8 +155,8 @@ def issue(
     serial: int | None = None,
 ) -> CertificateFiles:
     """Returns a new authority and a serving pair for `names`. Raises `ValueError` if `names` is empty."""
-    ca = authority(now=now, life=authority_life)
-    pair = serving(ca, names, now=now, life=life, serial=serial)
+    ca = create_authority(now=now, life=authority_life)
+    pair = create_serving_pair(ca, names, now=now, life=life, serial=serial)
     return CertificateFiles(bundle=ca.certificate, pair=pair, authority_key=ca.key)
 
 
@@ -179,7 +179,7 @@ def renew(
     if signer is None:
         raise MissingFile(Problem("no-ca-key", "ca.key is missing: this pair must be renewed where it was issued"))
     if not authority_due(folder, now):
-        return replace(folder, pair=serving(signer, names, now=now, life=life, serial=serial))
+        return replace(folder, pair=create_serving_pair(signer, names, now=now, life=life, serial=serial))
     new = issue(names, now=now, life=life, authority_life=authority_life, serial=serial)
     return replace(
         new, bundle=new.bundle + _still_valid_authorities(folder, now), pair=_with_cross_signed_chain(signer, new, now)

@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read, read_chain
+from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read_chain, read_folder
 from certs.problems import CertsError, Problem
 
 
@@ -112,7 +112,7 @@ class CertificateStatus:
     problems: tuple[Problem, ...] = ()
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """True if a client that trusts `ca.crt` accepts this pair now."""
         fatal = {problem.code for problem in self.problems} - HARMLESS_CODES
         return self.key_matches and self.signed_by_ca and not fatal
@@ -122,10 +122,10 @@ HARMLESS_CODES = frozenset({"two-thirds", "ca-two-thirds", "key-open", "ca-key-m
 """Codes of problems that need attention but do not break TLS."""
 
 
-def status(path: Path, now: datetime) -> CertificateStatus:
+def read_status(path: Path, now: datetime) -> CertificateStatus:
     """Reads a folder and returns its state. Never raises: a file that cannot be read is a problem in the result."""
     try:
-        folder = read(path)
+        folder = read_folder(path)
     except CertsError as e:
         return CertificateStatus(folder=str(path), problems=(e.problem,))
     folder_status = certificate_status(str(path), folder, now)

@@ -123,7 +123,7 @@ class CertificateFiles:
         return KeyPair(certificate=self.bundle, key=self.authority_key)
 
 
-def read(path: Path) -> CertificateFiles:
+def read_folder(path: Path) -> CertificateFiles:
     """Returns the folder's files as they are now; they are not checked against each other.
 
     Raises `MissingFile` with the file's name (only `ca.key` may be absent), `UnusableFile` if a file cannot be read.
@@ -147,7 +147,7 @@ def read_authority(path: Path) -> CertificateFiles:
     )
 
 
-def write(path: Path, folder: CertificateFiles) -> None:
+def write_folder(path: Path, folder: CertificateFiles) -> None:
     """Writes the files: each is completely written and synced under a temporary name, then all are renamed.
 
     The order of the renames matters: the bundle first, so that a new authority is trusted before anything it signed is

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from certs.ca import AUTHORITY_LIFETIME, CLOCK_SKEW, SERVING_LIFETIME, authority, issue, serving
+from certs.ca import AUTHORITY_LIFETIME, CLOCK_SKEW, SERVING_LIFETIME, create_authority, create_serving_pair, issue
 from certs.expiry import authority_due, chain_problems, is_certificate_due, is_signed_by
 from certs.files import CertificateFiles, read_chain
 from certs.problems import CertsError, Problem
@@ -130,7 +130,7 @@ def superseded_authorities(folder: CertificateFiles, now: datetime) -> tuple[Pro
 def next_pair(folder: CertificateFiles, *, now: datetime, life: timedelta = AUTHORITY_LIFETIME) -> CertificateFiles:
     """Returns the files with a new authority in front of those still valid. The pair stays, because no client trusts
     the new authority yet."""
-    new = authority(now=now, life=life)
+    new = create_authority(now=now, life=life)
     return replace(folder, bundle=new.certificate + _valid_authorities(folder.bundle, now), authority_key=new.key)
 
 
@@ -140,7 +140,7 @@ def reissued_pair(
     """Returns the files with a new pair by the current authority. Raises `CertsError` if that cannot be read."""
     signer = folder.authority
     assert signer is not None
-    return replace(folder, pair=serving(signer, names, now=now, life=life))
+    return replace(folder, pair=create_serving_pair(signer, names, now=now, life=life))
 
 
 def sole_authority(folder: CertificateFiles) -> CertificateFiles:

@@ -45,7 +45,7 @@ from trimtab.cluster.api.core import (
 from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, OwnerReference, ResourceList, Revised
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources, Toleration
 from trimtab.cluster.api.workload import Workload, WorkloadSpec, WorkloadStatus
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -53,7 +53,7 @@ from trimtab.policy.decide import Decision, decide
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.vpa_webhook import anywhere
+from trimtab.policy.vpa_webhook import reach_everywhere_if
 
 NAMESPACE = "team-a"
 
@@ -142,7 +142,9 @@ def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     found: dict[str, list[ApiObject]] = defaultdict(list)
     for each in objects:
         found[each.kind if isinstance(each, Workload) else type(each).__name__].append(each)
-    return from_snapshot(Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_reach=anywhere(vpa_acts))
+    return from_snapshot(
+        Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_reach=reach_everywhere_if(vpa_acts)
+    )
 
 
 def owners(owner: str) -> tuple[OwnerReference, ...]:
@@ -223,8 +225,10 @@ def shard_of_usage(
 ) -> ConfigMap:
     """A workload is in one shard with all its containers: of two that speak of it, only the last counts."""
     payload = encode({f"{NAMESPACE}/{workload}": containers})
-    metadata = Metadata(name=f"trimtab-recommendations-{shard}", namespace="trimtab-system", labels={LABEL: "v1"})
-    return ConfigMap(metadata=metadata, data={KEY: payload})
+    metadata = Metadata(
+        name=f"trimtab-recommendations-{shard}", namespace="trimtab-system", labels={RECOMMENDATIONS_LABEL: "v1"}
+    )
+    return ConfigMap(metadata=metadata, data={PAYLOAD_KEY: payload})
 
 
 def policy(actions: str, *, name: str = "p", match: str = "{}", **spec: Any) -> str:
@@ -272,12 +276,12 @@ def decided(pod: Pod, by: Policies, world: ClusterFacts | None = None, terms: Ad
 def stored(pod: Pod, by: Policies, world: ClusterFacts | None = None, **server: Any) -> PodAdmitted | PodRejected:
     """The pod as the API server would store it, with our webhook in the chain."""
     world = world or facts()
-    return admission_chain.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, **server)
+    return admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, **server)
 
 
 def codes(decision: Decision, *, loud: bool = False) -> set[str]:
     """The codes of all reasons to leave something; `loud`: only of those that become warnings."""
-    return {left.reason.code.name for left in decision.left if left.loud or not loud}
+    return {left.reason.code.name for left in decision.fields_kept if left.loud or not loud}
 
 
 def changed(decision: Decision) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.snapshot import build
+from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 
 ZONE = "topology.kubernetes.io/zone"
@@ -81,6 +81,6 @@ def spread(app: str, key: str = HOST, **more: Any) -> Item:
 
 def cluster(*items: Item) -> Inventory:
     documents = [Document(file="test", index=number, value=item) for number, item in enumerate(items)]
-    reading = build(documents)
+    reading = build_snapshot(documents)
     assert not reading.mistakes, reading.mistakes
     return snapshot_inventory(reading.snapshot)

@@ -13,8 +13,8 @@ from webhook.handlers import (
     VALIDATE,
     HttpReply,
     Service,
-    answer,
     answer_probe,
+    answer_review,
     problem_reply,
 )
 
@@ -36,12 +36,12 @@ def create_app(service: Service) -> Flask:
 def _add_review_routes(app: Flask, service: Service) -> None:
     @app.post(MUTATE)
     def mutate() -> Response:
-        return _to_flask(answer(service, MUTATE, request.content_type or "", _read_body()))
+        return _to_flask(answer_review(service, MUTATE, request.content_type or "", _read_body()))
 
     @app.post(VALIDATE)
     def validate() -> Response:
         request.max_content_length = MAX_CHECKED_BYTES
-        return _to_flask(answer(service, VALIDATE, request.content_type or "", _read_body()))
+        return _to_flask(answer_review(service, VALIDATE, request.content_type or "", _read_body()))
 
 
 def _add_state_routes(app: Flask, service: Service) -> None:

@@ -23,8 +23,8 @@ from webhook.handlers import (
     VALIDATE,
     HttpReply,
     Service,
-    answer,
     answer_probe,
+    answer_review,
     attempt_review,
     problem_reply,
 )
@@ -61,7 +61,7 @@ more than these."""
 def build_application(service: Service, settings: Settings) -> WebhookASGI:
     """Returns the application: open to every client, or only to clients that the settings' authorities signed."""
     return (
-        WebhookASGI(service, connection_limits.known(settings.client_common_name))
+        WebhookASGI(service, connection_limits.client_test(settings.client_common_name))
         if settings.client_ca_file
         else WebhookASGI(service)
     )
@@ -86,7 +86,7 @@ class WebhookASGI:
 
     def drain(self) -> None:
         """Reports "not ready" from now on, and closes each connection with its next response."""
-        self._service.stop.begin()
+        self._service.stop.request_stop()
 
     async def __call__(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -127,7 +127,7 @@ class WebhookASGI:
             reply = await self._answer_pod_review(_content_type(scope), body)
         else:
             reply = await self._answer_check(_content_type(scope), body)
-        await _send_reply(send, reply, close=self._service.stop.begun)
+        await _send_reply(send, reply, close=self._service.stop.is_requested)
 
     async def _answer_pod_review(self, content_type: str, body: bytes | None) -> HttpReply:
         """Returns the reply to a review of a pod. For the first pod of a new owner it may wait until a watch has
@@ -144,7 +144,7 @@ class WebhookASGI:
                     await asyncio.sleep(OWNER_WAIT_SECONDS / _OWNER_CHECKS)
             finally:
                 self._waiting_reviews -= 1
-        return answer(self._service, MUTATE, content_type, body)
+        return answer_review(self._service, MUTATE, content_type, body)
 
     async def _answer_check(self, content_type: str, body: bytes | None) -> HttpReply:
         """Returns the reply to a review of a policy or a pool, from the thread for checks; 503 if too many checks
@@ -154,7 +154,7 @@ class WebhookASGI:
             return _TOO_MANY_CHECKS_REPLY
         loop = asyncio.get_running_loop()
         self._checks_under_way += 1
-        check = self._checks.submit(answer, self._service, VALIDATE, content_type, body)
+        check = self._checks.submit(answer_review, self._service, VALIDATE, content_type, body)
         # Counted until the thread has finished, even if the client has disconnected: it occupies the thread until then.
         check.add_done_callback(lambda _: self._finish_check(loop))
         return await asyncio.wrap_future(check)
@@ -169,7 +169,7 @@ class WebhookASGI:
     def _closes_connection(self, scope: Scope) -> bool:
         """Returns whether the connection ends with this response: when the process stops, or if a body is left
         unread."""
-        return self._service.stop.begun or _announces_body(scope)
+        return self._service.stop.is_requested or _announces_body(scope)
 
     async def _reject_client(self, scope: Scope, send: Send) -> None:
         # Only review paths are counted: any other path would add a time series, chosen by the client.

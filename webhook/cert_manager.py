@@ -34,14 +34,14 @@ KubeObject = dict[str, Any]
 
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
-INJECTED = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
+INJECTION_ANNOTATIONS = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
 """cert-manager's annotations: it writes the caBundle of a configuration that has one of them, and two writers would
 conflict."""
 
 _CA, _CA_KEY, _CERTIFICATE, _KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
-def folder_of(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
+def files_in_secret(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
     """Returns the certificate files in the Secret; None while it holds no pair. Invalid base64 counts as absent."""
     data = {name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()}
     if not data.get(_CERTIFICATE) or not data.get(_KEY):
@@ -53,7 +53,7 @@ def folder_of(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
     )
 
 
-def filled(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObject:
+def with_files(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObject:
     """Returns the Secret with these files in its data."""
     files = {
         _CA: folder.bundle,
@@ -65,10 +65,10 @@ def filled(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObj
     return {**secret, "data": {**(secret.get("data") or {}), **data}}
 
 
-def left_alone(configuration: Mapping[str, Any]) -> bool:
+def is_managed_elsewhere(configuration: Mapping[str, Any]) -> bool:
     """Returns whether cert-manager writes this configuration's caBundle."""
     annotations = configuration["metadata"].get("annotations") or {}
-    return any(annotations.get(name) for name in INJECTED)
+    return any(annotations.get(name) for name in INJECTION_ANNOTATIONS)
 
 
 def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
@@ -78,13 +78,13 @@ def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
     )
 
 
-def namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
+def service_namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
     """Returns the namespaces of the Services that its webhooks call; none if they are called by URL."""
     services = [_client_config(webhook).get("service") for webhook in configuration.get("webhooks") or ()]
     return frozenset(service["namespace"] for service in services if service)
 
 
-def trusting(configuration: Mapping[str, Any], bundle: bytes) -> KubeObject:
+def with_ca_bundle(configuration: Mapping[str, Any], bundle: bytes) -> KubeObject:
     """Returns the configuration with this caBundle in all its webhooks."""
     text = base64.b64encode(bundle).decode()
     webhooks = [
@@ -166,7 +166,7 @@ class CertificateRotator:
         return tuple(
             configuration
             for configuration in configurations
-            if configuration is not None and not left_alone(configuration)
+            if configuration is not None and not is_managed_elsewhere(configuration)
         )
 
     def read_secret(self, places: tuple[KubeObject, ...]) -> SecretObservation:
@@ -178,7 +178,7 @@ class CertificateRotator:
 
     def carry_out_step(self, observation: SecretObservation) -> bool:
         """Carries out the next step. Returns True if an object was written, by this replica or another one."""
-        store, serving = folder_of(observation.secret), self.read_serving_files()
+        store, serving = files_in_secret(observation.secret), self.read_serving_files()
         bundles = tuple(bundle for place in observation.places for bundle in ca_bundles(place))
         self._take_over(store, serving, bundles)
         state = certs.RotationState(
@@ -192,7 +192,7 @@ class CertificateRotator:
     def read_serving_files(self) -> certs.CertificateFiles | None:
         """Returns the files in this replica's folder; None if it holds no usable pair."""
         try:
-            files = certs.read(self._folder)
+            files = certs.read_folder(self._folder)
         except certs.CertsError:
             return None
         return files if certs.is_usable(files, self._now()) else None
@@ -205,7 +205,7 @@ class CertificateRotator:
             return
         wanted = replace(store, authority_key=None)
         if serving != wanted:
-            certs.write(self._folder, wanted)
+            certs.write_folder(self._folder, wanted)
             self._log.info("certificate taken over", until=str(store.pair.read_leaf().not_valid_after_utc))
 
     def _is_settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
@@ -219,7 +219,7 @@ class CertificateRotator:
     def _carry_out(self, step: certs.RotationStep, observation: SecretObservation) -> bool:
         match step:
             case certs.WriteSecret(folder, reasons):
-                self._store.put_object(filled(observation.secret, folder))
+                self._store.put_object(with_files(observation.secret, folder))
                 self._log.info("certificate changed in the Secret", why="; ".join(map(str, reasons)))
             case certs.PatchCABundle(bundle):
                 configuration = next(
@@ -227,7 +227,7 @@ class CertificateRotator:
                     for configuration in observation.places
                     if any(b != bundle for b in ca_bundles(configuration))
                 )
-                self._store.put_object(trusting(configuration, bundle))
+                self._store.put_object(with_ca_bundle(configuration, bundle))
                 self._log.info("caBundle written", into=f"{configuration['kind']} {configuration['metadata']['name']}")
             case certs.WaitUntil(waiting):
                 if waiting != self._last_waiting:
@@ -283,17 +283,17 @@ class KubeSecretStore:
         from trimtab.kube import objects as whole
 
         name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
-        return whole.get(self.client, kind, name, namespace)
+        return whole.get_plain(self.client, kind, name, namespace)
 
     def put_object(self, document: KubeObject) -> None:
         """Writes the object under Trimtab's field manager; raises Conflict if it changed since it was read."""
         from trimtab.kube import objects as whole
         from trimtab.kube.objects import Writer
 
-        whole.put(Writer(client=self.client), document)
+        whole.replace_plain(Writer(client=self.client), document)
 
 
-def called(service: str, namespace: str) -> tuple[str, ...]:
+def certificate_names(service: str, namespace: str) -> tuple[str, ...]:
     """Returns the names that the certificate must carry. API servers verify the first, NAME.NAMESPACE.svc."""
     full = f"{service}.{namespace}.svc"
     return (full, f"{full}.cluster.local", f"{service}.{namespace}")
@@ -306,9 +306,9 @@ def build_rotator(settings: Settings, client: Client, log: Logger) -> Certificat
     return CertificateRotator(
         store,
         settings.certs_folder,
-        called(settings.service_name, settings.namespace),
+        certificate_names(settings.service_name, settings.namespace),
         log,
-        clock.utc,
+        clock.utc_now,
         looks=OBSERVATIONS_TO_SETTLE,
     )
 
@@ -321,9 +321,9 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
     """
     if settings.certs_secret is None:
         return
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
 
-    client = connect()
+    client = connect_to_cluster()
     try:
         step_until_pair(build_rotator(settings, client, log), log)
     finally:
@@ -332,7 +332,7 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
 
 def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = _FIRST_PAIR_SECONDS) -> None:
     """Runs steps until a pair can be served. Raises MissingKeyPair if that takes more than `patience` seconds."""
-    deadline, last_error, pause = clock.elapsed() + patience, "", threading.Event()
+    deadline, last_error, pause = clock.elapsed_seconds() + patience, "", threading.Event()
     while rotator.read_serving_files() is None:
         try:
             is_changed, error_text = rotator.run_step(), ""
@@ -341,7 +341,7 @@ def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = 
         if error_text and error_text != last_error:
             log.warning("no certificate yet", why=error_text)
         last_error = error_text or last_error
-        if clock.elapsed() > deadline:
+        if clock.elapsed_seconds() > deadline:
             raise MissingKeyPair(
                 f"no certificate within {patience:g} s: {last_error or 'API servers do not trust it yet'}"
             )
@@ -352,12 +352,12 @@ def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: 
     """Starts the rotation in a thread that runs until the process stops; None if no Secret is configured."""
     if settings.certs_secret is None:
         return None
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
 
-    rotator = build_rotator(settings, connect(), log)
+    rotator = build_rotator(settings, connect_to_cluster(), log)
     thread = threading.Thread(
         target=rotator.run_until_stopped,
-        args=(stop.wait, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
+        args=(stop.wait_for_stop, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,
     )

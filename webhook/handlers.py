@@ -104,7 +104,7 @@ class _Review(msgspec.Struct):
 _uid_decoder = msgspec.json.Decoder(_Review)
 
 
-def answer(service: Service, path: str, content_type: str, body: bytes | None) -> HttpReply:
+def answer_review(service: Service, path: str, content_type: str, body: bytes | None) -> HttpReply:
     """Returns the reply for a POST to one of the two review paths. `body` is None if it exceeded the path's
     `MAX_BYTES`.
 
@@ -183,7 +183,7 @@ def answer_probe(service: Service, path: str) -> HttpReply:
 
 
 def _readiness(service: Service) -> HttpReply:
-    if service.stop.begun:
+    if service.stop.is_requested:
         return status_reply(503, "stopping", "the process was asked to stop")
     ready, why = service.ready()
     return status_reply(200, "ready", why) if ready else status_reply(503, "not ready", why)

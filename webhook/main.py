@@ -9,19 +9,19 @@ from typing import NoReturn
 from prometheus_client import CollectorRegistry
 
 import certs
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.admission.validate_config import validate
+from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.signature import secret_of
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.recommendation_age import RecommendationAges, ages
+from trimtab.policy.recommendation_age import RecommendationAges, count_recommendation_ages
 from trimtab.runtime import clock, log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
-from trimtab.runtime.serve import launch
+from trimtab.runtime.serve import launch_gunicorn
 from trimtab.runtime.settings import Settings
 from webhook.cert_manager import wait_for_first_pair
 from webhook.handlers import DeferredReply, HttpReply, Service
@@ -43,22 +43,22 @@ class PolicyStateSource:
 
 def build_service(settings: Settings) -> Service:
     """Returns the service that these settings describe. Called once per process, after the fork."""
-    metrics, logger = _build_metrics(settings), log.build(settings.log_level, settings.log_format)
-    source = _from_watches(settings, metrics, logger) if settings.live else _from_files(settings, metrics)
+    metrics, logger = _build_metrics(settings), log.build_logger(settings.log_level, settings.log_format)
+    source = _from_watches(settings, metrics, logger) if settings.is_live else _from_files(settings, metrics)
     policy_state = source.world
     cache, decision_logger, lock = ResponseCache(answers=QuotaAnswers()), DecisionLogger(metrics, logger), Lock()
 
     def decide(body: bytes, *, waits: bool) -> HttpReply | DeferredReply:
         current = policy_state()
         with lock:  # the event loop uses one thread, but another WSGI server may use several
-            started = clock.elapsed()
+            started = clock.elapsed_seconds()
             terms = source.terms(current.terms)
-            response = answer(body, current.policies, current.facts, terms, cache, waits=waits)
-            seconds = clock.elapsed() - started
+            response = answer_review(body, current.policies, current.facts, terms, cache, waits=waits)
+            seconds = clock.elapsed_seconds() - started
         owner = response.awaits
         if owner is not None:
             return DeferredReply(lambda: owner in policy_state().facts.owners)
-        decision_logger.tell(response.record, seconds)
+        decision_logger.log_review(response.record, seconds)
         return HttpReply(response.status, response.body)
 
     def mutate(body: bytes) -> HttpReply:
@@ -67,7 +67,7 @@ def build_service(settings: Settings) -> Service:
         return reply
 
     def check(body: bytes) -> HttpReply:
-        return HttpReply(*validate(body))
+        return HttpReply(*validate_review(body))
 
     def failed(path: str, error: Exception) -> None:
         metrics.count_failure("edge")
@@ -75,10 +75,10 @@ def build_service(settings: Settings) -> Service:
 
     return Service(
         mutate=mutate,
-        attempt=partial(decide, waits=True) if settings.live else None,
+        attempt=partial(decide, waits=True) if settings.is_live else None,
         validate=check,
         ready=source.ready,
-        metrics=decision_logger.metrics,
+        metrics=decision_logger.render_metrics,
         failed=failed,
         observe=metrics.observe_review,
         close=source.close,
@@ -95,13 +95,15 @@ def _from_files(settings: Settings, metrics: WebhookMetrics) -> PolicyStateSourc
 def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -> PolicyStateSource:
     """Starts watches. Must run after the fork: threads do not survive one."""
     from trimtab.kube import signing_keys
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.resources import autoscaler_status
     from webhook.policy_state import PolicyStateWatcher as Live
 
     status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status_configmap)
     base, state_logger = from_files(settings), StateLogger(metrics, logger)
-    live = Live(connect(), base, policies=not settings.policies, hears=state_logger, autoscaler=status).start()
+    live = Live(
+        connect_to_cluster(), base, policies=not settings.policies, hears=state_logger, autoscaler=status
+    ).start()
     _register_state_gauges(metrics, lambda: live.world)
     metrics.add_problems(live.count_problems)
     metrics.add_facts_age(lambda: _or_nan(live.data_age()))
@@ -111,12 +113,12 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
             return True, f"{len(live.world.policies.all)} policies"
         return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
-    stop, client, secret = GracefulShutdown(), connect(), secret_of("webhook")
+    stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of("webhook")
     keys = MarkerKeys(lambda: signing_keys.read_or_create(client, secret, settings.namespace), logger)
-    keys.start_refresh(stop.wait)
+    keys.start_refresh(stop.wait_for_stop)
 
     def close() -> None:
-        stop.begin()
+        stop.request_stop()
         live.stop()
         client.close()
 
@@ -137,10 +139,15 @@ class _CachedAges:
     _cache: tuple[ClusterFacts, Policies, int, RecommendationAges] | None = None
 
     def __call__(self) -> RecommendationAges:
-        world, minute = self.world(), int(clock.utc().timestamp()) // 60
+        world, minute = self.world(), int(clock.utc_now().timestamp()) // 60
         cached = self._cache
         if cached is None or cached[0] is not world.facts or cached[1] is not world.policies or cached[2] != minute:
-            cached = (world.facts, world.policies, minute, ages(world.facts, world.policies, minute * 60))
+            cached = (
+                world.facts,
+                world.policies,
+                minute,
+                count_recommendation_ages(world.facts, world.policies, minute * 60),
+            )
             self._cache = cached
         return cached[3]
 
@@ -153,7 +160,7 @@ def _build_metrics(settings: Settings) -> WebhookMetrics:
     metrics = WebhookMetrics(CollectorRegistry())
 
     def read_expiry() -> float:
-        not_after = certs.status(settings.certs_folder, clock.utc()).not_after
+        not_after = certs.read_status(settings.certs_folder, clock.utc_now()).not_after
         return not_after.timestamp() if not_after else float("nan")
 
     metrics.add_certificate_expiry(read_expiry)
@@ -179,7 +186,7 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
 
     wait_for_first_pair(settings, log)
     _log_certificate_problems(settings, log)
-    launch(
+    launch_gunicorn(
         application,
         settings,
         log,
@@ -190,5 +197,5 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
 def _log_certificate_problems(settings: Settings, log: Logger) -> None:
     """Logs what is wrong with the pair. It is served all the same: API servers decide whether they accept it, and a
     new pair may follow."""
-    for problem in certs.status(settings.certs_folder, clock.utc()).problems:
+    for problem in certs.read_status(settings.certs_folder, clock.utc_now()).problems:
         log.warning("certificate", code=problem.code, why=problem.says)

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
-from trimtab.runtime.metrics import Bounded, LabelledHistogram, render, safe
+from trimtab.runtime.metrics import Bounded, LabelledHistogram, nan_on_error, render_metrics
 
 _SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5)
 _BYTES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144)
@@ -117,7 +117,7 @@ class WebhookMetrics:
         )
         gauge = Gauge("trimtab_recommended_containers", says, ("age",), registry=self._registry)
         for age in ("fresh", "aging", "ended"):
-            gauge.labels(age).set_function(safe(partial(_containers_of_age, read, age)))
+            gauge.labels(age).set_function(nan_on_error(partial(_containers_of_age, read, age)))
 
     def add_paused(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: whether all changes are paused."""
@@ -125,10 +125,10 @@ class WebhookMetrics:
 
     def render_text(self) -> bytes:
         """Returns the Prometheus text; for `Service.metrics`."""
-        return render(self._registry)
+        return render_metrics(self._registry)
 
     def _add_gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
-        Gauge(name, says, registry=self._registry).set_function(safe(read))
+        Gauge(name, says, registry=self._registry).set_function(nan_on_error(read))
 
 
 def _containers_of_age(read: Callable[[], RecommendationAges], age: str) -> float:
@@ -195,7 +195,8 @@ def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
     changes = decision.changes if finding.outcome is AdmissionOutcome.CHANGED else ()
     labels = [(c.policy, action_label(c.field), c.reason.code.name) for c in changes]
     labels += [
-        (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name) for kept_field in decision.left
+        (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name)
+        for kept_field in decision.fields_kept
     ]
     return labels + [(would.policy, action_label(would.field), "would-change") for would in decision.would]
 
@@ -236,12 +237,12 @@ class DecisionLogger:
         self._meters, self._log = meters, log
         self._counter = DecisionCounter(meters)
 
-    def metrics(self) -> bytes:
+    def render_metrics(self) -> bytes:
         """Returns the Prometheus text with all reviews so far."""
         self._counter.flush_counts()
         return self._meters.render_text()
 
-    def tell(self, record: AdmissionRecord, seconds: float = 0.0) -> None:
+    def log_review(self, record: AdmissionRecord, seconds: float = 0.0) -> None:
         """Counts the record, and logs it if a pod was changed or denied, or something failed. `seconds`: the duration
         of the review."""
         self._counter.count_record(record)

@@ -16,23 +16,23 @@ from typing import Any, Protocol
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
-from trimtab.cluster.snapshot import load
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import PLACES, ListSource, autoscaler_status
+from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
-from trimtab.policy.cluster_facts import EVERYTHING, NOTHING_KNOWN, ClusterFacts, from_snapshot
+from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, ClusterFacts, from_snapshot
 from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import PolicyStore, load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, Hold, holds
+from trimtab.policy.retained_facts import COUNTED, OWNERS, Hold, projections_by_kind
 from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookTarget
 from trimtab.runtime import files, gunicorn_patches
-from trimtab.runtime.clock import elapsed
+from trimtab.runtime.clock import elapsed_seconds
 from trimtab.runtime.files import RuntimeFault
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
@@ -65,14 +65,14 @@ def from_files(settings: Settings) -> WebhookPolicyState:
     For a live cluster it contains no facts and none of its policies yet.
     """
     loaded = load_policies(_policy_contents(settings))
-    snapshot = load(files.read([settings.cluster]) if settings.cluster and not settings.live else [])
+    snapshot = load_snapshot(files.read_files([settings.cluster]) if settings.cluster and not settings.is_live else [])
     mistakes = (*loaded.mistakes, *snapshot.mistakes)
     if mistakes:
         raise InvalidPolicyFiles(mistakes)
     terms = AdmissionSettings(overhead=settings.overhead, paused=settings.paused, own_namespace=settings.namespace)
-    if settings.live or not settings.cluster:
+    if settings.is_live or not settings.cluster:
         # Without a snapshot the cluster is unknown, which is not the same as empty.
-        return WebhookPolicyState(loaded.policies, NOTHING_KNOWN, terms)
+        return WebhookPolicyState(loaded.policies, NO_FACTS, terms)
     return WebhookPolicyState(
         loaded.policies, from_snapshot(snapshot.snapshot, own_namespace=settings.namespace), terms
     )
@@ -80,8 +80,8 @@ def from_files(settings: Settings) -> WebhookPolicyState:
 
 def _policy_contents(settings: Settings) -> list[files.Content]:
     if settings.policies:
-        return files.read(settings.policies)
-    return [] if settings.live else files.shipped()
+        return files.read_files(settings.policies)
+    return [] if settings.is_live else files.shipped_policies()
 
 
 Key = tuple[str, str]
@@ -89,36 +89,36 @@ Key = tuple[str, str]
 CONFIGURATION, SLICE, POLICY = "MutatingWebhookConfiguration", "EndpointSlice", "PodPolicy"
 
 
-def sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
+def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
     """Returns every list that is watched from the start, with or without the cluster's policies. Pods are not watched.
 
     Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only Trimtab's recommendations.
     """
-    whole = [PLACES[kind] for kind in sorted(EVERYTHING)] + [PLACES[CONFIGURATION]]
-    owners = [PLACES[kind] if kind in COUNTED else _slim(PLACES[kind]) for kind in OWNERS]
+    whole = [LIST_SOURCES[kind] for kind in sorted(ALL_KINDS)] + [LIST_SOURCES[CONFIGURATION]]
+    owners = [LIST_SOURCES[kind] if kind in COUNTED else _slim(LIST_SOURCES[kind]) for kind in OWNERS]
     shards = ListSource(
         kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        labels=f"{RECOMMENDATIONS}=v1",
+        label_selector=f"{RECOMMENDATIONS}=v1",
     )  # fmt: skip
-    return (*whole, *owners, shards, *([PLACES[POLICY]] if policies else []))
+    return (*whole, *owners, shards, *([LIST_SOURCES[POLICY]] if policies else []))
 
 
 def _slim(source: ListSource) -> ListSource:
-    return replace(source, slim=True)
+    return replace(source, metadata_only=True)
 
 
-def slices(service: Service) -> ListSource:
+def endpoint_slices(service: Service) -> ListSource:
     """Returns the list of one Service's EndpointSlices."""
     namespace, name = service
-    return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
+    return replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
 def object_projections(own_namespace: str) -> Mapping[str, Hold]:
     """Returns kind → the function that reduces an object of it."""
     return {
-        **holds(own_namespace),
-        CONFIGURATION: vpa_webhook.called,
-        SLICE: vpa_webhook.endpoints,
+        **projections_by_kind(own_namespace),
+        CONFIGURATION: vpa_webhook.find_vpa_targets,
+        SLICE: vpa_webhook.retain_endpoints,
         POLICY: load_object,
     }
 
@@ -138,7 +138,7 @@ class PolicyStateBuilder:
 
     def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""
-        is_deleted = change.what is ChangeType.DELETED
+        is_deleted = change.change_type is ChangeType.DELETED
         if change.kind == POLICY:
             self._apply_policy(change.key[1], change.after, is_deleted)
         elif change.kind == CONFIGURATION:
@@ -159,7 +159,7 @@ class PolicyStateBuilder:
     @property
     def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return vpa_webhook.services(self._configurations)
+        return vpa_webhook.target_services(self._configurations)
 
     def forget_slices(self) -> None:
         """Drops all EndpointSlices, because others are watched from now on."""
@@ -167,12 +167,14 @@ class PolicyStateBuilder:
 
     def build_state(self) -> WebhookPolicyState:
         """Returns the current state; the same object as last time if nothing changed."""
-        facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._configurations, self._slices))
-        terms, paused = self._world.terms, self._base.terms.paused or self._facts_cache.paused
+        facts = self._facts_cache.build_facts(
+            vpa_reach=vpa_webhook.find_webhook_reach(self._configurations, self._slices)
+        )
+        terms, paused = self._world.terms, self._base.terms.paused or self._facts_cache.is_paused
         if paused is not terms.paused:
             terms = replace(terms, paused=paused)
-        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
-        state = WebhookPolicyState(policies, facts, terms, self._policy_store.broken())
+        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
+        state = WebhookPolicyState(policies, facts, terms, self._policy_store.invalid_documents())
         if not _is_same_state(self._world, state):
             self._world = state
         return self._world
@@ -227,10 +229,10 @@ class PolicyStateWatcher:
         self._builder = PolicyStateBuilder(base, policies=policies)
         self._listener = hears
         self._autoscaler = autoscaler or autoscaler_status()
-        self._changes = ChangeQueue(client, sources(own, policies=policies), object_projections(own))
+        self._changes = ChangeQueue(client, list_sources(own, policies=policies), object_projections(own))
         self._stop = GracefulShutdown()
         self._thread = threading.Thread(target=self._run, name="world", daemon=True)
-        self._started = elapsed()
+        self._started = elapsed_seconds()
 
     def start(self) -> PolicyStateWatcher:
         """Starts the threads, and returns at once."""
@@ -239,51 +241,53 @@ class PolicyStateWatcher:
         return self
 
     def stop(self) -> None:
-        self._stop.begin()
+        self._stop.request_stop()
         self._changes.stop()
         self._thread.join(2.0)
         self._client.close()
 
     def data_age(self) -> float | None:
         """Seconds since the oldest list was known to be current; None while one was never read."""
-        return self._changes.watch.age()
+        return self._changes.informers.oldest_age()
 
     @property
     def seconds_since_start(self) -> float:
         """Seconds since the start."""
-        return elapsed() - self._started
+        return elapsed_seconds() - self._started
 
     def missing_lists(self) -> tuple[str, ...]:
         """Lists that were never read."""
-        return tuple(name for name, state in self._changes.watch.states().items() if not state.synced)
+        return tuple(name for name, state in self._changes.informers.health_by_list().items() if not state.synced)
 
     def list_errors(self) -> dict[str, str]:
         """Current errors by list."""
-        return self._changes.troubles()
+        return self._changes.errors_by_list()
 
     def unreadable_objects(self) -> tuple[Unreadable, ...]:
         """Objects that cannot be decoded: the facts are without them."""
-        return self._changes.watch.unreadable()
+        return self._changes.informers.unreadable_objects()
 
     def count_problems(self) -> int:
         """The number of objects that cannot be decoded, or whose previous content is used."""
         return len(self.unreadable_objects()) + len(self.world.facts.problems) + len(self.world.broken)
 
     def _run(self) -> None:
-        while not self._stop.begun:
+        while not self._stop.is_requested:
             try:
                 self._apply_and_publish()
             except Exception as error:  # noqa: BLE001  the thread must survive, so that later changes are applied
                 self._listener.on_error("facts", error)
-                self._stop.wait(LOOK_SECONDS)
+                self._stop.wait_for_stop(LOOK_SECONDS)
 
     def _apply_and_publish(self) -> None:
-        complete = self._changes.watch.synced  # read before the changes, so that all listed objects are among them
-        for change in self._changes.taken(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
+        complete = (
+            self._changes.informers.is_synced
+        )  # read before the changes, so that all listed objects are among them
+        for change in self._changes.take_changes(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
             self._apply_change(change)
         # These lists are not waited for: while they cannot be read, what they contain counts as unknown.
-        if self._changes.follow(
-            (self._autoscaler, *(slices(service) for service in sorted(self._builder.vpa_services)))
+        if self._changes.watch_added(
+            (self._autoscaler, *(endpoint_slices(service) for service in sorted(self._builder.vpa_services)))
         ):
             self._builder.forget_slices()
         if complete:
@@ -302,7 +306,7 @@ class PolicyStateWatcher:
             self.world = after
             self._listener.on_change(before, after)
         if not self.complete:
-            gunicorn_patches.settle()
+            gunicorn_patches.reduce_memory()
             self.complete = True
 
 

@@ -59,11 +59,11 @@ class _BudgetShare:
 
     def take_bytes(self, size: int) -> None:
         """Raises `TooManyBodies`."""
-        self._room.hold(self._address, size, always=self._size + size <= _UNBUDGETED_BYTES)
+        self._room.reserve_bytes(self._address, size, always=self._size + size <= _UNBUDGETED_BYTES)
         self._size += size
 
     def release_bytes(self) -> None:
-        self._room.release(self._address, self._size)
+        self._room.release_bytes(self._address, self._size)
         self._size = 0
 
 

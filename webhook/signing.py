@@ -25,7 +25,7 @@ RETRY_SECONDS = 2.0
 class MarkerKeys:
     """The keys of this replica, and the settings that contain them. `with_signer` is for one thread."""
 
-    def __init__(self, read: Callable[[], SigningKeys], log: Logger, now: Clock = clock.utc) -> None:
+    def __init__(self, read: Callable[[], SigningKeys], log: Logger, now: Clock = clock.utc_now) -> None:
         """`read` returns the keys, or raises; it may block."""
         self._read, self._log, self._now = read, log, now
         self._keys: SigningKeys | None = None

@@ -12,9 +12,9 @@ from docs.chart import observed
 from docs.chart.holes import Plain
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import CONFIGURATION, InstallValues, Manifest
-from trimtab.policy.schema import crd
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import CONFIGURATION_NAME, InstallValues, Manifest
+from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import PREFIX
 
 _PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -39,7 +39,7 @@ def _chart() -> dict[str, str]:
         f"{CHART}/Chart.yaml": _WRITTEN + _yaml(_about()),
         f"{CHART}/values.yaml": _WRITTEN + values_yaml(),
         f"{CHART}/values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
-        f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(crd()),
+        f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(build_crd()),
         **{f"{CHART}/templates/{name}": _COMMENT + text for name, text in templates().items()},
         f"{CHART}/templates/NOTES.txt": _NOTES,
         **{f"{CHART}/{name}": text for name, text in observed.files().items()},
@@ -58,7 +58,7 @@ def _about() -> Manifest:
 
 def _base() -> dict[str, str]:
     found: dict[str, list[Manifest]] = {}
-    for item in manifests(InstallValues()):
+    for item in render_manifests(InstallValues()):
         found.setdefault(_file(item), []).append(item)
     listed = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(found)}
     written = {name: yaml.dump_all(items, Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
@@ -73,9 +73,9 @@ def _replacements() -> list[Manifest]:
     variable = f"spec.template.spec.containers.*.env.[name={PREFIX}NAMESPACE].value"
     deployments = {"kind": "Deployment", "labelSelector": "app.kubernetes.io/name=trimtab"}
     targets = [{"select": deployments, "fieldPaths": [variable]}]
-    for item in manifests(InstallValues()):
+    for item in render_manifests(InstallValues()):
         if item["kind"] in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-            select = {"kind": item["kind"], "name": CONFIGURATION}
+            select = {"kind": item["kind"], "name": CONFIGURATION_NAME}
             targets.append({"select": select, "fieldPaths": list(_own_namespace_in_selectors(item["webhooks"]))})
     return [{"source": {"kind": "Namespace", "fieldPath": "metadata.name"}, "targets": targets}]
 

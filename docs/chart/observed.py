@@ -12,7 +12,7 @@ import yaml
 
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.holes import block, text
-from trimtab.cli.install.names import PROCESSES, Manifest, account, labels, manifest
+from trimtab.cli.install.names import PROCESSES, Manifest, account_name, build_manifest, component_labels
 
 _OPERATOR = "monitoring.coreos.com/v1"
 INTERVAL = "30s"
@@ -26,25 +26,25 @@ def monitor(process: str, namespace: str, interval: str, more: str | None = None
     if process == "webhook":
         # Its authority is its own, and pods are scraped by their address, which no certificate names.
         endpoint |= {"port": "https", "scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
-    spec = {"selector": {"matchLabels": labels(process)}, "podMetricsEndpoints": [endpoint]}
-    return _made(_OPERATOR, "PodMonitor", account(process), namespace, labels(process), more, spec=spec)
+    spec = {"selector": {"matchLabels": component_labels(process)}, "podMetricsEndpoints": [endpoint]}
+    return _made(_OPERATOR, "PodMonitor", account_name(process), namespace, component_labels(process), more, spec=spec)
 
 
 def rule(namespace: str, groups: Any, more: str | None = None) -> Manifest:
     """All recording and alerting rules as one object."""
-    return _made(_OPERATOR, "PrometheusRule", "trimtab", namespace, labels(), more, spec={"groups": groups})
+    return _made(_OPERATOR, "PrometheusRule", "trimtab", namespace, component_labels(), more, spec={"groups": groups})
 
 
 def board(uid: str, namespace: str, model: str, more: str | None = None) -> Manifest:
     """A dashboard as the ConfigMap that Grafana's sidecar finds by its label."""
-    own = labels() if more else {**labels(), **GRAFANA}
+    own = component_labels() if more else {**component_labels(), **GRAFANA}
     return _made("v1", "ConfigMap", uid, namespace, own, more, data={f"{uid}.json": model})
 
 
 def _made(
     api_version: str, kind: str, name: str, namespace: str, own: dict[str, str], more: str | None, **body: Any
 ) -> Manifest:
-    found = manifest(api_version, kind, name, **body)
+    found = build_manifest(api_version, kind, name, **body)
     chosen = block(f"(merge (dict {_words(own)}) {more})") if more else own
     found["metadata"] |= {"namespace": namespace, "labels": chosen}
     return found

@@ -8,11 +8,11 @@ from deploy.observe.rules import RUNBOOKS
 from docs.chart.chosen import hook, opened
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
-from trimtab.cli.install.cleanup import removal
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, labels
-from trimtab.cli.install.rbac import scaling
-from trimtab.cluster.pool import LABEL
+from trimtab.cli.install.cleanup import render_uninstall_job
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.cli.install.rbac import render_scale_role
+from trimtab.cluster.pool import POOL_LABEL
 from trimtab.policy.podpolicy import API_VERSION, KIND
 
 _NAMESPACE = text(".Release.Namespace")
@@ -87,7 +87,7 @@ def _joined(parts: list[tuple[list[str], str]]) -> str:
 
 
 def _keyed(cert_manager: bool) -> dict[tuple[str, str], Manifest]:
-    return {(item["kind"], item["metadata"]["name"]): opened(item) for item in manifests(_values(cert_manager))}
+    return {(item["kind"], item["metadata"]["name"]): opened(item) for item in render_manifests(_values(cert_manager))}
 
 
 def _values(cert_manager: bool) -> InstallValues:
@@ -143,26 +143,28 @@ def _dashboards() -> str:
 
 
 def _uninstall() -> str:
-    every = "".join("---\n" + template(hook(found)) for found in removal(_values(cert_manager=False)))
+    every = "".join("---\n" + template(hook(found)) for found in render_uninstall_job(_values(cert_manager=False)))
     every += _scaling("uninstall")
     return _conditional([".Values.uninstall.hook"], every)
 
 
 def _scaling(process: str) -> str:
     """The right to scale Deployments, in each namespace that the values name."""
-    found = scaling(process, text("."), replace(_values(cert_manager=False), namespace=text("$.Release.Namespace")))
+    found = render_scale_role(
+        process, text("."), replace(_values(cert_manager=False), namespace=text("$.Release.Namespace"))
+    )
     every = "".join("---\n" + template(hook(item) if process == "uninstall" else item) for item in found)
     return "{{- range .Values.compactor.scaleNamespaces }}\n" + every + "{{- end }}\n"
 
 
 def _policies() -> str:
-    item = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": text("$name"), "labels": labels()},
+    item = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": text("$name"), "labels": component_labels()},
             "spec": block("$spec")}  # fmt: skip
     return "{{- range $name, $spec := .Values.policies }}\n---\n" + template(item) + "{{- end }}\n"
 
 
 def _pools() -> str:
     meta = {"name": f"trimtab-pool-{text('$name')}", "namespace": text("$.Release.Namespace"),
-            "labels": {**labels(), LABEL: text("$name")}}  # fmt: skip
+            "labels": {**component_labels(), POOL_LABEL: text("$name")}}  # fmt: skip
     item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": text("toYaml $pool")}}
     return "{{- range $name, $pool := .Values.pools }}\n---\n" + template(item) + "{{- end }}\n"

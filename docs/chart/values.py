@@ -10,13 +10,13 @@ import yaml
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
 from trimtab.cli.install import deployments
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, account
-from trimtab.cluster.pool_schema import schema as pool_schema
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, account_name
+from trimtab.cluster.pool_schema import pool_settings_schema as pool_schema
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 from trimtab.runtime.settings import Settings
 from trimtab.watchdog.settings import Settings as WatchdogSettings
 
@@ -98,8 +98,8 @@ _REPLICAS = {
 
 def _deployment(name: str) -> Manifest:
     [found] = [
-        item for item in manifests(DEFAULTS)
-        if (item["kind"], item["metadata"]["name"]) == ("Deployment", account(name))
+        item for item in render_manifests(DEFAULTS)
+        if (item["kind"], item["metadata"]["name"]) == ("Deployment", account_name(name))
     ]  # fmt: skip
     return found
 
@@ -134,8 +134,12 @@ def _autoscaler() -> Schema:
 
 
 def _settings(name: str) -> Schema:
-    given = deployments.environment(DEFAULTS) if name == "webhook" else deployments.process_environment(name, DEFAULTS)
-    names = [variable(name, field.name) for field in fields(SETTINGS[name])]
+    given = (
+        deployments.webhook_environment(DEFAULTS)
+        if name == "webhook"
+        else deployments.process_environment(name, DEFAULTS)
+    )
+    names = [variable_name(name, field.name) for field in fields(SETTINGS[name])]
     found = _any("object", f"Settings by variable, as strings: docs/reference/settings.md, `trimtab {name}`.", {})
     open_ = [each for each in names if each not in given or each == "TRIMTAB_LOG_FORMAT"]
     return {**found, "additionalProperties": False, "properties": {each: {"type": "string"} for each in open_}}

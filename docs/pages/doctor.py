@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trimtab.cli.doctor.command import CHECKS
-from trimtab.cli.doctor.finding import UNSEEN, WELL, Check
+from trimtab.cli.doctor.finding import NOT_CHECKED, NOTHING_WRONG, Check
 
 _HEAD = """# What `trimtab doctor` looks at
 
@@ -33,5 +33,5 @@ def _check(check: Check) -> Iterator[str]:
 
 
 def _tail() -> str:
-    both = " and ".join(f"[`{code.name}`](reasons.md#{code.name})" for code in (WELL, UNSEEN))
+    both = " and ".join(f"[`{code.name}`](reasons.md#{code.name})" for code in (NOTHING_WRONG, NOT_CHECKED))
     return f"Any of them may also give {both}.\n"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from trimtab.cli.install.names import account
-from trimtab.cli.install.rbac import CLUSTER, OWN, SELDOM, Rule
+from trimtab.cli.install.names import account_name
+from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES, Rule
 
 _ABOUT = """\
 # Rights
@@ -18,10 +18,10 @@ _UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
 
 def page() -> str:
     lines = [_ABOUT]
-    for process in CLUSTER:
-        lines += [f"## {account(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
+    for process in CLUSTER_RULES:
+        lines += [f"## {account_name(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
         lines += ["| where | group | resources | verbs | only when |", "|---|---|---|---|---|"]
-        for where, rules in (("everywhere", CLUSTER[process]), ("our namespace", OWN[process])):
+        for where, rules in (("everywhere", CLUSTER_RULES[process]), ("our namespace", NAMESPACE_RULES[process])):
             lines += [_row(process, where, rule) for rule in rules]
         lines.append("")
     return "\n".join(lines)
@@ -37,5 +37,5 @@ def _row(process: str, where: str, rule: Rule) -> str:
 def _seldom(process: str, rule: Rule) -> Iterator[str]:
     for resource in rule.resources:
         for verb in rule.verbs:
-            if when := SELDOM.get((process, verb, resource)):
+            if when := CONDITIONAL_PERMISSIONS.get((process, verb, resource)):
                 yield f"{verb} {resource}: {when}" if len(rule.resources) > 1 else f"{verb}: {when}"

@@ -18,9 +18,9 @@ from tests.build import (
     toleration,
 )
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.json_patch import diff
+from trimtab.admission.json_patch import diff_pods
 from trimtab.cluster.api.meta import UNSET, change
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, qos_class
 from trimtab.policy import changed_annotation
 from trimtab.policy.pod_context import AdmissionSettings
 
@@ -55,7 +55,7 @@ def test_a2_overhead_does_not_change_the_class_of_service():
     both = {"cpu": "1", "memory": "10"}
     came = pod(container(requests=both, limits=both), runtime_class_name="oh")
     found = stored(came, STRIP, facts(runtime_class("oh", overhead=SMALL)))
-    assert (found.pod.spec.overhead, qos(found.pod.spec)) == (SMALL, QoS.GUARANTEED)
+    assert (found.pod.spec.overhead, qos_class(found.pod.spec)) == (SMALL, QoS.GUARANTEED)
 
 
 def test_a3_overhead_that_contradicts_the_class_is_refused_before_we_are_asked():
@@ -82,7 +82,7 @@ def test_a6_stray_overhead_is_warned_about_and_the_server_refuses():
 
 def test_a7_stray_overhead_is_stripped():
     came = pod(overhead=SMALL)
-    operations = diff(came, decided(came, STRIP).pod)
+    operations = diff_pods(came, decided(came, STRIP).pod)
     assert {"op": "remove", "path": "/spec/overhead"} in operations
     assert stored(came, STRIP).pod.spec.overhead is UNSET
 
@@ -156,7 +156,7 @@ def test_a15_a_toleration_that_pod_and_class_share_is_there_once():
 @pytest.mark.parametrize("came", [untrusted(), pod(runtime_class_name="gvisor", overhead={"cpu": "50m"})])
 def test_a16_overhead_is_never_written_where_the_server_does_it(came):
     after = decided(came, OVERRIDE, facts(KATA, GVISOR)).pod
-    written = [o["op"] for o in diff(came, after) if o["path"].startswith("/spec/overhead")]
+    written = [o["op"] for o in diff_pods(came, after) if o["path"].startswith("/spec/overhead")]
     assert written in ([], ["remove"])
 
 
@@ -205,7 +205,7 @@ def test_b10_the_marker_of_a_copied_pod_is_replaced():
     rule = policies(policy("{labels: {add: {cost: low}}}"))
     copied = decided(pod(name="other"), rule).pod.metadata.annotations
     found = decided(pod(annotations=copied), rule).pod
-    assert changed_annotation.read(found, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
+    assert changed_annotation.read_trusted_annotation(found, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
         {"p": {"labels[cost]": "low"}}
     )
 

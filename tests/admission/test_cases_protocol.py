@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
-from trimtab.admission.handler import ASKED, PROBE_WARNING, AdmissionOutcome, answer
-from trimtab.admission.json_patch import diff, plain, problem
+from trimtab.admission.handler import PROBE_ANNOTATION, PROBE_WARNING, AdmissionOutcome, answer_review
+from trimtab.admission.json_patch import check_patch, diff_pods, to_plain_json
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.schema import json_schema
 
@@ -31,7 +31,7 @@ def response(found):
     [b"", b"nonsense", b"[]", b"{}", b'{"request": {}}', b'{"request": {"uid": ""}}', b"\xff\xfe", b"[" * 100_000],
 )
 def test_h1_what_is_no_review_gets_400(body):
-    found = answer(body, NO_CPU_LIMIT, facts())
+    found = answer_review(body, NO_CPU_LIMIT, facts())
     assert (found.status, found.record.outcome) == (400, AdmissionOutcome.MALFORMED)
 
 
@@ -40,13 +40,13 @@ def test_h1_what_is_no_review_gets_400(body):
 )
 def test_h2_another_version_or_kind_is_allowed_unchanged_with_a_warning(version, kind):
     body = json.loads(review(MANIFEST)) | {"apiVersion": version, "kind": kind}
-    found = response(answer(json.dumps(body).encode(), NO_CPU_LIMIT, facts()))
+    found = response(answer_review(json.dumps(body).encode(), NO_CPU_LIMIT, facts()))
     assert (found["uid"], found["allowed"], "patch" in found, len(found["warnings"])) == ("u-1", True, False, 1)
 
 
 def test_h3_whatever_breaks_the_pod_is_allowed_unchanged():
     broken = None  # facts that are no facts: everything that asks them fails
-    found = answer(review(MANIFEST), NO_CPU_LIMIT, broken)  # type: ignore[arg-type]
+    found = answer_review(review(MANIFEST), NO_CPU_LIMIT, broken)  # type: ignore[arg-type]
     assert (found.status, found.record.outcome) == (200, AdmissionOutcome.FAILED)
     assert response(found)["allowed"] is True
 
@@ -60,7 +60,7 @@ def test_h3_a_failing_action_costs_only_its_policy():
 def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():
     before = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
     after = pod(container(requests={"cpu": "3"}, limits={"cpu": "2"}))
-    told = problem(before, after, diff(before, after), lambda p: p, facts(), "team-a")
+    told = check_patch(before, after, diff_pods(before, after), lambda p: p, facts(), "team-a")
     assert told is not None
     assert "must be less than or equal to cpu limit of 2" in told
 
@@ -68,29 +68,30 @@ def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():
 def test_h5_a_patch_that_gives_another_pod_is_found():
     before, after = pod(), pod(labels={"a": "b"})
     assert (
-        problem(before, after, (), lambda p: p, facts(), "team-a") == "the patch does not give the pod that was decided"
+        check_patch(before, after, (), lambda p: p, facts(), "team-a")
+        == "the patch does not give the pod that was decided"
     )
 
 
 def test_h5_a_decision_that_is_not_stable_is_found():
     before, after = pod(), pod(labels={"a": "b"})
-    told = problem(before, after, diff(before, after), lambda p: before, facts(), "team-a")
+    told = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
     assert told == "deciding again would change the pod once more"
 
 
 def test_h6_a_dry_run_gets_the_same_patch():
-    real, dry = (answer(review(MANIFEST, dryRun=dry), NO_CPU_LIMIT, facts()) for dry in (False, True))
+    real, dry = (answer_review(review(MANIFEST, dryRun=dry), NO_CPU_LIMIT, facts()) for dry in (False, True))
     assert (real.body, dry.record.dry_run) == (dry.body, True)
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT", "UPDATE", ""])
 def test_h7_other_operations_get_no_patch(operation):
-    found = answer(review(MANIFEST, operation=operation), NO_CPU_LIMIT, facts())
+    found = answer_review(review(MANIFEST, operation=operation), NO_CPU_LIMIT, facts())
     assert response(found) == {"uid": "u-1", "allowed": True, "auditAnnotations": {"outcome": "not-ours"}}
 
 
 def test_h8_an_answer_echoes_the_uid_and_says_what_its_patch_is():
-    found = json.loads(answer(review(MANIFEST, uid="abc"), NO_CPU_LIMIT, facts()).body)
+    found = json.loads(answer_review(review(MANIFEST, uid="abc"), NO_CPU_LIMIT, facts()).body)
     told = found["response"]
     assert (found["apiVersion"], found["kind"], told["uid"]) == ("admission.k8s.io/v1", "AdmissionReview", "abc")
     assert told["patchType"] == "JSONPatch"
@@ -98,25 +99,25 @@ def test_h8_an_answer_echoes_the_uid_and_says_what_its_patch_is():
 
 
 def test_h8_without_a_patch_there_is_no_patch_type():
-    found = response(answer(review(MANIFEST), policies(), facts()))
+    found = response(answer_review(review(MANIFEST), policies(), facts()))
     assert ("patch" in found, "patchType" in found) == (False, False)
 
 
 def test_h12_paused_changes_nothing():
     assert (
-        answer(review(MANIFEST), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)).record.outcome
+        answer_review(review(MANIFEST), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)).record.outcome
         is AdmissionOutcome.SKIPPED
     )
 
 
 def test_h12_a_policy_that_is_off_changes_nothing():
     off = policies(policy("{limits: {cpu: remove}}", enabled="false"))
-    assert answer(review(MANIFEST), off, facts()).record.outcome is AdmissionOutcome.UNCHANGED
+    assert answer_review(review(MANIFEST), off, facts()).record.outcome is AdmissionOutcome.UNCHANGED
 
 
 def test_h12_a_namespace_that_opted_out_is_untouched():
     world = facts(namespace(**{"trimtab.dev/opt-out": "true"}))
-    assert answer(review(MANIFEST), NO_CPU_LIMIT, world).record.outcome is AdmissionOutcome.SKIPPED
+    assert answer_review(review(MANIFEST), NO_CPU_LIMIT, world).record.outcome is AdmissionOutcome.SKIPPED
 
 
 def test_i7_the_schema_is_a_schema_and_takes_a_policy():
@@ -128,16 +129,16 @@ def test_i7_the_schema_is_a_schema_and_takes_a_policy():
 
 @pytest.mark.parametrize(("mode", "warnings"), [("audit", 0), ("warn", 1)])
 def test_i9_a_policy_that_only_watches_says_what_it_would_do(mode, warnings):
-    found = answer(review(MANIFEST), policies(policy("{limits: {cpu: remove}}", mode=mode)), facts())
-    assert (found.record.operations, len(found.record.warnings)) == ((), warnings)
+    found = answer_review(review(MANIFEST), policies(policy("{limits: {cpu: remove}}", mode=mode)), facts())
+    assert (found.record.patch_operations, len(found.record.warnings)) == ((), warnings)
     assert [would.field for would in found.record.decision.would] == ["containers[app].limits.cpu"]
 
 
 def test_a_denied_pod_hears_both_values():
     rule = policies(policy("{overhead: {contradicting: deny}}"))
-    came = plain(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
+    came = to_plain_json(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
     world = facts(runtime_class("kata", overhead={"cpu": "250m"}))
-    found = response(answer(review(came), rule, world, AdmissionSettings(overhead="webhook")))
+    found = response(answer_review(review(came), rule, world, AdmissionSettings(overhead="webhook")))
     assert (found["allowed"], "1m" in found["status"]["message"], "250m" in found["status"]["message"]) == (
         False,
         True,
@@ -148,7 +149,7 @@ def test_a_denied_pod_hears_both_values():
 def test_nulls_are_absent_as_they_are_to_the_server():
     came = json.loads(json.dumps(MANIFEST))
     came["spec"] |= {"tolerations": None, "affinity": None, "initContainers": None}
-    found = answer(
+    found = answer_review(
         review(came),
         policies(policy("{placement: {tolerate: [{key: a}], require: [{label: b, exists: true}]}}")),
         facts(),
@@ -158,12 +159,12 @@ def test_nulls_are_absent_as_they_are_to_the_server():
 
 
 def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
-    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
-    found = response(answer(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
+    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {PROBE_ANNOTATION: "doctor"}}}
+    found = response(answer_review(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
     assert (found["allowed"], "patch" in found) == (True, False)
     assert found["warnings"] == [f"{PROBE_WARNING}, with 1 policies, paused"]
 
 
 def test_what_is_stored_is_decided_whatever_it_asks():
-    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {ASKED: "doctor"}}}
-    assert answer(review(asking), NO_CPU_LIMIT, facts()).record.outcome == AdmissionOutcome.CHANGED
+    asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {PROBE_ANNOTATION: "doctor"}}}
+    assert answer_review(review(asking), NO_CPU_LIMIT, facts()).record.outcome == AdmissionOutcome.CHANGED

@@ -19,7 +19,7 @@ from tests.build import (
     vpa,
     workload,
 )
-from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import UNSET, Metadata, Revised, change
@@ -38,7 +38,7 @@ def asks(cpu, *more, **spec):
 
 
 def outcome(came, rules, *world):
-    found = judge(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
+    found = decide_pod(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
     return found.apply_to(came), codes(found.decision, loud=True), found
 
 
@@ -237,7 +237,7 @@ def test_siblings_get_one_answer_while_they_come():
     for there in range(7):
         web = workload("Deployment/web", replicas=5, updated_replicas=there)
         world = facts(WEB[0], web, seen, counted("1600m", f"{200 * there}m"))
-        given.append(cpu_of(judge(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
+        given.append(cpu_of(decide_pod(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
     assert given == [["200m"]] * 7
 
 
@@ -246,13 +246,13 @@ def test_what_a_deployment_says_of_its_pods_counts_only_for_replica_sets_that_ar
     web = workload("Deployment/web", replicas=5, updated_replicas=5)
     new = pod(container(requests={"cpu": "50m"}), owner="ReplicaSet/web-2", labels={"pod-template-hash": "2"})
     world = facts(WEB[0], web, usage(cpu=("10m", "200m")), counted("1600m", "1000m"))
-    assert cpu_of(judge(new, policies(ALWAYS), world, NAMESPACE).decision.pod) == ["50m"]
+    assert cpu_of(decide_pod(new, policies(ALWAYS), world, NAMESPACE).decision.pod) == ["50m"]
 
 
 def test_where_nobody_knows_how_many_pods_there_will_be_nothing_is_raised():
     came = pod(container(requests={"cpu": "50m"}), owner="Rollout/web")
     world = facts(usage("Rollout/web", cpu=("10m", "200m")), counted("100"))
-    found = judge(came, policies(ALWAYS), world, NAMESPACE).decision
+    found = decide_pod(came, policies(ALWAYS), world, NAMESPACE).decision
     assert (cpu_of(found.pod), codes(found, loud=True)) == (["50m"], {"quota-would-refuse"})
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.hostile import world
 from tests.hostile.pods import SHAPES
-from trimtab.admission.admission_result import judge
+from trimtab.admission.admission_result import decide_pod
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy import changed_annotation
@@ -21,12 +21,12 @@ def decoded(monkeypatch, terms):
     plain = changed_annotation._decode_annotation
 
     def counted(found):
-        texts.append(changed_annotation.text_of(found))
+        texts.append(changed_annotation.annotation_text(found))
         return plain(found)
 
     monkeypatch.setattr(changed_annotation, "_decode_annotation", counted)
-    judge(pod, world.policies(), world.facts(), world.NAMESPACE, terms)
-    return texts.count(changed_annotation.text_of(pod))
+    decide_pod(pod, world.policies(), world.facts(), world.NAMESPACE, terms)
+    return texts.count(changed_annotation.annotation_text(pod))
 
 
 def test_a_forged_marker_is_read_once_to_believe_it_or_not(monkeypatch):
@@ -35,4 +35,7 @@ def test_a_forged_marker_is_read_once_to_believe_it_or_not(monkeypatch):
 
 def test_without_a_key_no_marker_is_read_to_be_believed(monkeypatch):
     monkeypatch.setattr(changed_annotation, "_decode_annotation", lambda pod: pytest.fail("the marker was read"))
-    assert changed_annotation.read(msgspec.convert(CLAIMING(50), Pod), world.NAMESPACE, UNSIGNED) is None
+    assert (
+        changed_annotation.read_trusted_annotation(msgspec.convert(CLAIMING(50), Pod), world.NAMESPACE, UNSIGNED)
+        is None
+    )

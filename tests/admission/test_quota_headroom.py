@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.build import container, facts, pod, policies, policy, quota, review, usage, workload
-from trimtab.admission.handler import answer
-from trimtab.admission.json_patch import plain
+from trimtab.admission.handler import answer_review
+from trimtab.admission.json_patch import to_plain_json
 from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.cluster.api.meta import OwnerReference, Revised, change, get
+from trimtab.cluster.api.meta import OwnerReference, Revised, change, value_or
 
 ALWAYS = policies(policy("{requests: {cpu: {from: usage, when: always}}}"))
 SEEN = usage("Deployment/web", cpu=("10m", "200m"))
@@ -48,7 +48,9 @@ class Door:
         self.memory = ResponseCache(answers=QuotaAnswers())
 
     def asked(self, came, *world, waits=False, **request):
-        return answer(review(plain(came), **request), ALWAYS, facts(SEEN, *world), memory=self.memory, waits=waits)
+        return answer_review(
+            review(to_plain_json(came), **request), ALWAYS, facts(SEEN, *world), memory=self.memory, waits=waits
+        )
 
     def __call__(self, came, *world, **request):
         decision = self.asked(came, *world, **request).record.finding.decision
@@ -117,7 +119,7 @@ def test_a_deployment_that_still_speaks_of_the_revision_before_has_no_pods_of_th
     made, deployment = owners(there=5, told=(5, 7))
 
     def of(owner, revision):
-        known = {REVISION: revision, **get(owner.metadata.annotations, {})}
+        known = {REVISION: revision, **value_or(owner.metadata.annotations, {})}
         return change(owner, metadata=change(owner.metadata, annotations=known))
 
     room = counted("1600m", "250m")
@@ -164,13 +166,13 @@ def test_what_is_kept_is_bounded():
     answers = QuotaAnswers(max_answers=3)
     memory = ResponseCache(answers=answers)
     for number in range(9):
-        body = review(json.loads(json.dumps(plain(sibling(uid=f"u{number}")))))
-        answer(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
+        body = review(json.loads(json.dumps(to_plain_json(sibling(uid=f"u{number}")))))
+        answer_review(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
     assert len(answers._answers) == 3
 
 
 def test_replicas_that_make_no_sense_are_not_told():
-    from trimtab.cluster.replicas import replicas_told
+    from trimtab.cluster.replicas import replicas_from_annotations
 
-    assert replicas_told(Revised(annotations={TOLD[0]: "x", TOLD[1]: "3"})) is None
-    assert replicas_told(Revised()) is None
+    assert replicas_from_annotations(Revised(annotations={TOLD[0]: "x", TOLD[1]: "3"})) is None
+    assert replicas_from_annotations(Revised()) is None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from trimtab.admission.readmission import readmitted
+from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler, VPAStatus
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
@@ -31,18 +31,18 @@ def half_a_core() -> PodTemplateSpec:
 
 
 def test_without_a_policy_for_it_it_asks_what_its_template_says():
-    found = readmitted(half_a_core(), WEB, "other", policies(RAISE), ClusterFacts())
+    found = requests_if_readmitted(half_a_core(), WEB, "other", policies(RAISE), ClusterFacts())
     assert found == {"cpu": 500, "memory": 64 << 20}
 
 
 def test_a_policy_of_today_raises_what_it_asks():
-    found = readmitted(half_a_core(), WEB, "team", policies(RAISE), ClusterFacts())
+    found = requests_if_readmitted(half_a_core(), WEB, "team", policies(RAISE), ClusterFacts())
     assert found == {"cpu": 1500, "memory": 64 << 20}
 
 
 def test_a_pod_that_would_be_denied_has_no_request_at_all():
     stray = change(half_a_core(), spec=change(half_a_core().spec, overhead={"cpu": "1"}))
-    found = readmitted(stray, WEB, "team", policies("overhead: {stray: deny}"), ClusterFacts())
+    found = requests_if_readmitted(stray, WEB, "team", policies("overhead: {stray: deny}"), ClusterFacts())
     assert isinstance(found, Unreadable)
     assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy denies it")
 
@@ -60,13 +60,16 @@ def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:
 
 @pytest.mark.parametrize(("mode", "cpu"), [("Off", 1500), ("Initial", 2000), ("Recreate", 2000), ("InPlace", 2000)])
 def test_the_largest_of_template_policy_and_target_counts(mode: str, cpu: int) -> None:
-    assert readmitted(half_a_core(), WEB, "team", policies(RAISE), managed(mode)) == {"cpu": cpu, "memory": 64 << 20}
+    assert requests_if_readmitted(half_a_core(), WEB, "team", policies(RAISE), managed(mode)) == {
+        "cpu": cpu,
+        "memory": 64 << 20,
+    }
 
 
 def test_a_target_counts_within_what_its_vpa_allows_and_controls() -> None:
     def cpu(policy: dict[str, object]) -> object:
         facts = managed(resourcePolicy={"containerPolicies": [{"containerName": "*", **policy}]})
-        found = readmitted(half_a_core(), WEB, "team", Policies(), facts)
+        found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), facts)
         return found["cpu"] if isinstance(found, dict) else found
 
     assert cpu({"maxAllowed": {"cpu": "1"}}) == 1000
@@ -95,13 +98,15 @@ def recommending(mode: str, upper: str, **more: object) -> ClusterFacts:
     ],
 )
 def test_a_pod_that_is_resized_where_it_runs_counts_with_room_to_grow(mode: str, upper: str, cpu: int) -> None:
-    found = readmitted(half_a_core(), WEB, "team", Policies(), recommending(mode, upper))
+    found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), recommending(mode, upper))
     assert isinstance(found, dict)
     assert found["cpu"] == cpu
 
 
 def test_it_grows_within_what_its_vpa_allows() -> None:
     most = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "2200m"}}]}
-    found = readmitted(half_a_core(), WEB, "team", Policies(), recommending("InPlace", "20", resourcePolicy=most))
+    found = requests_if_readmitted(
+        half_a_core(), WEB, "team", Policies(), recommending("InPlace", "20", resourcePolicy=most)
+    )
     assert isinstance(found, dict)
     assert found["cpu"] == 2200

@@ -8,9 +8,9 @@ from tests.build import facts, namespace, policies, policy, review, runtime_clas
 from trimtab.admission import admission_result as judging
 from trimtab.admission import handler as answering
 from trimtab.admission.admission_result import AdmissionOutcome
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 
 SANDBOX = policies(
     policy("{runtimeClass: {name: kata, required: true}}", name="sandbox", match="{namespaces: {include: ['team-*']}}")
@@ -34,7 +34,7 @@ def deep_review(namespace_: str = "team-a", **request) -> bytes:
 
 def told(body: bytes, memory: ResponseCache | None = None) -> tuple[bool, str]:
     """Is the pod let in, and what is said?"""
-    found = json.loads(answer(body, SANDBOX, WORLD, DEFAULT_TERMS, memory).body)["response"]
+    found = json.loads(answer_review(body, SANDBOX, WORLD, DEFAULT_SETTINGS, memory).body)["response"]
     return found["allowed"], found.get("status", {}).get("message", "")
 
 
@@ -56,7 +56,7 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
 
 def test_a_patch_that_fails_its_check_denies(monkeypatch):
     monkeypatch.setattr(judging, "problem", lambda *_, **__: "it does not apply")
-    found = answer(review(POD), SANDBOX, WORLD).record
+    found = answer_review(review(POD), SANDBOX, WORLD).record
     assert (found.outcome, found.problem) == (AdmissionOutcome.DENIED, "it does not apply")
 
 

@@ -19,14 +19,14 @@ from tests.build import (
     review,
     runtime_class,
 )
-from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.json_patch import new_rejection
-from trimtab.admission.preview import preview
+from trimtab.admission.preview import preview_admission
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import UNSET
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 
 KATA = runtime_class("kata-fc", overhead={"cpu": "250m"})
 TEAM = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
@@ -48,7 +48,7 @@ def warnings_of(found) -> list[str]:
 
 
 def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
-    found = judge(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    found = decide_pod(SMALL, policies(REQUIRED), world(), NAMESPACE)
     assert (found.outcome, found.problem, found.decision.denied) == (AdmissionOutcome.CHANGED, "", None)
     assert found.decision.pod.spec.runtime_class_name == "kata-fc"
     (warning,) = warnings_of(found)
@@ -58,7 +58,7 @@ def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
 
 
 def test_offline_it_is_the_quota_that_refuses_the_pod():
-    found = preview(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    found = preview_admission(SMALL, policies(REQUIRED), world(), NAMESPACE)
     assert isinstance(found.unaided, PodAdmitted)
     assert isinstance(found.result, PodRejected)
     assert found.result.plugin == "ResourceQuota"
@@ -69,7 +69,7 @@ def test_offline_it_is_the_quota_that_refuses_the_pod():
 
 
 def test_the_answer_to_a_review_carries_the_warning_whole():
-    found = answer(review(MANIFEST, namespace=NAMESPACE), policies(REQUIRED), world())
+    found = answer_review(review(MANIFEST, namespace=NAMESPACE), policies(REQUIRED), world())
     response = json.loads(found.body)["response"]
     assert (response["allowed"], "patch" in response, found.record.outcome) == (True, True, AdmissionOutcome.CHANGED)
     (warning,) = response["warnings"]
@@ -78,12 +78,12 @@ def test_the_answer_to_a_review_carries_the_warning_whole():
 
 
 def test_where_the_quota_has_room_nothing_is_said():
-    found = judge(SMALL, policies(REQUIRED), world(used="100m", hard="10"), NAMESPACE)
+    found = decide_pod(SMALL, policies(REQUIRED), world(used="100m", hard="10"), NAMESPACE)
     assert (found.outcome, warnings_of(found)) == (AdmissionOutcome.CHANGED, [])
 
 
 def test_what_is_not_required_is_still_taken_back():
-    found = judge(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
+    found = decide_pod(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
     after = found.apply_to(SMALL).spec
     assert (found.outcome, after.runtime_class_name) == (AdmissionOutcome.CHANGED, "kata-fc")
     assert after.containers[0].resources.requests == {"cpu": "120m"}
@@ -97,7 +97,7 @@ def test_a_placement_that_no_node_has_is_taken_back_though_the_quota_may_refuse_
         quota({"requests.cpu": "1"}, used={"requests.cpu": "800m"}),
         node(cpu="8", memory="32Gi"),
     )
-    found = judge(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
+    found = decide_pod(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
     after = found.apply_to(SMALL).spec
     assert (found.outcome, after.runtime_class_name, after.node_selector) == (
         AdmissionOutcome.CHANGED,
@@ -111,7 +111,7 @@ def test_of_another_required_action_its_name_is_told():
     rule = policy(
         "{requests: {cpu: {from: policy, otherwise: 900m, when: always}, required: true}}", name="floor", match=TEAM
     )
-    found = judge(SMALL, policies(rule), world(), NAMESPACE)
+    found = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
     (warning,) = warnings_of(found)
     assert found.outcome is AdmissionOutcome.CHANGED
     assert warning.startswith("floor requests: the policy requires it; ResourceQuota q may refuse the pod: ")
@@ -120,7 +120,7 @@ def test_of_another_required_action_its_name_is_told():
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
     large = pod(container(requests={"cpu": "3"}))
     narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
-    wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_TERMS, quota_may_refuse=True)
+    wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_SETTINGS, quota_may_refuse=True)
     assert "the API server would refuse it" in str(wrong)
 
 
@@ -129,7 +129,9 @@ def test_a_remembered_answer_does_not_keep_a_warning_of_another_use(before):
     memory, rules, body = ResponseCache(), policies(REQUIRED), review(MANIFEST, namespace=NAMESPACE)
     uses = {"800m": "100m", "100m": "800m"}
     first, second = (
-        json.loads(answer(body, rules, world(use), DEFAULT_TERMS, memory).body)["response"].get("warnings", [])
+        json.loads(answer_review(body, rules, world(use), DEFAULT_SETTINGS, memory).body)["response"].get(
+            "warnings", []
+        )
         for use in (before, uses[before])
     )
     assert (bool(first), bool(second)) == (before == "800m", before == "100m")

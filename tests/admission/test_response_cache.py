@@ -6,7 +6,7 @@ import pytest
 
 from tests.build import facts, namespace, policies, policy, quota, review, usage, workload
 from trimtab.admission.admission_result import AdmissionOutcome
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
@@ -42,8 +42,8 @@ class Door:
         self.memory, self.by, self.seen, self.hits = ResponseCache(), by, set(), 0
 
     def __call__(self, pod, world: ClusterFacts = WORLD, **request):
-        found = answer(review(pod, **request), self.by, world, TERMS, self.memory)
-        assert found.body == answer(review(pod, **request), self.by, world, TERMS).body
+        found = answer_review(review(pod, **request), self.by, world, TERMS, self.memory)
+        assert found.body == answer_review(review(pod, **request), self.by, world, TERMS).body
         self.hits += id(found.record.finding) in self.seen
         self.seen.add(id(found.record.finding))
         self.kept = [*getattr(self, "kept", []), found]
@@ -135,13 +135,13 @@ def test_a_token_volume_of_another_kind_is_no_likeness():
 def test_bytes_that_are_no_json_are_not_remembered():
     memory = ResponseCache()
     body = review(manifest()).replace(b"web:1", b"web:\xff")
-    answer(body, FILL, WORLD, TERMS, memory)
+    answer_review(body, FILL, WORLD, TERMS, memory)
     assert len(memory) == 0
 
 
 def test_what_failed_is_not_remembered():
     memory = ResponseCache()
-    found = answer(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
+    found = answer_review(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
     assert found.decision.failures
     assert len(memory) == 0
 
@@ -152,14 +152,14 @@ def test_other_policies_or_terms_forget_everything():
     assert len(door.memory) == 1
     others = policies()
     for terms in (TERMS, AdmissionSettings(), AdmissionSettings(paused=True)):
-        answer(review(manifest("abcde")), others, WORLD, terms, door.memory)
+        answer_review(review(manifest("abcde")), others, WORLD, terms, door.memory)
         assert len(door.memory) == 1
 
 
 def test_memory_is_bounded_and_keeps_what_is_asked_for():
     memory, often = ResponseCache(room=400_000), review(manifest())
-    first = answer(often, FILL, WORLD, TERMS, memory).record.finding
+    first = answer_review(often, FILL, WORLD, TERMS, memory).record.finding
     for number in range(200):
-        answer(review(manifest(labels={"n": str(number)})), FILL, WORLD, TERMS, memory)
-        assert answer(often, FILL, WORLD, TERMS, memory).record.finding is first
+        answer_review(review(manifest(labels={"n": str(number)})), FILL, WORLD, TERMS, memory)
+        assert answer_review(often, FILL, WORLD, TERMS, memory).record.finding is first
     assert len(memory) < 50

@@ -7,8 +7,8 @@ from tests.hostile.pods import container, pod
 from trimtab.admission.consequences import find_objection, withhold_harmful_actions
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.applicable_policies import ApplicablePolicies
-from trimtab.policy.decide import Decision, decided
-from trimtab.policy.pod_context import DEFAULT_TERMS, PodContext, Withheld
+from trimtab.policy.decide import Decision, decide_with_policies
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodContext, Withheld
 
 
 def _trials(count: int) -> int:
@@ -21,12 +21,12 @@ def _trials(count: int) -> int:
     def without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
         if not watching:
             tried.append(withheld)
-        return decided(subject.without(withheld), world.policies(), watching=watching)
+        return decide_with_policies(subject.with_withheld(withheld), world.policies(), watching=watching)
 
     first, asked = without({}, True)
-    assert find_objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is not None
-    last, _ = withhold_harmful_actions(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_TERMS)
-    assert find_objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_TERMS) is None
+    assert find_objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is not None
+    last, _ = withhold_harmful_actions(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_SETTINGS)
+    assert find_objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is None
     return len(tried)
 
 

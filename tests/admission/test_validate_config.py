@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.hostile.documents import asked, policy_review, pool_review
-from trimtab.admission.validate_config import validate
+from trimtab.admission.validate_config import validate_review
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.policy.schema import GROUP, PLURAL
 
@@ -20,7 +20,7 @@ def response(stored: Any, operation: str = "UPDATE", **request: Any) -> Any:
         "resource": {"group": GROUP, "version": "v1alpha1", "resource": PLURAL}, **request,
     }  # fmt: skip
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
-    status, body = validate(msgspec.json.encode(review))
+    status, body = validate_review(msgspec.json.encode(review))
     assert status == 200
     return msgspec.json.decode(body)["response"]
 
@@ -82,14 +82,14 @@ def test_no_more_than_twenty_mistakes_are_told_and_that_there_are_more():
 
 
 def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():
-    found = validate(policy_review({"actions": {f"label{at}": {} for at in range(3000)}}))
+    found = validate_review(policy_review({"actions": {f"label{at}": {} for at in range(3000)}}))
     said = json.loads(found[1])["response"]["status"]["message"]
     assert len(said.splitlines()) == 21
 
 
 def test_settings_of_more_than_64_kb_are_refused_unread():
     assert "at most 65536 bytes, got" in told(pool_review("# " + "x" * 70_000))
-    found = validate(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
+    found = validate_review(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
     assert "spec: expected at most 65536 bytes" in json.loads(found[1])["response"]["status"]["message"]
 
 
@@ -106,8 +106,8 @@ def test_specs_of_thousands_of_entries_are_no_policies(include):
 
 def test_a_large_config_map_of_anything_else_is_let_in():
     made = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"note": "x" * 300_000}}
-    assert json.loads(validate(asked("", "configmaps", made))[1])["response"]["allowed"]
+    assert json.loads(validate_review(asked("", "configmaps", made))[1])["response"]["allowed"]
 
 
 def told(body):
-    return json.loads(validate(body)[1])["response"]["status"]["message"]
+    return json.loads(validate_review(body)[1])["response"]["status"]["message"]

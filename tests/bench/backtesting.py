@@ -14,10 +14,10 @@ from typing import Any
 from tests.bench import estimate
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.vpa import AggregateContainerState, Histogram
-from trimtab.sizing.request import ADAPTIVE, P95, amount
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.request import ADAPTIVE, P95, compute_amount
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.owners import OwnerIndex
-from trimtab.usage.series import Series, take
+from trimtab.usage.series import Series, add_all_series
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "requests-from-usage.md"
@@ -38,7 +38,7 @@ class Held:
     others: Mapping[str, float]
 
     def seen(self) -> UsageStatistics:
-        found = seen(self.resource, self.window)
+        found = summarize_usage(self.resource, self.window)
         assert isinstance(found, UsageStatistics), found
         return found
 
@@ -77,8 +77,8 @@ def held(shared: Path) -> list[Held]:
         cut = rows[0][0] + given.FIT_DAYS * given.DAY
         fit, rest = [row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]
         book, by_second = BatchHistory(), {int(t.timestamp()): v for t, v in fit}
-        take(book, [series(resource, list(by_second), list(by_second.values()))], OwnerIndex())
-        window = book.window(book.containers()[0], resource)
+        add_all_series(book, [series(resource, list(by_second), list(by_second.values()))], OwnerIndex())
+        window = book.compressed_window(book.list_containers()[0], resource)
         theirs = given.baselines(fit, resource)
         others = {"vpa": vpa(fit, resource), "vpa by use": theirs["vpa"], "krr": theirs["krr"]}
         found.append(Held(name, resource, window, rest, others))
@@ -90,7 +90,7 @@ def vpa(fit: Sequence[tuple[Any, float]], resource: str) -> float:
     weighs cpu by use, as the VPA's documents say and its code once meant to."""
     container = AggregateContainerState()
     for t, value in fit:
-        (container.use_cpu if resource == "cpu" else container.use_memory)(t.timestamp(), value)
+        (container.add_cpu_sample if resource == "cpu" else container.add_memory_sample)(t.timestamp(), value)
     histogram = container.cpu if resource == "cpu" else container.memory
     assert isinstance(histogram, Histogram)
     target = estimate.target(resource, histogram)
@@ -108,7 +108,9 @@ def run(shared: Path, *, write: bool) -> None:
     text: list[str] = []
     for resource in ("cpu", "memory"):
         of = [one for one in every if one.resource == resource]
-        rules = {name: [score(amount(rule, one.seen()), one.rows) for one in of] for name, rule in RULES.items()}
+        rules = {
+            name: [score(compute_amount(rule, one.seen()), one.rows) for one in of] for name, rule in RULES.items()
+        }
         rules |= {name: [score(one.others[name], one.rows) for one in of] for name in OTHERS}
         text += table(resource, of, rules)
     print("\n".join(text))
@@ -161,7 +163,7 @@ def picture(every: Sequence[Held], score: Any) -> str:
 def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
     frontier = [(f"P{share * 100:g}", mean([score(one.window.percentiles((share,))[0], one.rows) for one in of]))
                 for share in SHARES]  # fmt: skip
-    rules: dict[str, Score] = {name: mean([score(amount(rule, one.seen()), one.rows) for one in of])
+    rules: dict[str, Score] = {name: mean([score(compute_amount(rule, one.seen()), one.rows) for one in of])
                                for name, rule in RULES.items()}  # fmt: skip
     rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in OTHERS}
     scores = [*(one for _, one in frontier), *rules.values()]

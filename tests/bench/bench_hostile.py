@@ -38,9 +38,9 @@ from tests.hostile import world
 from tests.hostile.documents import DOCUMENTS
 from tests.hostile.pods import SHAPES, review
 from trimtab.admission.admission_result import AdmissionOutcome
-from trimtab.admission.handler import answer
-from trimtab.admission.validate_config import validate
-from trimtab.runtime.gunicorn_patches import settle
+from trimtab.admission.handler import answer_review
+from trimtab.admission.validate_config import validate_review
+from trimtab.runtime.gunicorn_patches import reduce_memory
 
 LARGEST = 3 * 2**20
 RUNS = 5
@@ -75,7 +75,7 @@ class Found:
 
 def main() -> None:
     subjects = _subjects()
-    settle()  # as the webhook does: what was loaded is no part of any later collection
+    reduce_memory()  # as the webhook does: what was loaded is no part of any later collection
     print(f"{'':31} {'n':>9}{'2n':>9}{'4n':>9} |{'over':>9}{'1.5 MiB':>9}{'3 MiB':>9}   ms of CPU")
     found = [_measured(subject) for subject in subjects]
     http = None if "--no-http" in sys.argv else _http()
@@ -91,10 +91,10 @@ def _subjects() -> list[Subject]:
     policies, facts = world.policies(), world.facts()
 
     def mutate(body: bytes) -> bool:
-        return answer(body, policies, facts).record.outcome in DECIDED
+        return answer_review(body, policies, facts).record.outcome in DECIDED
 
     def check(body: bytes) -> bool:
-        return b"at most" not in validate(body)[1]  # the words for whatever is refused for its size
+        return b"at most" not in validate_review(body)[1]  # the words for whatever is refused for its size
 
     pods = [Subject(shape.name, lambda n, shape=shape: review(shape.make(n)), shape.most, mutate) for shape in SHAPES]  # type: ignore[misc]
     return pods + [Subject(one.name, one.make, one.most, check) for one in DOCUMENTS]

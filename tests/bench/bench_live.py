@@ -26,7 +26,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.witness import Witness
 from tests.e2e.compactors import EAGER, Compactor, noted
-from trimtab.cluster.quantity import milli
+from trimtab.cluster.quantity import to_milli
 
 START_UP = 20
 MIN_OF_PROMISED = 0.97
@@ -168,7 +168,7 @@ def _noted(nodes: list[dict[str, Any]]) -> set[str]:
 
 
 def _cores(node: dict[str, Any]) -> float:
-    return milli(node["status"]["allocatable"]["cpu"]) / 1000
+    return to_milli(node["status"]["allocatable"]["cpu"]) / 1000
 
 
 if __name__ == "__main__":

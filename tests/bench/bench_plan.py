@@ -29,26 +29,26 @@ import verify
 from full_cluster import full_cluster
 
 from trimtab.cluster.cluster_state import snapshot_inventory
-from trimtab.cluster.garbage_collection import uncollected
-from trimtab.cluster.pool import Goal, Headroom, pool_name, preset
-from trimtab.cluster.snapshot import load
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.pool import Goal, Headroom, pool_from_preset, pool_name
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import first_wave, plan
-from trimtab.compaction.search.problem import prepare
-from trimtab.compaction.simulate import Scheduler, simulate
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import first_wave, make_plan
+from trimtab.compaction.search.problem import prepare_problem
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.scheduling.cluster_model import build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainSimulation
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 OPENB = SHARED / "data/clusters/openb-310-spread.json.gz"
-ALL = replace(preset("keen", "all"), everything=True)
+ALL = replace(pool_from_preset("keen", "all"), everything=True)
 SMALL = 40
 TOLERANCE = 1 + 1e-6
 """Of what solvers give."""
 
 
 def read(name, content):
-    reading = load([(name, content)])
+    reading = load_snapshot([(name, content)])
     assert not reading.mistakes, reading.mistakes[:3]
     return snapshot_inventory(reading.snapshot)
 
@@ -75,12 +75,12 @@ def quality():
     raw = json.loads(gzip.decompress(OPENB.read_bytes()))["items"]
     inventory = read(OPENB.name, OPENB.read_bytes())
     started = time.process_time()
-    found = plan(build(inventory), [ALL])
+    found = make_plan(build_cluster_model(inventory), [ALL])
     spent = time.process_time() - started
     verify.verify(raw, waves_of(found.waves))
-    evictions, cores = len(found.moves), found.saves / 1000
+    evictions, cores = len(found.all_moves), found.total_savings / 1000
     print(
-        f"goal cost, as planned: {len(inventory.nodes) - len(found.steps)} nodes left, {cores:.0f} cores freed, "
+        f"goal cost, as planned: {len(inventory.nodes) - len(found.all_steps)} nodes left, {cores:.0f} cores freed, "
         f"{evictions} evictions, {len(found.waves)} waves, {spent:.2f} s; every state verified"
     )
     print(
@@ -96,31 +96,31 @@ def quality():
     for scheduler, marked in product(Scheduler, (True, False)):
         if marked and scheduler is Scheduler.PLAN:
             continue
-        made = simulate(inventory, [ALL], scheduler, marked=marked)
+        made = simulate_rounds(inventory, [ALL], scheduler, marked=marked)
         result[scheduler] = made
         print(
             f"  simulate --scheduler {scheduler}{' --marked' * marked}: {made.nodes_after} nodes left, "
             f"{made.saved / 1000:.0f} cores, "
-            f"{made.evictions} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
-            f"{made.waiting} pods left waiting"
+            f"{made.eviction_count} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
+            f"{made.pending_successors} pods left waiting"
         )
-    nodes = plan(build(inventory), [replace(ALL, goal=Goal.NODES)])
+    nodes = make_plan(build_cluster_model(inventory), [replace(ALL, goal=Goal.NODES)])
     verify.verify(raw, waves_of(nodes.waves))
     print(
-        f"goal nodes: {len(inventory.nodes) - len(nodes.steps)} nodes left, {len(nodes.moves)} evictions, "
+        f"goal nodes: {len(inventory.nodes) - len(nodes.all_steps)} nodes left, {len(nodes.all_moves)} evictions, "
         f"{len(nodes.waves)} waves; every state verified"
     )
     headroom(inventory, raw)
-    return result[Scheduler.PLAN], len(inventory.nodes) - len(nodes.steps)
+    return result[Scheduler.PLAN], len(inventory.nodes) - len(nodes.all_steps)
 
 
 def headroom(inventory, raw):
-    found = plan(build(inventory), [replace(ALL, headroom=Headroom(percent=10))])
+    found = make_plan(build_cluster_model(inventory), [replace(ALL, headroom=Headroom(percent=10))])
     verify.verify(raw, waves_of(found.waves))
-    after = build(simulate(inventory, [replace(ALL, headroom=Headroom(percent=10))]).after)
-    free = sum(after.major) * 100 / sum(after.amount(n, "cpu") for n in range(len(after.nodes)))
+    after = build_cluster_model(simulate_rounds(inventory, [replace(ALL, headroom=Headroom(percent=10))]).after)
+    free = sum(after.major) * 100 / sum(after.allocatable_amount(n, "cpu") for n in range(len(after.nodes)))
     print(
-        f"10 % headroom: {found.saves / 1000:.0f} cores freed, {len(found.moves)} evictions, "
+        f"10 % headroom: {found.total_savings / 1000:.0f} cores freed, {len(found.all_moves)} evictions, "
         f"{free:.1f} % of cpu free on what stays"
     )
     assert free >= 10
@@ -147,9 +147,9 @@ def speed(nodes, runs):
     times = []
     for _ in range(runs):
         started = time.process_time()
-        world = build(inventory)
+        world = build_cluster_model(inventory)
         built = time.process_time()
-        found = plan(world, [ALL])
+        found = make_plan(world, [ALL])
         ended = time.process_time()
         times.append((ended - started, built - started))
         gc.collect()
@@ -157,7 +157,7 @@ def speed(nodes, runs):
     verify.verify(msgspec.json.decode(content)["items"], waves_of(found.waves))
     print(
         f"{nodes} x 30: plan with all waves {total:.2f} s CPU (of which building the world {building:.2f}), "
-        f"{len(found.steps)} nodes, {found.saves / 1000:.0f} cores, {len(found.moves)} evictions, "
+        f"{len(found.all_steps)} nodes, {found.total_savings / 1000:.0f} cores, {len(found.all_moves)} evictions, "
         f"{len(found.waves)} waves; every state verified"
     )
     first(inventory, content, runs)
@@ -170,7 +170,7 @@ def first(inventory, content, runs):
     times = []
     for _ in range(runs):
         started = time.process_time()
-        world = build(inventory)
+        world = build_cluster_model(inventory)
         built = time.process_time()
         wave = first_wave(world, [ALL])
         ended = time.process_time()
@@ -180,19 +180,19 @@ def first(inventory, content, runs):
     verify.verify(msgspec.json.decode(content)["items"], waves_of([wave]))
     print(
         f"  first wave alone: {total:.2f} s CPU (of which {searching:.2f} from a world that is built), "
-        f"{len(wave.steps)} nodes, {sum(s.saves for s in wave.steps) / 1000:.0f} cores, {wave.evictions} evictions; "
+        f"{len(wave.steps)} nodes, {sum(s.saves for s in wave.steps) / 1000:.0f} cores, {wave.eviction_count} evictions; "
         "every state verified"
     )
 
 
 def one_node(world):
     """Can this one node go? From warm state; CPU time, so that other processes do not count."""
-    made = prepare(world, [ALL], PlanningContext())
+    made = prepare_problem(world, [ALL], PlanningContext())
     drains = DrainSimulation(world)
     times, yes = [], 0
     for node in made.candidates[:: max(1, len(made.candidates) // 500)]:
         started = time.thread_time()
-        yes += drains.can(node, made.loads[node])
+        yes += drains.can_drain(node, made.pods_to_move[node])
         times.append(time.thread_time() - started)
     times.sort()
     median, most, rare = (times[len(times) * share // 100] * 1000 for share in (50, 95, 99))
@@ -204,7 +204,7 @@ def one_node(world):
 
 def share_of_relaxation(found, world, pools):
     """What the plan saves of the most that the linear relaxation allows."""
-    most = lp.bound(prepare(world, pools, PlanningContext()), world)
+    most = lp.bound(prepare_problem(world, pools, PlanningContext()), world)
     print(f"  LP bound {most / 1000:.0f}: {found.saves * 100 / most:.1f} % of it")
     assert found.saves <= most * TOLERANCE, "a plan saves more than its bound"
     return found.saves / most
@@ -212,25 +212,25 @@ def share_of_relaxation(found, world, pools):
 
 def balanced(inventory):
     """A pool with the preset balanced for each that the nodes' labels tell, as without any configuration."""
-    return [preset("balanced", name) for name in sorted({pool_name(node) for node in inventory.nodes})]
+    return [pool_from_preset("balanced", name) for name in sorted({pool_name(node) for node in inventory.nodes})]
 
 
 def pools():
     """(nodes that go, cores, share of the relaxation) where ten pools keep room free."""
     content = synthetic(1000, 11)
     inventory = read("pools", content)
-    world, settings = build(inventory), balanced(inventory)
+    world, settings = build_cluster_model(inventory), balanced(inventory)
     started = time.process_time()
-    found = plan(world, settings)
+    found = make_plan(world, settings)
     spent = time.process_time() - started
     items = msgspec.json.decode(content)["items"]
     verify.verify(items, waves_of(found.waves))
     verify.verify_headroom(items, waves_of(found.waves), "cloud.google.com/gke-nodepool", 5)
     print(
-        f"1000 x 30, seed 11, {len(settings)} pools, balanced: {len(found.steps)} nodes, {found.saves / 1000:.0f} cores"
-        f", {len(found.moves)} evictions, {spent:.2f} s; every state and all headroom verified"
+        f"1000 x 30, seed 11, {len(settings)} pools, balanced: {len(found.all_steps)} nodes, {found.total_savings / 1000:.0f} cores"
+        f", {len(found.all_moves)} evictions, {spent:.2f} s; every state and all headroom verified"
     )
-    return len(found.steps), found.saves / 1000, share_of_relaxation(found, world, settings)
+    return len(found.all_steps), found.total_savings / 1000, share_of_relaxation(found, world, settings)
 
 
 def small():
@@ -239,17 +239,19 @@ def small():
     for seed in range(SMALL):
         items = small_clusters.small_cluster(seed)
         inventory = read("small", json.dumps({"kind": "List", "items": items}).encode())
-        world, settings = build(inventory), balanced(inventory)
-        found, made = plan(world, settings), prepare(world, settings, PlanningContext())
+        world, settings = build_cluster_model(inventory), balanced(inventory)
+        found, made = make_plan(world, settings), prepare_problem(world, settings, PlanningContext())
         verify.verify(items, waves_of(found.waves))
         verify.verify_headroom(items, waves_of(found.waves), "cloud.google.com/gke-nodepool", 5)
         if not made.candidates:
             continue
         exact, relaxed = small_clusters.optimum(made, world), lp.bound(made, world)
-        assert found.saves <= exact * TOLERANCE + 1, f"small cluster {seed}: {found.saves} of {exact} at most"
+        assert found.total_savings <= exact * TOLERANCE + 1, (
+            f"small cluster {seed}: {found.total_savings} of {exact} at most"
+        )
         assert exact <= relaxed * TOLERANCE + 1, f"small cluster {seed}: {exact} possible, {relaxed} by the relaxation"
-        planned, most, loose = planned + found.saves, most + exact, loose + relaxed
-        best += found.saves >= exact - 1
+        planned, most, loose = planned + found.total_savings, most + exact, loose + relaxed
+        best += found.total_savings >= exact - 1
     print(
         f"{SMALL} small clusters with two pools: {planned / 1000:.0f} cores of {most / 1000:.0f} by exact optima "
         f"({best} reached), {loose / 1000:.0f} by the relaxation; none above the next"
@@ -260,25 +262,25 @@ def full():
     """Share of the volume optimum at the same evictions, where the cluster is 88 % full."""
     content = full_cluster(SHARED)
     inventory = read("full", content)
-    world = build(inventory)
+    world = build_cluster_model(inventory)
     started = time.process_time()
-    found = plan(world, [ALL])
+    found = make_plan(world, [ALL])
     spent = time.process_time() - started
     verify.verify(msgspec.json.decode(content)["items"], waves_of(found.waves))
-    most = lp.volume(prepare(world, [ALL], PlanningContext()), world, len(found.moves))
+    most = lp.volume(prepare_problem(world, [ALL], PlanningContext()), world, len(found.all_moves))
     print(
-        f"88 % full, {len(inventory.nodes)} nodes: {found.saves / 1000:.0f} cores with {len(found.moves)} evictions, "
-        f"{found.saves * 100 / most:.1f} % of {most / 1000:.0f} by volume at as many, {spent:.2f} s; verified"
+        f"88 % full, {len(inventory.nodes)} nodes: {found.total_savings / 1000:.0f} cores with {len(found.all_moves)} evictions, "
+        f"{found.total_savings * 100 / most:.1f} % of {most / 1000:.0f} by volume at as many, {spent:.2f} s; verified"
     )
-    assert found.saves <= most * TOLERANCE, "a plan saves more than its bound"
-    return found.saves / most
+    assert found.total_savings <= most * TOLERANCE, "a plan saves more than its bound"
+    return found.total_savings / most
 
 
 def reading(runs):
     """CPU of bytes to nouns, of that of an untyped decode; nothing is collected meanwhile, as in the command."""
     content = synthetic(1000)
     plain, typed = [], []
-    with uncollected():
+    with without_garbage_collection():
         for _ in range(runs):
             for decode, times in ((msgspec.json.decode, plain), (lambda text: read("snapshot", text), typed)):
                 started = time.process_time()

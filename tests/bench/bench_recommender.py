@@ -27,7 +27,7 @@ from prometheus_client import CollectorRegistry
 from tests.controlplane import binaries
 from tests.controlplane.control_plane import ControlPlane
 from trimtab.histogram.live_history import LiveHistory
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
@@ -86,20 +86,20 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
     settings, diary = Settings(), LiveHistory()
     elapsed, half = (lambda: cluster.now), settings.max_written_kilobytes * 500
     checkpoints = Checkpointer(
-        sharded_configmaps.usage(writer, namespace), sharded_configmaps.days(writer, namespace), diary,
+        sharded_configmaps.checkpoint_backend(writer, namespace), sharded_configmaps.day_backend(writer, namespace), diary,
         settings.checkpoint_interval_seconds,
         WriteBudget(half, elapsed), elapsed, max_stored_bytes=settings.max_stored_megabytes * 1_000_000,
     )  # fmt: skip
     publishing = Publisher(
-        sharded_configmaps.recommendations(writer, namespace),
+        sharded_configmaps.recommendation_backend(writer, namespace),
         diary,
         settings.publish_tolerance_percent / 100,
         WriteBudget(half, elapsed),
     )
     return Loop(
-        diary=diary, source=InstantCollector(lambda: [cluster.look()]), seen=PodWatchState(), checkpoints=checkpoints,
-        publishing=publishing, metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build("warning", "json"),
-        publish_every=settings.publish_interval_seconds, now=lambda: int(cluster.now), elapsed=elapsed,
+        history=diary, source=InstantCollector(lambda: [cluster.look()]), pod_state=PodWatchState(), checkpointer=checkpoints,
+        publisher=publishing, metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("warning", "json"),
+        publish_interval_seconds=settings.publish_interval_seconds, now=lambda: int(cluster.now), elapsed=elapsed,
     )  # fmt: skip
 
 
@@ -110,15 +110,15 @@ def _put_bytes(plane: ControlPlane) -> int:
 
 
 def _values(diary: LiveHistory) -> int:
-    return sum(window.whole().total for (_, resource), window in diary.windows.items() if resource == "cpu")
+    return sum(window.merge_days().total_count for (_, resource), window in diary.windows.items() if resource == "cpu")
 
 
 def _tell(loop: Loop, hour: int, put: float, cpu: float) -> None:
-    usage, told = loop.checkpoints.stored_bytes, loop.publishing.cabinet.stored_bytes
+    usage, told = loop.checkpointer.stored_bytes, loop.publisher.shard_store.stored_bytes
     print(
-        f"{hour:3} h: {put / 1000:5.0f} KB in ten minutes on average, {len(loop.verdicts.known):6} workloads known, "
+        f"{hour:3} h: {put / 1000:5.0f} KB in ten minutes on average, {len(loop.recommendations.workloads):6} workloads known, "
         f"{usage / 1e6:5.1f} MB of usage, {told / 1e6:5.1f} MB of recommendations, "
-        f"{loop.checkpoints.unsaved_seconds / 60:3.0f} minutes unsaved, {cpu:6.0f} CPU s, faults {loop.faults}",
+        f"{loop.checkpointer.unsaved_seconds / 60:3.0f} minutes unsaved, {cpu:6.0f} CPU s, faults {loop.fault_count}",
         flush=True,
     )
 
@@ -131,51 +131,55 @@ def _in_real_time(loop: Loop, cluster: Cluster) -> tuple[int, int, float]:
         cluster.now += 60
         return list(cluster.look())
 
-    late, looks, values, longest = list[int](), cluster.looks, _values(loop.diary), 0.0
+    late, looks, values, longest = list[int](), cluster.looks, _values(loop.history), 0.0
     with Sampler(look, LOOK_SECONDS, time.monotonic, lambda: late.append(1)) as line:
-        loop.source, loop.publish_every, loop.checkpoints.every = InstantCollector(line.looks), 0.0, 0.0
+        loop.source, loop.publish_interval_seconds, loop.checkpointer.write_interval_seconds = (
+            InstantCollector(line.take_readings),
+            0.0,
+            0.0,
+        )
         for _ in range(ROUNDS):
-            line.wait(lambda: True)
+            line.wait_for_reading(lambda: True)
             began = time.monotonic()
-            loop.round()
+            loop.run_round()
             longest = max(longest, time.monotonic() - began)
-    line.join()
-    loop.round()
+    line.join_thread()
+    loop.run_round()
     looks = cluster.looks - looks
-    return looks, (looks + len(late)) * CONTAINERS - (_values(loop.diary) - values), longest
+    return looks, (looks + len(late)) * CONTAINERS - (_values(loop.history) - values), longest
 
 
 def main() -> None:
     with ControlPlane.start(binaries.find()) as plane:
         for component in ("kube-controller-manager", "kube-scheduler", "kwok"):
             plane.take_down(component)  # they write as well
-        client = connect(str(plane.kubeconfig))
+        client = connect_to_cluster(str(plane.kubeconfig))
         writer, cluster = Writer(client=client), Cluster()
         loop = _loop(cluster, writer, "default")
-        loop.open()
+        loop.restore_state()
         put, unsaved, began = [_put_bytes(plane)], 0.0, time.process_time()
         for minute in range(MINUTES):
-            loop.round()
+            loop.run_round()
             put.append(_put_bytes(plane))
-            unsaved = max(unsaved, loop.checkpoints.unsaved_seconds)
+            unsaved = max(unsaved, loop.checkpointer.unsaved_seconds)
             cluster.now += 60
             if minute % 60 == 59:
                 _tell(loop, minute // 60 + 1, (put[-1] - put[-61]) / 6, time.process_time() - began)
         within = [put[n] - put[max(0, n - 10)] for n in range(1, len(put))]
-        missed = cluster.looks * CONTAINERS - _values(loop.diary)
+        missed = cluster.looks * CONTAINERS - _values(loop.history)
         heir = _loop(cluster, writer, "default")
-        heir.open()
-        lost = (_values(loop.diary) - _values(heir.diary)) / CONTAINERS
-        stored = loop.checkpoints.stored_bytes + loop.publishing.cabinet.stored_bytes
+        heir.restore_state()
+        lost = (_values(loop.history) - _values(heir.history)) / CONTAINERS
+        stored = loop.checkpointer.stored_bytes + loop.publisher.shard_store.stored_bytes
         looks, absent, longest = _in_real_time(loop, cluster)
         print(
             f"RESULT containers={CONTAINERS} minutes={MINUTES} max_kb_per_10min={max(within) / 1000:.0f}"
             f" mean_kb_per_10min={(put[-1] - put[0]) / (MINUTES / 10) / 1000:.0f} stored_mb={stored / 1e6:.1f}"
-            f" unsaved_minutes={unsaved / 60:.0f} missed={missed} lost_minutes={lost:.1f} faults={loop.faults}"
+            f" unsaved_minutes={unsaved / 60:.0f} missed={missed} lost_minutes={lost:.1f} faults={loop.fault_count}"
             f" looks={looks} missed_while_publishing={absent} longest_round_s={longest:.0f}"
         )
         client.close()
-    sys.exit(max(within) > MAX_BYTES or missed or absent or loop.faults)
+    sys.exit(max(within) > MAX_BYTES or missed or absent or loop.fault_count)
 
 
 if __name__ == "__main__":

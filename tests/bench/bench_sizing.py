@@ -28,13 +28,13 @@ from tests.bench import backtesting, by_hour, drift, scoring
 from tests.histogram.test_sizes import filled, size
 from trimtab.cluster.owner import Owner
 from trimtab.histogram.batch_history import BatchHistory
-from trimtab.histogram.daily_window import DailyHistograms, observe
+from trimtab.histogram.daily_window import DailyHistograms, add_to_windows
 from trimtab.histogram.time_buckets import DAY
-from trimtab.histogram.vpa import CPU, Histogram
+from trimtab.histogram.vpa import CPU_SCALE, Histogram
 from trimtab.histogram.vpa import DAY as HALF_LIFE
 from trimtab.usage.owners import OwnerIndex
-from trimtab.usage.prometheus_response import parsed
-from trimtab.usage.series import take
+from trimtab.usage.prometheus_response import parse_series
+from trimtab.usage.series import add_all_series
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 CONTAINERS = 100_000
@@ -86,7 +86,7 @@ def memory() -> float:
     for number in range(SAMPLED):
         window = DailyHistograms()
         for day in range(14):
-            window.extend(START + day * DAY, START + (day + 1) * DAY - 1, _day(drawn, number % 2 == 1))
+            window.add_values(START + day * DAY, START + (day + 1) * DAY - 1, _day(drawn, number % 2 == 1))
         held.append(window)
     gc.collect()
     each = (rss() - before) / SAMPLED
@@ -119,12 +119,12 @@ def speed() -> float:
     windows = [DailyHistograms() for _ in range(2 * CONTAINERS)]
     values = [[drawn.lognormvariate(-2, 0.3) for _ in windows] for _ in range(2)]
     for warm in range(4):
-        observe(windows, START + 60 * warm, values[warm % 2])
-    taken = min(_cpu(lambda at=at: observe(windows, START + 60 * at, values[at % 2])) for at in range(5, 9))  # type: ignore[misc]
-    theirs = Histogram(CPU, HALF_LIFE)
+        add_to_windows(windows, START + 60 * warm, values[warm % 2])
+    taken = min(_cpu(lambda at=at: add_to_windows(windows, START + 60 * at, values[at % 2])) for at in range(5, 9))  # type: ignore[misc]
+    theirs = Histogram(CPU_SCALE, HALF_LIFE)
     vpa = _cpu(lambda: _fill(theirs, values[0][:50_000]))
     bulk = array("f", values[0])
-    many = _cpu(lambda: DailyHistograms().extend(START, START, bulk))
+    many = _cpu(lambda: DailyHistograms().add_values(START, START, bulk))
     print(f"updates: {len(windows) / taken:,.0f}/s of one value for each of {len(windows):,} sketches,")
     print(f"  {len(bulk) / many:,.0f}/s of many values for one; the VPA's histogram in Python {50_000 / vpa:,.0f}/s")
     return len(windows) / taken
@@ -132,7 +132,7 @@ def speed() -> float:
 
 def _fill(histogram: Histogram, values: list[float]) -> None:
     for value in values:
-        histogram.add(value, 0.1, START)
+        histogram.add_sample(value, 0.1, START)
 
 
 def _cpu(work: Callable[[], object]) -> float:
@@ -147,11 +147,11 @@ def exactness() -> float:
     worst = 0.0
     for name, times, values in backtesting.cpu(SHARED):
         book = BatchHistory()
-        take(book, [backtesting.series("cpu", times, values)], OwnerIndex())
-        window = book.window(book.containers()[0], "cpu")
+        add_all_series(book, [backtesting.series("cpu", times, values)], OwnerIndex())
+        window = book.compressed_window(book.list_containers()[0], "cpu")
         oldest = (window.newest - window.days + 1) * DAY
         kept = sorted(v for t, v in zip(times, values, strict=True) if t >= oldest)
-        found = window.percentiles((0.05, 0.95))
+        found = window.compute_percentiles((0.05, 0.95))
         errors = [abs(f / backtesting.rank(kept, s) - 1) for f, s in zip(found, (0.05, 0.95), strict=True)]
         print(f"  {name}: P5 off by {errors[0]:.2%}, P95 by {errors[1]:.2%}")
         worst = max(worst, *errors)
@@ -161,10 +161,10 @@ def exactness() -> float:
 
 def _beside(kept: list[float]) -> None:
     """The same by a t-digest and by the VPA's histogram."""
-    digest, vpa = datasketches.tdigest_double(100), Histogram(CPU)
+    digest, vpa = datasketches.tdigest_double(100), Histogram(CPU_SCALE)
     for value in kept:
         digest.update(value)
-        vpa.add(value, 0.1)
+        vpa.add_sample(value, 0.1)
     for name, ask in (("t-digest", digest.get_quantile), ("VPA", vpa.percentile)):
         off = [ask(share) / backtesting.rank(kept, share) - 1 for share in (0.05, 0.95)]
         print(f"    {name}: {off[0]:+.2%}, {off[1]:+.2%}")
@@ -174,7 +174,7 @@ def _beside(kept: list[float]) -> None:
 class _Alone(OwnerIndex):
     """Every pod a workload of its own: the most there can be to write down."""
 
-    def of(self, namespace: str, pod: str) -> Owner:
+    def topmost_owner(self, namespace: str, pod: str) -> Owner:
         return Owner("Deployment", pod)
 
 
@@ -187,7 +187,9 @@ def answers() -> None:
         taken, grown, alone = [], [], []
         for _ in range(ROUNDS):
             book = BatchHistory()
-            taken.append(_cpu(lambda body=body, book=book, name=name: take(book, parsed(body, name), _Alone())))  # type: ignore[misc]
+            taken.append(
+                _cpu(lambda body=body, book=book, name=name: add_all_series(book, parse_series(body, name), _Alone()))
+            )  # type: ignore[misc]
             grown.append(max(0.0, rss() - before) / (1 << 20))
             alone.append(_cpu(lambda body=body: _decode(body)))  # type: ignore[misc]
         print(f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "

@@ -22,9 +22,9 @@ import yaml
 from tests.bench import population
 from tests.controlplane import binaries, environ, prepared
 from tests.controlplane.cluster import Cluster
-from trimtab.policy.schema import crd
+from trimtab.policy.schema import build_crd
 from trimtab.runtime import files
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).parents[2]
 TICK = os.sysconf("SC_CLK_TCK")
@@ -50,8 +50,8 @@ def main() -> None:
 
 def _policies(cluster: Cluster) -> None:
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab-system"}})
-    cluster.apply(crd())
-    documents = [d for _, content in files.shipped() for d in yaml.safe_load_all(content) if d]
+    cluster.apply(build_crd())
+    documents = [d for _, content in files.shipped_policies() for d in yaml.safe_load_all(content) if d]
     for document in documents:
         cluster.eventually(lambda d=document: cluster.apply(d))  # type: ignore[misc]
 
@@ -64,7 +64,7 @@ def _start(kubeconfig: str, ready: Path) -> subprocess.Popen[bytes]:
     }  # fmt: skip
     surroundings = {
         **environ.plain(),
-        **{variable("watchdog", name.lower()): str(value) for name, value in given.items()},
+        **{variable_name("watchdog", name.lower()): str(value) for name, value in given.items()},
     }
     return subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 
 WORKLOADS = 10_000
 SHARDS = 32
@@ -45,8 +45,8 @@ def _usage(number: int) -> ContainerUsage:
 
 def _shard(number: int, found: dict[str, dict[str, ContainerUsage]]) -> dict[str, Any]:
     name = f"trimtab-recommendations-{number:02d}"
-    metadata = {"name": name, "namespace": "trimtab-system", "labels": {LABEL: "v1"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(found)}}
+    metadata = {"name": name, "namespace": "trimtab-system", "labels": {RECOMMENDATIONS_LABEL: "v1"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(found)}}
 
 
 def _surroundings() -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from trimtab.histogram.oom_kills import OomKill
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.histogram.vpa import AggregateContainerState as VpaContainer
 from trimtab.histogram.vpa import Histogram
-from trimtab.sizing.adaptive_bounds import AdaptiveRequest, adaptive_request, last_day, oom_floor
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.adaptive_bounds import AdaptiveRequest, adaptive_request, last_day_use, oom_floor
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
 START = 20_460 * DAY
 """2026-01-07, a Wednesday."""
@@ -130,18 +130,18 @@ def played(case: Case) -> tuple[LiveHistory, VpaContainer, Mapping[str, float], 
         day = (at - START) / DAY
         for pod in range(case.pods):
             cores, held = (amount * drawn.gauss(1, 0.01) for amount in case.use(pod, day))
-            world.diary.see(APP, f"web-{pod}", "cpu", at, cores)
-            world.diary.see(APP, f"web-{pod}", "memory", at, held)
-            vpas[pod].use_cpu(at, cores)
-            vpas[pod].use_memory(at, held)
+            world.diary.add_sample(APP, f"web-{pod}", "cpu", at, cores)
+            world.diary.add_sample(APP, f"web-{pod}", "memory", at, held)
+            vpas[pod].add_cpu_sample(at, cores)
+            vpas[pod].add_memory_sample(at, held)
             if at >= end - HOUR:
                 world.latest.setdefault("cpu", []).append(cores)
                 world.latest.setdefault("memory", []).append(held)
             kill = case.kills(day)
             if kill is not None:
-                world.diary.kill(APP, f"web-{pod}", kill)
-                vpas[pod].kill(at, kill.request)
-        world.diary.turn(at)
+                world.diary.add_oom_kill(APP, f"web-{pod}", kill)
+                vpas[pod].record_oom(at, kill.request)
+        world.diary.close_intervals(at)
     return world.diary, _merged(vpas), {name: _median(values) for name, values in world.latest.items()}, end
 
 
@@ -167,9 +167,9 @@ def outcomes(case: Case) -> Mapping[str, Outcome]:
 
 
 def _outcome(resource: str, diary: LiveHistory, vpa: VpaContainer, now: float, end: int) -> Outcome:
-    window, running = diary.window(APP, resource), diary.running(APP, resource)
-    oom, pods = diary.oom_records.get(APP), diary.pod_uses(APP, resource)
-    known = seen(resource, window, end, running, running_seconds=DAY, oom=oom, pods=pods)
+    window, running = diary.get_window(APP, resource), diary.running_peaks(APP, resource)
+    oom, pods = diary.oom_records.get(APP), diary.average_pod_uses(APP, resource)
+    known = summarize_usage(resource, window, end, running, running_seconds=DAY, oom=oom, pods=pods)
     assert isinstance(known, UsageStatistics), known
     assert known.adaptive is not None
     histogram = vpa.cpu if resource == "cpu" else vpa.memory
@@ -177,7 +177,7 @@ def _outcome(resource: str, diary: LiveHistory, vpa: VpaContainer, now: float, e
     theirs = estimate.target(resource, histogram) / (1000 if resource == "cpu" else 1)
     covered = known.adaptive.pod_use if not known.adaptive.doubts else 0.0
     floor = oom_floor(oom, known.max, end, diary.days * DAY) if resource == "memory" else 0.0
-    floors = max(last_day(resource, window, window.by_day(), len(pods)), floor, covered)
+    floors = max(last_day_use(resource, window, window.histograms_by_day(), len(pods)), floor, covered)
     return Outcome(
         now=now, ours=known.adaptive.amount, vpa=theirs, floors=floors, request=known.adaptive,
         confidence=known.confidence,

@@ -31,7 +31,7 @@ from typing import Any
 
 import certs
 from tests.bench import crowd
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 SECONDS = 4.0
 """How long each shape lasts."""
@@ -96,14 +96,14 @@ class HostileHttp:
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[Target]:
     """`trimtab webhook` over a fresh pair; `settings` are TRIMTAB_ variables without the prefix."""
-    certs.write(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
+    certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     ready = home / "ready.json"
     variables = {
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(ready),
         "POLICIES": crowd.POLICIES, "LOG_LEVEL": "error", **settings,
     }  # fmt: skip
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
-    environ |= {variable("webhook", name.lower()): value for name, value in variables.items()}
+    environ |= {variable_name("webhook", name.lower()): value for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=crowd.ROOT, env=environ)
     try:
         deadline = time.monotonic() + 90

@@ -20,10 +20,10 @@ from typing import Any
 
 from kubernetes.client import ApiClient, Configuration
 
-from trimtab.kube.client import Client, connect
+from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.informers import ClusterInformers
 from trimtab.kube.reflector import Reflector
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 from trimtab.kube.transform import FieldPruner, PlannerPodTransform
 from trimtab.kube.watch_state import WatchSettings
 
@@ -65,14 +65,14 @@ def _rss() -> float:
 def _ours(kubeconfig: str, *, streaming: bool, planned: bool) -> tuple[int, Any]:
     """What `ClusterInformers` does for pods; `planned`: holding the records that plans are made of."""
     hold: Any = PlannerPodTransform() if planned else FieldPruner()
-    settings = WatchSettings(streaming=streaming)
-    it: Reflector[Any] = Reflector(connect(kubeconfig), PLACES["Pod"], hold, settings=settings)
+    settings = WatchSettings(stream_initial_list=streaming)
+    it: Reflector[Any] = Reflector(connect_to_cluster(kubeconfig), LIST_SOURCES["Pod"], hold, settings=settings)
     threading.Thread(target=it.run, daemon=True).start()
-    while not it.state.synced:
-        assert not it.state.error, it.state
+    while not it.health.synced:
+        assert not it.health.error, it.health
         time.sleep(0.05)
     it.stop()
-    return len(it.store.versions()), it
+    return len(it.store.versions_by_key()), it
 
 
 def _typed(kubeconfig: str) -> tuple[int, Any]:
@@ -94,14 +94,14 @@ def _plain(url: str) -> Client:
 
 
 def _events(url: str, count: int) -> dict[str, float]:
-    it: Reflector[Any] = Reflector(_plain(url), PLACES["Pod"], PlannerPodTransform())
+    it: Reflector[Any] = Reflector(_plain(url), LIST_SOURCES["Pod"], PlannerPodTransform())
     threading.Thread(target=it.run, daemon=True).start()
-    while it.state.events < count // 10:  # warm
+    while it.health.events < count // 10:  # warm
         time.sleep(0.001)
-    begun, cpu, wall = it.state.events, time.process_time(), time.monotonic()
-    while it.state.events < count:
+    begun, cpu, wall = it.health.events, time.process_time(), time.monotonic()
+    while it.health.events < count:
         time.sleep(0.01)
-    seen = it.state.events - begun
+    seen = it.health.events - begun
     return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
 
 
@@ -130,11 +130,11 @@ def _outage(url: str) -> dict[str, float]:
     for it in watch.reflectors:
         it._version = "1"
     watch.start()
-    while len(watch.troubles()) < len(watch.reflectors):
+    while len(watch.errors_by_list()) < len(watch.reflectors):
         time.sleep(0.01)
     cpu = time.process_time()
     time.sleep(10)
-    assert len(watch.troubles()) == len(watch.reflectors)
+    assert len(watch.errors_by_list()) == len(watch.reflectors)
     return {"cpu_s": time.process_time() - cpu, "lists": len(watch.reflectors)}
 
 

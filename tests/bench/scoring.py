@@ -23,8 +23,8 @@ from pathlib import Path
 from trimtab.cluster.usage_rule import UsageRule
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY
-from trimtab.sizing.request import ADAPTIVE, P95, CurrentResources, Proposal, SizingSettings, propose
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.request import ADAPTIVE, P95, CurrentResources, Proposal, SizingSettings, propose_request
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
 START = 1_372_636_800
 """2013-07-01 UTC."""
@@ -158,18 +158,16 @@ def visible(shared: Path) -> Iterator[Scored]:
             yield Scored.of(name, resource, held, asked)
 
 
-_TERMS = {
-    name: SizingSettings(rule=rule, least_cpu=25, least_memory=int(FLOORS["memory"])) for name, rule in RULES.items()
-}
+_TERMS = {name: SizingSettings(rule=rule, min_cpu=25, min_memory=int(FLOORS["memory"])) for name, rule in RULES.items()}
 
 
 def ours(resource: str, fit: Points, terms: SizingSettings) -> float:
     """What the product asks for, in cores or bytes."""
     book, container = BatchHistory(), ContainerKey("shop", "Deployment", "web", "app")
-    book.take(container, resource, [at for at, _ in fit], [value for _, value in fit])
-    known = seen(resource, book.window(container, resource))
+    book.add_series(container, resource, [at for at, _ in fit], [value for _, value in fit])
+    known = summarize_usage(resource, book.compressed_window(container, resource))
     assert isinstance(known, UsageStatistics), known
-    found = propose(CurrentResources(resource=resource, request=None, limit=None), known, terms)
+    found = propose_request(CurrentResources(resource=resource, request=None, limit=None), known, terms)
     assert isinstance(found, Proposal), found
     return found.request / 1000 if resource == "cpu" else float(found.request)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import certs
 from tests.bench import crowd
 from tests.controlplane import environ
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "bench"
 SERVER_CORE, CLIENT_CORE = "0", "1"
@@ -109,7 +109,7 @@ def bodies(home: Path) -> dict[str, Path]:
 def both(home: Path) -> Iterator[tuple[Server, Server]]:
     """The reference and ours, each over the same certificate."""
     reference, client = build(home)
-    certs.write(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
+    certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     with _reference(home, reference, client) as theirs, ours(home, client) as our:
         yield theirs, our
 
@@ -147,7 +147,10 @@ def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) 
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
         "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
-    surroundings = {**environ.plain(), **{variable("webhook", name.lower()): value for name, value in given.items()}}
+    surroundings = {
+        **environ.plain(),
+        **{variable_name("webhook", name.lower()): value for name, value in given.items()},
+    }
     (home / "ready.json").unlink(missing_ok=True)
     with (home / f"{module}.log").open("wb") as log:
         command = _pinned(SERVER_CORE, sys.executable, "-m", module, "webhook")

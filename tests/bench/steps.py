@@ -20,16 +20,16 @@ from prometheus_client import CollectorRegistry
 from tests.bench import crowd, servers
 from trimtab.admission import admission_review as wire
 from trimtab.admission import handler as answers
-from trimtab.admission.admission_result import judge
-from trimtab.admission.json_patch import diff, problem
-from trimtab.admission.response_cache import ResponseCache, likeness
+from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.json_patch import check_patch, diff_pods
+from trimtab.admission.response_cache import ResponseCache, normalize_pod_bytes
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import load
-from trimtab.policy.applicable_policies import ask
+from trimtab.cluster.snapshot import load_snapshot
+from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
-from trimtab.policy.decide import decided
+from trimtab.policy.decide import decide_with_policies
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import DEFAULT_TERMS, PodContext
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodContext
 from trimtab.runtime import files, log
 from webhook.metrics import DecisionLogger, WebhookMetrics
 
@@ -38,7 +38,7 @@ RUNS, TIMES = 300, 1
 
 
 def main() -> None:
-    facts = from_snapshot(load([("snapshot.json", json.dumps(crowd.snapshot()).encode())]).snapshot)
+    facts = from_snapshot(load_snapshot([("snapshot.json", json.dumps(crowd.snapshot()).encode())]).snapshot)
     with tempfile.TemporaryDirectory() as folder:
         bodies = servers.bodies(Path(folder)) if len(sys.argv) < 2 else _in(Path(sys.argv[1]))
         for name, body in bodies.items():
@@ -50,40 +50,40 @@ def _in(folder: Path) -> dict[str, Path]:
 
 
 def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
-    policies = load_policies(files.read([Path(path) for path in crowd.POLICIES.split(":")])).policies
+    policies = load_policies(files.read_files([Path(path) for path in crowd.POLICIES.split(":")])).policies
     review, memory = wire.decode(body), ResponseCache()
     raw = bytes(review.request.object)
     pod: Pod = answers._pods.decode(raw)
-    found = judge(pod, policies, facts, NAMESPACE)
-    first = answers.answer(body, policies, facts, DEFAULT_TERMS, memory)
-    key = (NAMESPACE, (likeness(raw) or (raw, b""))[0])
-    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", io.StringIO()))
+    found = decide_pod(pod, policies, facts, NAMESPACE)
+    first = answers.answer_review(body, policies, facts, DEFAULT_SETTINGS, memory)
+    key = (NAMESPACE, (normalize_pod_bytes(raw) or (raw, b""))[0])
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", io.StringIO()))
 
     def subject(it: Pod) -> PodContext:
         return PodContext(pod=it, namespace=NAMESPACE, facts=facts)
 
-    asked = decided(subject(pod), policies)[1]
+    asked = decide_with_policies(subject(pod), policies)[1]
 
     def match() -> None:
-        ask(policies, subject(pod))
+        find_applicable_policies(policies, subject(pod))
 
     def check() -> None:
         def again(it: Pod) -> Pod:
-            return decided(subject(it), policies, watching=False, like=asked)[0].pod
+            return decide_with_policies(subject(it), policies, watching=False, like=asked)[0].pod
 
-        problem(pod, found.decision.pod, found.operations, again, facts, NAMESPACE)
+        check_patch(pod, found.decision.pod, found.operations, again, facts, NAMESPACE)
 
     timed: dict[str, Callable[[], object]] = {
         "decode the review": lambda: bytes(wire.decode(body).request.object),
         "decode the pod": lambda: answers._pods.decode(raw),
         "match": match,
-        "decide": lambda: decided(subject(pod), policies),
-        "patch": lambda: diff(pod, found.decision.pod),
+        "decide": lambda: decide_with_policies(subject(pod), policies),
+        "patch": lambda: diff_pods(pod, found.decision.pod),
         "check": check,
         "encode": lambda: wire.encode(review, answers._judged(found).response),
-        "recall": lambda: (likeness(raw), memory.find(key, policies, facts, DEFAULT_TERMS)),
+        "recall": lambda: (normalize_pod_bytes(raw), memory.find_finding(key, policies, facts, DEFAULT_SETTINGS)),
         "encode again": lambda: wire.encode(review, first.record.finding.response),
-        "tell": lambda: teller.tell(first.record),
+        "tell": lambda: teller.log_review(first.record),
     }
     costs = {name: _best(step) for name, step in timed.items()}
     costs["decide"] -= costs["match"]

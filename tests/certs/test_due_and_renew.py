@@ -80,7 +80,7 @@ def test_a_client_with_either_bundle_accepts_the_first_pair_of_a_new_authority(t
     old = certs.issue(["a"], now=now - timedelta(days=80), authority_life=timedelta(days=100))
     new = certs.renew(old, ["a"], now=now)
     assert authority_due(old, now)
-    certs.write(tmp_path, new)
+    certs.write_folder(tmp_path, new)
     bundle = old.bundle if trusted == "old" else new.bundle.replace(old.bundle, b"")
     assert shake_hands(certs.CertificateLoader(tmp_path).front, bundle, "a") == new.pair.read_leaf()
 

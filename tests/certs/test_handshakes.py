@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import certs
-from certs.ca import authority
+from certs.ca import create_authority
 from tests.certs.clients import client_pair
 
 NOW = datetime.now(UTC)
@@ -32,8 +32,8 @@ class World:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = certs.issue(["localhost"], now=NOW)
-        certs.write(path / "certs", self.folder)
-        self.authority = authority(now=NOW)
+        certs.write_folder(path / "certs", self.folder)
+        self.authority = create_authority(now=NOW)
         self.clients = path / "clients.crt"
         self.clients.write_bytes(self.authority.certificate)
 
@@ -138,7 +138,7 @@ def _serve_rsa(world: World) -> None:
 
 
 def test_nobody_is_asked_for_a_certificate_unless_authorities_are_named(world: World) -> None:
-    other = world.with_certificate(client_pair(authority(now=NOW), "anybody"))
+    other = world.with_certificate(client_pair(create_authority(now=NOW), "anybody"))
     assert not shaken(world.server().front, other).getpeercert()
 
 
@@ -154,7 +154,7 @@ def test_who_shows_a_good_one_is_known_by_its_name(world: World) -> None:
 @pytest.mark.parametrize(
     "pair",
     [
-        lambda world: client_pair(authority(now=NOW), "apiserver"),
+        lambda world: client_pair(create_authority(now=NOW), "apiserver"),
         lambda world: client_pair(world.authority, "apiserver", until=NOW - timedelta(minutes=1)),
         lambda world: client_pair(world.authority, "apiserver", use=ExtendedKeyUsageOID.SERVER_AUTH),
     ],
@@ -166,7 +166,7 @@ def test_a_bad_certificate_is_refused_in_the_handshake(world: World, pair: Calla
 
 
 def test_new_authorities_count_from_the_next_connection_on(world: World) -> None:
-    loader, second = world.server(asks=True), authority(now=NOW)
+    loader, second = world.server(asks=True), create_authority(now=NOW)
     client = world.with_certificate(client_pair(second, "apiserver"))
     world.clients.write_bytes(world.authority.certificate + second.certificate)
     assert shaken(loader.front, client).getpeercert()
@@ -183,7 +183,7 @@ def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World,
     if content is not None:
         world.clients.write_bytes(content)
     world.folder = certs.issue(["localhost"], now=NOW)
-    certs.write(world.path / "certs", world.folder)
+    certs.write_folder(world.path / "certs", world.folder)
     assert shaken(loader.front, world.with_certificate(client)).getpeercert()
     assert [problem.code for problem in told if problem] == ["missing" if content is None else "unusable-authorities"]
     world.clients.write_bytes(world.authority.certificate)

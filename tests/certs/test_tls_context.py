@@ -15,7 +15,7 @@ class World:
     def __init__(self, path: Path) -> None:
         self.path, self.told = path, list[certs.Problem | None]()
         self.first = self.issued()
-        certs.write(path, self.first)
+        certs.write_folder(path, self.first)
         self.loader = certs.CertificateLoader(path, self.told.append)
 
     def issued(self) -> certs.CertificateFiles:
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> World:
 
 def test_a_new_pair_is_served_from_the_next_connection_on(world: World) -> None:
     second = world.issued()
-    certs.write(world.path, second)
+    certs.write_folder(world.path, second)
     assert world.serves(second)
     assert world.told == [None]
 
@@ -69,8 +69,8 @@ def test_nothing_is_loaded_again_while_nothing_changes(world: World) -> None:
 
 def test_a_folder_mounted_by_symlink_is_followed(tmp_path: Path) -> None:
     one, two = certs.issue(["a"], now=datetime.now(UTC)), certs.issue(["a"], now=datetime.now(UTC))
-    certs.write(tmp_path / "..1", one)
-    certs.write(tmp_path / "..2", two)
+    certs.write_folder(tmp_path / "..1", one)
+    certs.write_folder(tmp_path / "..2", two)
     (tmp_path / "..data").symlink_to("..1")
     for name in ("ca.crt", "tls.crt", "tls.key"):
         (tmp_path / name).symlink_to(f"..data/{name}")

@@ -11,10 +11,10 @@ from trimtab.cli.compactor.state import CompactorState
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.signature import SigningKeys
-from trimtab.cluster.snapshot import Snapshot, build
+from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, write
+from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 
 NOW = 1_800_000_000
@@ -23,7 +23,9 @@ NOW = 1_800_000_000
 def found(memory: PoolState, pool: Pool | None = None, **more: str) -> CompactorState:
     pools = PoolReading((pool or Pool(name="web", dry_run=False),))
     told = {"leader": "one", "paused": "", "home": "trimtab-system", **more}
-    return CompactorState(at=NOW, snapshot=Snapshot(), pools=pools, memories={"web": memory}, unread=(), **told)
+    return CompactorState(
+        read_at=NOW, snapshot=Snapshot(), pools=pools, pool_states={"web": memory}, problems=(), **told
+    )
 
 
 def test_whose_drain_it_is_is_said_where_another_namespaces_compactor_began_it() -> None:
@@ -41,7 +43,7 @@ def test_a_drain_that_the_state_does_not_know_is_called_so_and_no_key_is_needed(
 
 
 def phases(memory: PoolState, *nodes: Item) -> list[str]:
-    reading = build([Document(file="x", index=number, value=item) for number, item in enumerate(nodes)])
+    reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(nodes)])
     return [
         drain.phase for drain in report.build_status_report(replace(found(memory), snapshot=reading.snapshot)).drains
     ]
@@ -50,7 +52,7 @@ def phases(memory: PoolState, *nodes: Item) -> list[str]:
 def note(home: str) -> str:
     """Signed with a key that the command does not hold."""
     [on] = cluster(node("n1")).nodes
-    return write(DrainAnnotation(drain="d", pool="web", since=NOW, home=home), on, SigningKeys(b"k" * 32))
+    return encode_annotation(DrainAnnotation(drain="d", pool="web", since=NOW, home=home), on, SigningKeys(b"k" * 32))
 
 
 def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:
@@ -87,7 +89,7 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     """A webhook's refusal often begins with its policy's name in brackets, which a table would take for a style."""
     text = "[no-latest] denied [/by] a policy"
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
-    seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), unread=(text,))
+    seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
     console = Console(record=True, width=200)
     report.draw_history(console, report.build_history_report(seen, None, None))
     report.draw_status(console, report.build_status_report(seen))

@@ -7,7 +7,7 @@ from trimtab.cli.compactor.state import judge_node
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, write
+from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
 
 KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
 
@@ -19,7 +19,7 @@ def here(text: str | None, **more: object) -> NodeInfo:
 
 
 def signed() -> str:
-    return write(DrainAnnotation(drain="d1", pool="web", since=NOW), here(None), KEYS)
+    return encode_annotation(DrainAnnotation(drain="d1", pool="web", since=NOW), here(None), KEYS)
 
 
 @pytest.mark.parametrize(

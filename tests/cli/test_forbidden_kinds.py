@@ -13,9 +13,9 @@ from tests.cluster.test_dynamic_resources import CLASS, claim, devices, user
 from tests.cluster_of import Item, node, pod
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from trimtab.cluster.snapshot import DISPENSABLE_KINDS
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 
-PLURALS = {PLACES[kind].plural: kind for kind in DISPENSABLE_KINDS}
+PLURALS = {LIST_SOURCES[kind].plural: kind for kind in DISPENSABLE_KINDS}
 
 
 def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> Callable[[Asked], Answer]:
@@ -25,7 +25,7 @@ def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> 
         plural = asked[0].rpartition("/")[2]
         if PLURALS.get(plural) in forbidden:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
-        actual = [item for item in items if PLACES[item["kind"]].plural == plural]
+        actual = [item for item in items if LIST_SOURCES[item["kind"]].plural == plural]
         return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else actual}
 
     return answer

@@ -24,7 +24,7 @@ def shard() -> Item:
     """Two hours of web."""
     diary, app = LiveHistory(), ContainerKey("shop", "Deployment", "web", "app")
     for at in range(START, START + 3600, 600):
-        diary.see(app, WEB, "cpu", at, 0.25)
+        diary.add_sample(app, WEB, "cpu", at, 0.25)
     return {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
             "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
 

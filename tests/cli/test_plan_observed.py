@@ -7,8 +7,8 @@ from trimtab.compaction.drain.pool_state import PoolState
 
 
 def state(pool: str, text: str) -> Item:
-    meta = {"name": f"trimtab-state-{pool}", "namespace": "trimtab-system", "labels": {memories.LABEL: pool}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {memories.KEY: text}}
+    meta = {"name": f"trimtab-state-{pool}", "namespace": "trimtab-system", "labels": {memories.STATE_LABEL: pool}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {memories.STATE_KEY: text}}
 
 
 def test_without_a_compactors_state_nothing_was_observed() -> None:
@@ -16,7 +16,7 @@ def test_without_a_compactors_state_nothing_was_observed() -> None:
 
 
 def test_the_state_of_every_pool_is_read_and_nonsense_is_told() -> None:
-    web = memories.write(PoolState(under={"n1": NOW}, moved={"a/b": NOW}))
+    web = memories.encode_state(PoolState(under={"n1": NOW}, moved={"a/b": NOW}))
     seen = read_observations(cluster(node("n1"), state("web", web), state("odd", "{")))
     assert seen.observations is not None
     assert (seen.observations.under_since, seen.moved) == ({"n1": NOW}, frozenset({"a/b"}))

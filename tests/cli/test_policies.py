@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from tests.cli.worlds import POLICY, write
 from trimtab.cli.main import cli
 from trimtab.policy.load import load_policies
-from trimtab.policy.schema import crd, json_schema
+from trimtab.policy.schema import build_crd, json_schema
 
 
 def trimtab(*arguments: str | Path) -> Result:
@@ -123,7 +123,7 @@ def filled(value: Any, schema: Any) -> Any:
 
 
 def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(tmp_path: Path) -> None:
-    version = crd()["spec"]["versions"][0]
+    version = build_crd()["spec"]["versions"][0]
     stored = filled(yaml.safe_load(POLICY), version["schema"]["openAPIV3Schema"])
     written, read = (load_policies([("policy", text.encode())]) for text in (POLICY, json.dumps(stored)))
     assert (read.mistakes, [p.spec for p in read.policies.all]) == ((), [p.spec for p in written.policies.all])

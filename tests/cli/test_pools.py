@@ -15,8 +15,8 @@ from tests.cluster_of import node, pod
 from trimtab.cli.main import EXIT_USAGE, cli
 from trimtab.cli.pools.import_estafette import STATE_ANNOTATION, OldCompactor, decode_marked_node, old_compactors
 from trimtab.cluster.api.core import Node as NodeShape
-from trimtab.cluster.node import read as node_of
-from trimtab.cluster.pool_config import pools
+from trimtab.cluster.node import node_from_api as node_of
+from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.yaml_documents import Document
 
 SAID = {"nodePools": {"web": {"enabled": True, "scaleDownCPURequestRatioLimit": 0.6}}}
@@ -35,7 +35,7 @@ def test_pools_are_printed_as_config_maps_that_are_read_again(tmp_path: Path, fo
     document = yaml.safe_load(done.stdout)
     [manifest] = document["items"] if form == "json" else [document]
     assert manifest["metadata"]["namespace"] == "ours"
-    [pool] = pools([Document(file="f", index=0, value=manifest)]).pools
+    [pool] = read_pools([Document(file="f", index=0, value=manifest)]).pools
     assert (pool.name, pool.under["cpu"], pool.dry_run) == ("web", 60, True)
     assert "Note: " in done.stderr
 

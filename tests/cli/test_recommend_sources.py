@@ -189,8 +189,8 @@ def test_a_vpa_that_acts_decides_and_one_that_cannot_advises(tmp_path: Path) -> 
 def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     diary, app = LiveHistory(), ContainerKey("shop", "Deployment", "web", "app")
     for at in range(START, START + 2 * DAY, 600):
-        diary.see(app, WEB, "cpu", at, 0.25)
-        diary.see(app, WEB, "memory", at, (400.0 if at >= START + 2 * DAY - 3600 else 300.0) * (1 << 20))
+        diary.add_sample(app, WEB, "cpu", at, 0.25)
+        diary.add_sample(app, WEB, "memory", at, (400.0 if at >= START + 2 * DAY - 3600 else 300.0) * (1 << 20))
     shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
              "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
 

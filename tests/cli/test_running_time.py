@@ -20,7 +20,7 @@ def run(day: int, minutes: int, resource: str = "cpu", pod: str = "") -> Series:
 
 def watched(*found: Series) -> RunningTime:
     runs = RunningTime()
-    assert list(runs.observe(found, OwnerIndex())) == list(found)
+    assert list(runs.observe_series(found, OwnerIndex())) == list(found)
     return runs
 
 
@@ -56,7 +56,7 @@ def test_where_only_hours_were_kept_each_counts_whole() -> None:
     book = BatchHistory()
     for day in range(20_000, 20_010):
         result = run(day, 12)
-        book.take(DUMP, "cpu", result.times, result.values)
+        book.add_series(DUMP, "cpu", result.times, result.values)
     assert RunningTime().hours_per_month(DUMP, book, 1) == round(730 / 24, 2)
 
 

@@ -10,10 +10,10 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.signing_key import rotate_signing_key
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, write
+from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.pool_state import write as remembered
-from trimtab.compactor.pool_state_store import name_of
+from trimtab.compaction.drain.pool_state import encode_state as remembered
+from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.kube.errors import ApiStatus, NotFound
 from trimtab.kube.signing_keys import keys_of, with_keys
 
@@ -31,13 +31,13 @@ class Cluster:
         plain = node("n1")
         [read] = cluster(plain).nodes
         plain["metadata"]["annotations"] = {
-            CORDONED_BY_US: write(DrainAnnotation(drain="d1", pool="web", since=NOW), read, by)
+            CORDONED_BY_US: encode_annotation(DrainAnnotation(drain="d1", pool="web", since=NOW), read, by)
         }
         text = remembered(PoolState(drains={"n1": "d1"}))
         data = {
             "state.json": text, "serial": "7", "signature": by.sign("state of a pool", "u1", "web", "7", text),
         }  # fmt: skip
-        meta = {"name": name_of("web"), "namespace": "ours", "labels": {"trimtab.dev/state": "web"}}
+        meta = {"name": config_map_name("web"), "namespace": "ours", "labels": {"trimtab.dev/state": "web"}}
         self.lists = {"nodes": [plain], "configmaps": [{"metadata": meta, "data": data}]}
 
     def get(self, path: str, *_: object, doing: str = "", **__: object) -> bytes:

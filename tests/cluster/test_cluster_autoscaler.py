@@ -7,11 +7,11 @@ from trimtab.cluster import node
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.cluster_autoscaler import (
     Autoscaler,
-    by_flags,
-    flags_of,
+    autoscaler_from_flags,
     format_status,
+    parse_flags,
     parse_go_time,
-    read,
+    parse_status,
     wrong_flags,
 )
 from trimtab.cluster.node import NodeInfo, describe_scale_up
@@ -48,7 +48,7 @@ NodeGroups:
 
 
 def made(status: str, **more: object) -> Autoscaler:
-    found = read(status, "2026-01-03 00:00:00.5 +0000 UTC", **more)  # type: ignore[arg-type]
+    found = parse_status(status, "2026-01-03 00:00:00.5 +0000 UTC", **more)  # type: ignore[arg-type]
     assert isinstance(found, Autoscaler)
     return found
 
@@ -71,13 +71,13 @@ def test_the_text_status() -> None:
 
 def test_a_pools_groups_are_those_with_its_name_as_a_part_of_their_own() -> None:
     found = made(YAML)
-    assert [group.name for group in found.of("web")] == ["gke-prod-web-1234-grp"]
+    assert [group.name for group in found.groups_of_pool("web")] == ["gke-prod-web-1234-grp"]
     assert "InProgress" in describe_scale_up(found, "web", [])
 
 
 def of_group(name: str) -> NodeInfo:
     shape = {"metadata": {"name": "n", "labels": {"group": name}}, "spec": {}, "status": {"allocatable": {}}}
-    return node.read(msgspec.convert(shape, NodeShape), None)
+    return node.node_from_api(msgspec.convert(shape, NodeShape), None)
 
 
 BACKOFF = """
@@ -104,7 +104,7 @@ def test_an_autoscaler_that_is_still_initializing_is_not_healthy() -> None:
 
 @pytest.mark.parametrize("status", ["", "hello", "[1, 2]", "a: b", "{", "clusterWide: {}\nlast: 2026-13-01"])
 def test_what_is_no_status_is_unreadable(status: str) -> None:
-    assert isinstance(read(status), Unreadable)
+    assert isinstance(parse_status(status), Unreadable)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_gos_time_text(text: str, expected: int | None) -> None:
 
 def test_silence_is_two_minutes_without_a_report() -> None:
     found = made(YAML)
-    assert not found.silent(1767398400 + 120)
-    assert found.silent(1767398400 + 121)
+    assert not found.is_silent(1767398400 + 120)
+    assert found.is_silent(1767398400 + 121)
 
 
 def test_flags_in_all_their_spellings() -> None:
     arguments = ["./cluster-autoscaler", "--a=1", "--b", "2", "--c", "--d", "-e=f"]
-    assert flags_of(arguments) == {"a": "1", "b": "2", "c": "true", "d": "true", "e": "f"}
+    assert parse_flags(arguments) == {"a": "1", "b": "2", "c": "true", "d": "true", "e": "f"}
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_scale_down_may_be_off() -> None:
 
 
 def test_flags_a_person_gives_are_read_or_named() -> None:
-    assert by_flags(["--scale-down-gpu-utilization-threshold=0.3"], 5).gpu_threshold == 30
+    assert autoscaler_from_flags(["--scale-down-gpu-utilization-threshold=0.3"], 5).gpu_threshold == 30
     assert len(wrong_flags(["--scale-down-gpu-utilization-threshold=few"])) == 1
-    found = by_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
+    found = autoscaler_from_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
     assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
     assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []
     assert len(wrong_flags(["threshold", "--scale-down-utilization-threshold=much", "--scale-down-enabled=no"])) == 3
@@ -166,14 +166,14 @@ def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: s
 
 @pytest.mark.parametrize("status", [YAML, TEXT])
 def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
-    found = read(status)
+    found = parse_status(status)
     assert isinstance(found, Autoscaler)
-    assert read(format_status(found)) == found
+    assert parse_status(format_status(found)) == found
 
 
 def test_a_report_of_the_future_tells_nothing() -> None:
     """Else an autoscaler that died would be believed for as long as the clocks differ."""
     found = made(YAML)
-    assert not found.silent(1767398400 - 120)
-    assert found.silent(1767398400 - 121)
-    assert "future" in found.silence(1767398400 - 121)
+    assert not found.is_silent(1767398400 - 120)
+    assert found.is_silent(1767398400 - 121)
+    assert "future" in found.silence_reason(1767398400 - 121)

@@ -46,7 +46,7 @@ def user(name: str, on: str) -> Item:
 
 
 def steps(*items: Item) -> list[str]:
-    return [step.node for step in planned(CLASS, *items, pool=ALL).steps]
+    return [step.node for step in planned(CLASS, *items, pool=ALL).all_steps]
 
 
 TWO = [node("a"), node("b"), user("x-0", "a"), user("y-0", "b"), pod("z-0", "b", "2")]
@@ -83,8 +83,8 @@ def test_devices_are_counted_by_number() -> None:
 def test_what_only_the_scheduler_can_place_stays_with_the_reason(change: dict[str, Any], why: str) -> None:
     items = [CLASS, *TWO, devices("a"), devices("b"), claim("x-0", "a", 0, **change), claim("y-0", "b", 0)]
     found = planned(*items)
-    assert "a" not in {step.node for step in found.steps}
-    assert why in cluster(*items).devices.of("default", ["x-0-gpu"])
+    assert "a" not in {step.node for step in found.all_steps}
+    assert why in cluster(*items).devices.held_by_claims("default", ["x-0-gpu"])
 
 
 def test_a_claim_that_is_not_in_the_snapshot_keeps_its_pod() -> None:

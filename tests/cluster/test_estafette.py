@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.estafette import (
+    CONFIG_KEY,
     DIFFERENCE_NOTES,
-    KEY,
-    MARKED,
+    MARKED_SECONDS_VARIABLE,
     NODE_AGE_SECONDS_VARIABLE,
     TIMES_UNKNOWN,
-    imported,
-    is_estafette,
+    import_pools,
+    is_estafette_document,
 )
-from trimtab.cluster.pool_config import config_map, pools
+from trimtab.cluster.pool_config import config_map, read_pools
 from trimtab.cluster.yaml_documents import Document
 
 WEB = {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75, "scaleDownRequiredUnderutilizedNodeCount": 5}
@@ -30,7 +30,7 @@ def document(value: Any) -> Document:
 
 
 def in_config_map(text: str) -> Document:
-    return document({"kind": "ConfigMap", "metadata": {"name": "estafette"}, "data": {KEY: text}})
+    return document({"kind": "ConfigMap", "metadata": {"name": "estafette"}, "data": {CONFIG_KEY: text}})
 
 
 def in_chart_values(said: Any = SAID, **more: Any) -> Document:
@@ -52,7 +52,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_its_configuration_becomes_pools_that_rehearse(way: str) -> None:
-    reading = imported([WAYS[way]])
+    reading = import_pools([WAYS[way]])
     assert not reading.mistakes
     assert [(pool.name, pool.enabled, pool.under, pool.under_count) for pool in reading.pools] == [
         ("db", False, {"cpu": 0, "memory": 100}, 1),
@@ -65,17 +65,23 @@ def test_its_configuration_becomes_pools_that_rehearse(way: str) -> None:
 TIMES = {
     "the code's own": ([document(SAID)], (300, 1200)),
     "a Deployment that sets none": ([document(SAID), deployment()], (300, 1200)),
-    "a Deployment": ([deployment((MARKED, "900"), (NODE_AGE_SECONDS_VARIABLE, "60")), document(SAID)], (900, 60)),
+    "a Deployment": (
+        [deployment((MARKED_SECONDS_VARIABLE, "900"), (NODE_AGE_SECONDS_VARIABLE, "60")), document(SAID)],
+        (900, 60),
+    ),
     "the chart's own": ([in_chart_values()], (600, 0)),
     "Helm values": ([in_chart_values(neededMarkedTimeForRemovalSeconds=120, minimumNodeAgeSeconds=7)], (120, 7)),
-    "another registry": ([document(SAID), deployment((MARKED, "5"), image="r.io:5000/x/y@sha256:0")], (5, 1200)),
+    "another registry": (
+        [document(SAID), deployment((MARKED_SECONDS_VARIABLE, "5"), image="r.io:5000/x/y@sha256:0")],
+        (5, 1200),
+    ),
 }
 
 
 @pytest.mark.parametrize("case", TIMES)
 def test_the_times_are_those_it_had(case: str) -> None:
     documents, expected = TIMES[case]
-    reading = imported(documents)
+    reading = import_pools(documents)
     assert {(pool.under_for, pool.node_age) for pool in reading.pools} == {expected}
     assert (TIMES_UNKNOWN in reading.notes) is (case == "the code's own")
 
@@ -85,23 +91,23 @@ def test_the_times_are_those_it_had(case: str) -> None:
     '{"nodePools": {"web": {"scaleDownRequiredUnderutilizedNodeCount": -1}}}', '{"nodePools": {"Web_1": {}}}',
 ])  # fmt: skip
 def test_a_configuration_that_makes_no_sense_is_told(text: str) -> None:
-    assert imported([in_config_map(text)]).mistakes
-    assert imported([in_chart_values(text)]).mistakes
+    assert import_pools([in_config_map(text)]).mistakes
+    assert import_pools([in_chart_values(text)]).mistakes
 
 
 def test_every_mistake_of_a_pool_is_told_at_once() -> None:
     said = {"nodePools": {"web": {"scaleDownCPURequestRatioLimit": 75, "scaleDownRequiredUnderutilizedNodeCount": "x"}}}
-    assert len(imported([document(said)]).mistakes) == 2
+    assert len(import_pools([document(said)]).mistakes) == 2
 
 
 def test_a_time_that_is_no_number_is_told() -> None:
-    [mistake] = imported([deployment((MARKED, "5m"))]).mistakes
+    [mistake] = import_pools([deployment((MARKED_SECONDS_VARIABLE, "5m"))]).mistakes
     assert "env[0].value" in str(mistake)
-    assert imported([in_chart_values(minimumNodeAgeSeconds=True)]).mistakes
+    assert import_pools([in_chart_values(minimumNodeAgeSeconds=True)]).mistakes
 
 
 def test_a_pool_in_two_documents_is_a_mistake() -> None:
-    [mistake, _] = imported([document(SAID), in_config_map(json.dumps(SAID))]).mistakes
+    [mistake, _] = import_pools([document(SAID), in_config_map(json.dumps(SAID))]).mistakes
     assert "no other document" in str(mistake)
 
 
@@ -110,7 +116,7 @@ def test_a_pool_in_two_documents_is_a_mistake() -> None:
     {"kind": "ConfigMap", "data": {"other": "1"}}, {"kind": "X", "nodePools": {}}, {"configmap": "text"},
 ])  # fmt: skip
 def test_other_documents_are_not_its(value: Any) -> None:
-    assert not is_estafette(document(value))
+    assert not is_estafette_document(document(value))
 
 
 @given(st.dictionaries(
@@ -122,8 +128,8 @@ def test_other_documents_are_not_its(value: Any) -> None:
     max_size=4,
 ))  # fmt: skip
 def test_a_pool_written_as_a_config_map_is_read_as_the_same_pool(said: dict[str, Any]) -> None:
-    reading = imported([document({"nodePools": said})])
+    reading = import_pools([document({"nodePools": said})])
     written = [document(config_map(pool, "trimtab-system", ["from estafette"])) for pool in reading.pools]
-    again = pools(written)
+    again = read_pools(written)
     assert not again.mistakes
     assert again.pools == reading.pools

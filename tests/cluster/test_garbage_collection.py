@@ -4,14 +4,14 @@ import gc
 
 import pytest
 
-from trimtab.cluster.garbage_collection import uncollected
+from trimtab.cluster.garbage_collection import without_garbage_collection
 
 
 def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
     seen = []
 
     def read() -> None:
-        with uncollected():
+        with without_garbage_collection():
             seen.append(gc.isenabled())
             raise ValueError("unread")
 
@@ -23,7 +23,7 @@ def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
 def test_who_had_switched_it_off_finds_it_off() -> None:
     gc.disable()
     try:
-        with uncollected():
+        with without_garbage_collection():
             pass
         assert not gc.isenabled()
     finally:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tests.cluster_of import Item, node
-from trimtab.cluster.anonymize import hashed
+from trimtab.cluster.anonymize import hash_names
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.pool import pool_name
-from trimtab.cluster.snapshot import build
+from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
-from trimtab.kube.capture import items
+from trimtab.kube.capture import plain_objects
 
 MACHINE = "machine.openshift.io/machine"
 CAPI = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "md-0"}
@@ -17,9 +17,9 @@ CAPI = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-nam
 def again(*found: Item) -> Inventory:
     """Read, captured with hashed names, and read again."""
     plain = [{"apiVersion": "v1", **item} for item in found]
-    first = build([Document(file="t", index=n, value=item) for n, item in enumerate(plain)]).snapshot
-    written: list[dict[str, Any]] = hashed(items(first), b"salt")
-    reading = build([Document(file="t", index=n, value=item) for n, item in enumerate(written)])
+    first = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(plain)]).snapshot
+    written: list[dict[str, Any]] = hash_names(plain_objects(first), b"salt")
+    reading = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(written)])
     assert not reading.mistakes
     return snapshot_inventory(reading.snapshot)
 
@@ -47,5 +47,5 @@ def test_a_buffer_keeps_its_template() -> None:
     ]}}}  # fmt: skip
     buffer = {"kind": "CapacityBuffer", "metadata": {"name": "spare", **meta},
               "status": {"podTemplateRef": {"name": "chunk"}, "replicas": 3}}  # fmt: skip
-    (found,) = again(node("a"), template, buffer).buffers
-    assert (found.replicas, found.pod.ask.requests) == (3, {"cpu": 2000})
+    (found,) = again(node("a"), template, buffer).reserved_pods
+    assert (found.replicas, found.pod.requirements.requests) == (3, {"cpu": 2000})

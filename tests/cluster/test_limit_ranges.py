@@ -2,20 +2,26 @@ import pytest
 
 from tests.build import container, item, limit_range, pod, quota
 from tests.hostile.cost import lines
-from trimtab.cluster.limit_ranges import breaks_pod_bounds, container_bounds, counts_limit, defaulted, unmet_quota
+from trimtab.cluster.limit_ranges import (
+    container_bounds,
+    limit_range_broken_by_pod,
+    quota_counting_limit,
+    quota_rejecting_pod,
+    with_defaults,
+)
 
 
 def test_a_maximum_is_the_default_limit_and_that_the_default_request():
-    found = defaulted(item(max={"cpu": "2"}))
+    found = with_defaults(item(max={"cpu": "2"}))
     assert (found.default, found.default_request) == ({"cpu": "2"}, {"cpu": "2"})
 
 
 def test_a_minimum_is_the_default_request_where_there_is_no_default_limit():
-    assert defaulted(item(min={"cpu": "1"})).default_request == {"cpu": "1"}
+    assert with_defaults(item(min={"cpu": "1"})).default_request == {"cpu": "1"}
 
 
 def test_an_item_for_pods_has_no_defaults():
-    assert defaulted(item("Pod", max={"cpu": "2"})).default == {}
+    assert with_defaults(item("Pod", max={"cpu": "2"})).default == {}
 
 
 def test_of_several_ranges_the_tightest_counts_and_is_named():
@@ -41,7 +47,7 @@ def test_of_several_ranges_the_tightest_counts_and_is_named():
 )
 def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
     half = {"requests": {"cpu": "500m"}, "limits": {"cpu": "1"}}
-    found = breaks_pod_bounds(
+    found = limit_range_broken_by_pod(
         [limit_range(kind="Pod", **bounds)], pod(container(**half), container("b", **half)).spec, "cpu"
     )
     assert found == broken
@@ -54,7 +60,7 @@ def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
 )  # fmt: skip
 def test_a_quota_counts_for_the_pods_in_all_its_scopes(scopes, counts):
     limited = pod(container(limits={"cpu": "1"}))
-    assert (counts_limit([quota({"limits.cpu": "1"}, scopes=scopes)], limited, "cpu") == "q") is counts
+    assert (quota_counting_limit([quota({"limits.cpu": "1"}, scopes=scopes)], limited, "cpu") == "q") is counts
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_a_quota_counts_for_the_pods_in_all_its_scopes(scopes, counts):
     ],
 )
 def test_a_quota_demands_that_every_container_names_what_it_counts(hard, by):
-    assert unmet_quota([quota(hard)], pod(container(requests={"cpu": "1"}))) == by
+    assert quota_rejecting_pod([quota(hard)], pod(container(requests={"cpu": "1"}))) == by
 
 
 def test_what_containers_name_beside_the_resource_in_question_costs_nothing():
@@ -76,7 +82,7 @@ def test_what_containers_name_beside_the_resource_in_question_costs_nothing():
         many = {f"example.com/d{number}": "1" for number in range(count)}
         sidecar = container("s", requests={"cpu": "1"}, limits=many, restart_policy="Always")
         spec = pod(container(requests={"cpu": "1", **many}), init=(sidecar,)).spec
-        return lambda: breaks_pod_bounds([limit_range(kind="Pod", max={"cpu": "1"})], spec, "cpu")
+        return lambda: limit_range_broken_by_pod([limit_range(kind="Pod", max={"cpu": "1"})], spec, "cpu")
 
     assert asked(3)() == asked(300)() == "bounds"
     assert lines(asked(300)) == lines(asked(3))

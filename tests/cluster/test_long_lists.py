@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from trimtab.cluster.snapshot import load
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.snapshot import load_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 
 POD = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "app"}]}}
 PAD = [{"kind": "Padding", "data": "x" * 300_000}]
 
 
 def loaded(items, kind="List"):
-    return load([("s.json", json.dumps({"apiVersion": "v1", "kind": kind, "items": items}).encode())])
+    return load_snapshot([("s.json", json.dumps({"apiVersion": "v1", "kind": kind, "items": items}).encode())])
 
 
 def same(item, kind="List"):
@@ -64,12 +64,12 @@ def test_the_items_of_a_podlist_are_pods():
 
 
 def test_a_value_is_there_for_whoever_asks():
-    documents = read("s.json", json.dumps({"kind": "List", "items": [POD, *PAD]}).encode()).documents
+    documents = read_documents("s.json", json.dumps({"kind": "List", "items": [POD, *PAD]}).encode()).documents
     assert [document.kind for document in documents] == ["Pod", "Padding"]
-    assert (documents[0].value, documents[0].entry, documents[0].index) == (POD, "Pod web", 0)
+    assert (documents[0].value, documents[0].entry_name, documents[0].index) == (POD, "Pod web", 0)
 
 
 def test_an_item_that_is_no_json_inside_is_told():
     text = json.dumps({"kind": "List", "items": [{**POD, "status": {"phase": "PHASE"}}, *PAD]})
-    found = load([("s.json", text.replace('"PHASE"', '"\\ud800"').encode())])
+    found = load_snapshot([("s.json", text.replace('"PHASE"', '"\\ud800"').encode())])
     assert len(found.mistakes) == 1

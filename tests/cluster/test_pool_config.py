@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.pool import LABEL, Goal, Headroom, Pool, Spare, preset
-from trimtab.cluster.pool_config import PoolReading, pools
+from trimtab.cluster.pool import POOL_LABEL, Goal, Headroom, Pool, Spare, pool_from_preset
+from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.timestamps import WeeklyWindow
 from trimtab.cluster.yaml_documents import Document
 
 
 def document(text: Any, name: str = "web", key: str = "pool.yaml") -> Document:
-    metadata = {"name": f"pool-{name}", "labels": {LABEL: name}}
+    metadata = {"name": f"pool-{name}", "labels": {POOL_LABEL: name}}
     return Document(file="pools.yaml", index=0, value={"kind": "ConfigMap", "metadata": metadata, "data": {key: text}})
 
 
 def read(text: str) -> PoolReading:
-    return pools([document(text)])
+    return read_pools([document(text)])
 
 
 def only(text: str) -> Pool:
@@ -72,7 +72,7 @@ def test_nothing_said_is_balanced_and_dry() -> None:
 
 
 def test_a_headroom_that_says_nothing_keeps_the_presets() -> None:
-    assert only("preset: careful\nkeep: {headroom: {}}").headroom == preset("careful", "web").headroom
+    assert only("preset: careful\nkeep: {headroom: {}}").headroom == pool_from_preset("careful", "web").headroom
 
 
 def test_all_mistakes_are_told_together_with_their_places() -> None:
@@ -106,12 +106,12 @@ def test_nonsense_is_refused(text: str) -> None:
 
 
 def test_a_pool_without_settings_or_a_second_one_of_the_name_is_a_mistake() -> None:
-    assert pools([document(None)]).mistakes
-    twice = pools([document("{}"), document("{}")])
+    assert read_pools([document(None)]).mistakes
+    twice = read_pools([document("{}"), document("{}")])
     assert len(twice.pools) == 1
     assert "no other pool" in str(twice.mistakes[0])
 
 
 def test_other_config_maps_are_not_ours() -> None:
     other = Document(file="f", index=0, value={"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {}})
-    assert pools([other, Document(file="f", index=1, value=["odd"])]) == PoolReading()
+    assert read_pools([other, Document(file="f", index=1, value=["odd"])]) == PoolReading()

@@ -33,7 +33,7 @@ def test_the_index_answers_as_each_pool_does() -> None:
     for given in (pools, pools[:3], pools[:1], []):
         index = PoolIndex(given)
         for one in nodes:
-            found = [pool for pool in given if pool.has(one)]
-            assert list(index.of(one)) == found
-            assert index.only(one) is (found[0] if len(found) == 1 else None)
-            assert index.first(one) is (found[0] if found else None)
+            found = [pool for pool in given if pool.has_node(one)]
+            assert list(index.pools_of(one)) == found
+            assert index.only_pool_of(one) is (found[0] if len(found) == 1 else None)
+            assert index.first_pool_of(one) is (found[0] if found else None)

@@ -9,9 +9,9 @@ import yaml
 from tests.cluster.test_pool_config import WHOLE, read
 from trimtab.cluster.pool import PRESETS
 from trimtab.cluster.pool_config import EXTRA_KEYS, FIELDS_BY_SECTION, TOP_KEYS
-from trimtab.cluster.pool_schema import schema
+from trimtab.cluster.pool_schema import pool_settings_schema
 
-CHECK = jsonschema.Draft7Validator(schema())
+CHECK = jsonschema.Draft7Validator(pool_settings_schema())
 FIELDS = [
     *[(section, key) for section, keys in FIELDS_BY_SECTION.items() for key in (*keys, *EXTRA_KEYS.get(section, ()))],
     *[("headroom", key) for key in ("percent", "nodes", "largestPod")],
@@ -34,8 +34,8 @@ def placed(section: str, key: str, value: Any) -> dict[str, Any]:
 
 
 def test_the_schema_is_one_and_knows_every_key_of_the_reader() -> None:
-    jsonschema.Draft7Validator.check_schema(schema())
-    inner = schema()["properties"]
+    jsonschema.Draft7Validator.check_schema(pool_settings_schema())
+    inner = pool_settings_schema()["properties"]
     assert inner.keys() == set(TOP_KEYS)
     for section, keys in FIELDS_BY_SECTION.items():
         if section:

@@ -1,7 +1,7 @@
 import pytest
 
 from trimtab.cluster import quantity
-from trimtab.cluster.quantity import NANO, NotAQuantity
+from trimtab.cluster.quantity import NANO_PER_UNIT, NotAQuantity
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from trimtab.cluster.quantity import NANO, NotAQuantity
     ],
 )  # fmt: skip
 def test_a_quantity_is_what_kubernetes_takes_it_for(written, units):
-    assert quantity.parse(written) == units * NANO
+    assert quantity.parse(written) == units * NANO_PER_UNIT
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_finest_step_is_a_nano_and_less_is_rounded_away_from_zero(written, n
 
 @pytest.mark.parametrize("written", ["9223372036854775808", "10E", "8Ei", "1e30"])
 def test_what_is_too_large_is_capped(written):
-    assert quantity.parse(written) == (2**63 - 1) * NANO
+    assert quantity.parse(written) == (2**63 - 1) * NANO_PER_UNIT
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_what_is_no_text_and_no_number_is_no_quantity(other):
 
 @pytest.mark.parametrize(("written", "milli"), [("250u", 1), ("1001u", 2), ("0.1", 100), ("2", 2000), ("-250u", 0)])
 def test_thousandths_are_rounded_up(written, milli):
-    assert quantity.milli(written) == milli
+    assert quantity.to_milli(written) == milli
 
 
 @pytest.mark.parametrize(
     ("written", "whole"), [("1m", 1), ("1001m", 2), ("128974848", 128974848), ("129e6", 129 * 10**6)]
 )
 def test_bytes_are_rounded_up(written, whole):
-    assert quantity.whole(written) == whole
+    assert quantity.to_whole_units(written) == whole
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_bytes_are_rounded_up(written, whole):
     ],
 )  # fmt: skip
 def test_the_canonical_form_is_the_servers(written, canonical):
-    assert quantity.canonical(written) == canonical
+    assert quantity.canonical_form(written) == canonical
 
 
 @pytest.mark.parametrize(("number", "written"), [(1500, "1500m"), (2000, "2"), (0, "0"), (1, "1m")])
 def test_millicores_are_written_as_kubernetes_prints_them(number, written):
-    assert quantity.cpu(number) == written
+    assert quantity.format_cpu(number) == written
 
 
 @pytest.mark.parametrize(("number", "written"), [(134217728, "128Mi"), (1000, "1000"), (0, "0"), (1 << 60, "1Ei")])
 def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, written):
-    assert quantity.memory(number) == written
+    assert quantity.format_memory(number) == written
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_bytes_are_written_with_the_largest_suffix_that_loses_nothing(number, wr
 )  # fmt: skip
 def test_exponents_are_kept_where_the_server_keeps_them(written, stored):
     """Stored by Kubernetes 1.36.3 as cpu and memory requests."""
-    assert quantity.canonical(written) == stored
+    assert quantity.canonical_form(written) == stored

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.recommendation import LEFT_OF_CONFIDENCE, Percentiles, confidence_at, remaining
+from trimtab.cluster.recommendation import CONFIDENCE_FACTORS, Percentiles, confidence_at, remaining_signs
 
 GI = 1 << 30
 
@@ -18,10 +18,10 @@ def doubtful(*signs: str) -> Percentiles:
     ("pods-differ", 4 * GI, False), ("changed-recently", 9 * GI, True), ("grows", 9 * GI, True), ("new", 9 * GI, True),
 ])  # fmt: skip
 def test_what_is_covered_is_doubted_no_more(sign: str, amount: int, left: bool) -> None:
-    assert remaining("memory", doubtful(sign), amount) == ((sign,) if left else ())
+    assert remaining_signs("memory", doubtful(sign), amount) == ((sign,) if left else ())
 
 
-@given(st.lists(st.sampled_from([*LEFT_OF_CONFIDENCE, "new"]), unique=True), st.integers(1, 9 * GI), st.floats(0, 1))
+@given(st.lists(st.sampled_from([*CONFIDENCE_FACTORS, "new"]), unique=True), st.integers(1, 9 * GI), st.floats(0, 1))
 def test_confidence_is_given_back_never_taken_and_never_more_than_all(
     signs: list[str], amount: int, confidence: float
 ) -> None:

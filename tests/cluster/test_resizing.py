@@ -11,7 +11,7 @@ ONCE = {"name": "i", "resources": {"requests": {"cpu": "100m"}}}
 def requests(asked: str, allocated: dict[str, str]) -> object:
     found = pod("x-1", "a", asked)
     found["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": allocated}]
-    return cluster(node("a"), found).pods[0].ask.requests
+    return cluster(node("a"), found).pods[0].requirements.requests
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_a_container_really_has_counts_while_it_shrinks(allocated: str, act
     found["status"]["containerStatuses"] = [
         {"name": "c", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
     ]
-    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": counted}
+    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": counted}
 
 
 @pytest.mark.parametrize(
@@ -47,17 +47,17 @@ def test_what_a_container_really_has_counts_while_it_shrinks(allocated: str, act
 def test_so_it_is_with_a_pod_that_asks_as_a_whole_its_overhead_counted_once(status: Item) -> None:
     found = pod("x-1", "a", "1", spec={"resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})
     found["status"] |= status
-    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": 3250}
+    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": 3250}
 
 
 def test_pods_that_are_resized_do_not_count_for_those_that_are_not() -> None:
     one, two = pod("x-1", "a", "1"), pod("x-2", "a", "1")
     one["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": {"cpu": "2"}}]
-    assert [p.ask.requests for p in cluster(node("a"), one, two).pods] == [{"cpu": 2000}, {"cpu": 1000}]
+    assert [p.requirements.requests for p in cluster(node("a"), one, two).pods] == [{"cpu": 2000}, {"cpu": 1000}]
 
 
 @pytest.mark.parametrize(("init", "counted"), [(SIDE, 1500), (ONCE, 1000)])
 def test_a_sidecar_that_is_resized_counts_too_an_init_container_that_ended_does_not(init: Item, counted: int) -> None:
     found = pod("x-1", "a", "1", spec={"initContainers": [init]})
     found["status"]["initContainerStatuses"] = [{"name": init["name"], "allocatedResources": {"cpu": "500m"}}]
-    assert cluster(node("a"), found).pods[0].ask.requests == {"cpu": counted}
+    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": counted}

@@ -6,9 +6,9 @@ from trimtab.cluster.resources import (
     Role,
     pod_limits,
     pod_requests,
-    qos,
+    qos_class,
     requests_without_overhead,
-    role,
+    role_of,
 )
 
 
@@ -70,25 +70,25 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
     ],
 )
 def test_quality_of_service_by_kubernetes_own_rule(requests, limits, expected):
-    assert qos(pod(container(requests=requests, limits=limits)).spec) is expected
+    assert qos_class(pod(container(requests=requests, limits=limits)).spec) is expected
 
 
 def test_one_plain_init_container_makes_a_pod_burstable():
     full = container(requests=BOTH, limits=BOTH)
-    assert qos(pod(full, init=(container("i"),)).spec) is QoS.BURSTABLE
+    assert qos_class(pod(full, init=(container("i"),)).spec) is QoS.BURSTABLE
 
 
 def test_overhead_does_not_count_for_the_class_of_service():
-    assert qos(pod(overhead={"cpu": "1"}).spec) is QoS.BEST_EFFORT
+    assert qos_class(pod(overhead={"cpu": "1"}).spec) is QoS.BEST_EFFORT
 
 
 def test_pod_level_resources_decide_the_class_of_service():
-    assert qos(pod(container(), resources=resources(BOTH, BOTH)).spec) is QoS.GUARANTEED
+    assert qos_class(pod(container(), resources=resources(BOTH, BOTH)).spec) is QoS.GUARANTEED
 
 
 def test_roles():
-    found = [role(c, init=True) for c in (container("i"), container("s", restart_policy="Always"))]
-    assert [*found, role(container(), init=False)] == [Role.INIT, Role.SIDECAR, Role.MAIN]
+    found = [role_of(c, init=True) for c in (container("i"), container("s", restart_policy="Always"))]
+    assert [*found, role_of(container(), init=False)] == [Role.INIT, Role.SIDECAR, Role.MAIN]
 
 
 def test_of_one_resource_the_sum_is_what_it_is_among_all():

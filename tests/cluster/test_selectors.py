@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.build import facts, owners, pod, toleration, workload
 from trimtab.cluster.api.meta import LabelSelector, Metadata, SelectorRequirement
-from trimtab.cluster.owner import Owner, chain
-from trimtab.cluster.selectors import covered, glob, labels_match, requirement_matches
+from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.selectors import is_covered, labels_match, name_matcher, requirement_matches
 
 LABELS = {"a": "1", "n": "5"}
 
@@ -44,7 +44,7 @@ def test_a_selector_asks_for_all_its_labels_and_expressions():
     ],
 )  # fmt: skip
 def test_patterns_mean_names(patterns, name, meant):
-    assert glob(patterns)(name) is meant
+    assert name_matcher(patterns)(name) is meant
 
 
 @pytest.mark.parametrize(
@@ -61,34 +61,34 @@ def test_patterns_mean_names(patterns, name, meant):
     ],
 )
 def test_a_toleration_covers_what_it_tolerates_at_least(have, wanted, expected):
-    assert covered(wanted, [have]) is expected
+    assert is_covered(wanted, [have]) is expected
 
 
 def test_owners_are_told_from_the_nearest_to_the_topmost():
     world = facts(workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", owner="App/web"))
-    assert world.chain(pod(owner="ReplicaSet/web-1"), "team-a") == (
+    assert world.owner_chain(pod(owner="ReplicaSet/web-1"), "team-a") == (
         Owner("ReplicaSet", "web-1"), Owner("Deployment", "web"), Owner("App", "web"),
     )  # fmt: skip
 
 
 def test_a_bare_pod_has_no_owners():
-    assert facts().chain(pod(), "team-a") == ()
+    assert facts().owner_chain(pod(), "team-a") == ()
 
 
 def test_a_replica_set_that_is_not_known_yet_tells_its_deployment_by_the_hash():
     metadata = Metadata(labels={"pod-template-hash": "5d4f"}, owner_references=owners("ReplicaSet/web-5d4f"))
-    assert chain(metadata, "n", lambda *_: None)[-1] == Owner("Deployment", "web")
+    assert owner_chain(metadata, "n", lambda *_: None)[-1] == Owner("Deployment", "web")
 
 
 def test_owners_that_own_each_other_end():
     other = {"a": Owner("X", "b"), "b": Owner("X", "a")}
-    assert len(chain(Metadata(owner_references=owners("X/a")), "n", lambda _, owner: other[owner.name])) == 2
+    assert len(owner_chain(Metadata(owner_references=owners("X/a")), "n", lambda _, owner: other[owner.name])) == 2
 
 
 def test_a_rollouts_first_pod_is_known_by_name_too():
     labels = {"rollouts-pod-template-hash": "5d4f"}
     metadata = Metadata(labels=labels, owner_references=owners("ReplicaSet/web-5d4f"))
-    assert [str(owner) for owner in chain(metadata, "team-a", lambda *_: None)] == [
+    assert [str(owner) for owner in owner_chain(metadata, "team-a", lambda *_: None)] == [
         "ReplicaSet/web-5d4f",
         "Rollout/web",
     ]
@@ -96,4 +96,4 @@ def test_a_rollouts_first_pod_is_known_by_name_too():
 
 @given(st.lists(st.text("ab*?[]!-", max_size=5), max_size=4).map(tuple), st.text("ab-[\n", max_size=6))
 def test_a_glob_is_any_of_its_shell_patterns(patterns: tuple[str, ...], name: str) -> None:
-    assert glob(patterns)(name) is any(fnmatchcase(name, pattern) for pattern in patterns)
+    assert name_matcher(patterns)(name) is any(fnmatchcase(name, pattern) for pattern in patterns)

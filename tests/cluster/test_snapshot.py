@@ -9,17 +9,17 @@ from tests.build import usage
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations, decode, encode
-from trimtab.cluster.snapshot import load
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.policy.cluster_facts import from_snapshot
 
 POD = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "app"}]}}
 
 
 def test_kinds_that_nobody_reads_are_counted():
-    found = load(
+    found = load_snapshot(
         [("s.json", json.dumps({"kind": "List", "items": [POD, {"kind": "Secret"}, {"kind": "Secret"}]}).encode())]
     )
-    assert (len(found.snapshot.all(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
+    assert (len(found.snapshot.objects_of(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
 
 
 def named(name, **more):
@@ -28,17 +28,17 @@ def named(name, **more):
 
 def test_several_files_are_one_snapshot():
     files = [(f"{n}.json", named(f"web-{n}")) for n in range(3)]
-    assert len(load(files).snapshot.all(Pod)) == 3
+    assert len(load_snapshot(files).snapshot.objects_of(Pod)) == 3
 
 
 def test_what_two_files_tell_of_one_object_counts_once_only_where_they_agree():
     one, other = named("web"), named("web", status={"phase": "Failed"})
-    assert len(load([("a.json", one), ("b.json", one)]).snapshot.all(Pod)) == 1
-    assert len(load([("a.json", one), ("b.json", other), ("c.json", one)]).snapshot.all(Pod)) == 2
+    assert len(load_snapshot([("a.json", one), ("b.json", one)]).snapshot.objects_of(Pod)) == 1
+    assert len(load_snapshot([("a.json", one), ("b.json", other), ("c.json", one)]).snapshot.objects_of(Pod)) == 2
 
 
 def test_a_null_is_absence():
-    found = load([("s.json", json.dumps(POD | {"spec": {"containers": None, "nodeSelector": None}}).encode())])
+    found = load_snapshot([("s.json", json.dumps(POD | {"spec": {"containers": None, "nodeSelector": None}}).encode())])
     assert found.mistakes == ()
 
 
@@ -52,8 +52,8 @@ def test_a_null_is_absence():
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(document, field):
-    found = load([("s.json", json.dumps([document, POD]).encode())])
-    assert ([m.field for m in found.mistakes], len(found.snapshot.all(Pod))) == ([field], 1)
+    found = load_snapshot([("s.json", json.dumps([document, POD]).encode())])
+    assert ([m.field for m in found.mistakes], len(found.snapshot.objects_of(Pod))) == ([field], 1)
 
 
 @given(
@@ -113,15 +113,17 @@ def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
 def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():
     metadata = {"name": "r", "namespace": "trimtab-system", "labels": {"trimtab.dev/recommendations": "v1"}}
     text = json.dumps({"kind": "ConfigMap", "metadata": metadata})
-    found = from_snapshot(load([("s.json", text.encode())]).snapshot)
+    found = from_snapshot(load_snapshot([("s.json", text.encode())]).snapshot)
     assert (len(found.problems), found.recommendations.workloads) == (1, {})
 
 
 def test_only_our_own_namespace_is_believed():
     metadata = {"name": "r", "namespace": "evil", "labels": {"trimtab.dev/recommendations": "v1"}}
-    found = from_snapshot(load([("s.json", json.dumps({"kind": "ConfigMap", "metadata": metadata}).encode())]).snapshot)
+    found = from_snapshot(
+        load_snapshot([("s.json", json.dumps({"kind": "ConfigMap", "metadata": metadata}).encode())]).snapshot
+    )
     assert (found.problems, found.recommendations.workloads) == ((), {})
 
 
 def test_what_is_not_known_has_a_name():
-    assert isinstance(Recommendations().find("n", "Deployment", "a", "app"), NotYet)
+    assert isinstance(Recommendations().find_usage("n", "Deployment", "a", "app"), NotYet)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.cluster_of import ZONE, Item, cluster, node, pod
 from trimtab.cluster.volume_claims import Claim
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.drain_simulation import NoPlacement, exactly
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 BETA = "failure-domain.beta.kubernetes.io/zone"
 EBS = "ebs.csi.aws.com"
@@ -34,12 +34,12 @@ def read(found: Item) -> Claim:
 def goes_to(found: Item) -> list[str]:
     """Nodes on which a pod with such a volume fits; one is in each of the zones a to d."""
     zones = [node(f"in-{zone}", labels={ZONE: zone, "disk": "yes"}) for zone in "abcd"]
-    world = build(cluster(*zones, node("old"), pod("x-1", "old", spec=ON_A_DISK), claim(), found))
-    room, home = FreeCapacity(world), world.index["old"]
+    world = build_cluster_model(cluster(*zones, node("old"), pod("x-1", "old", spec=ON_A_DISK), claim(), found))
+    room, home = FreeCapacity(world), world.node_numbers["old"]
     return [
         world.nodes[n].name
         for n in range(len(zones))
-        if not isinstance(exactly(room, home, world.on[home], [n]), NoPlacement)
+        if not isinstance(drain_exactly(room, home, world.pods_on_node[home], [n]), NoPlacement)
     ]
 
 
@@ -80,4 +80,4 @@ def test_a_volume_from_before_csi_counts_against_the_driver_that_took_it_over(so
 
 def test_a_claim_whose_volume_is_not_there_has_none() -> None:
     found = cluster(claim()).claims["default", "c"]
-    assert (found.volume, found.nodes, found.local) == ("", None, False)
+    assert (found.volume, found.nodes, found.is_local) == ("", None, False)

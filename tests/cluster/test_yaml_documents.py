@@ -2,17 +2,17 @@ import gzip
 
 import pytest
 
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.yaml_documents import read_documents
 
 
 def values(text: str | bytes):
-    reading = read("f.yaml", text if isinstance(text, bytes) else text.encode())
+    reading = read_documents("f.yaml", text if isinstance(text, bytes) else text.encode())
     assert reading.mistakes == ()
     return [document.value for document in reading.documents]
 
 
 def told(text: str | bytes):
-    reading = read("f.yaml", text if isinstance(text, bytes) else text.encode())
+    reading = read_documents("f.yaml", text if isinstance(text, bytes) else text.encode())
     return [(m.line, m.expected, m.got) for m in reading.mistakes]
 
 
@@ -98,5 +98,5 @@ def test_a_value_of_a_tag_it_cannot_have_is_told():
 
 
 def test_a_value_knows_its_line():
-    (document,) = read("f", b"a:\n  b:\n  - c: 1\n  - d: 2\n").documents
-    assert document.mark(("a", "b", 1, "d")) == (4, 5)
+    (document,) = read_documents("f", b"a:\n  b:\n  - c: 1\n  - d: 2\n").documents
+    assert document.position_of(("a", "b", 1, "d")) == (4, 5)

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.yaml_edit import edited, is_same, value_of
+from trimtab.cluster.yaml_edit import edit_yaml, is_same, value_of
 
 Change = Callable[[Any], None]
 
@@ -19,7 +19,7 @@ def after(text: str, change: Change) -> str:
         change(value)
         return value
 
-    return edited(text, changed)
+    return edit_yaml(text, changed)
 
 
 def lines(text: str, change: Change) -> list[str]:
@@ -173,7 +173,7 @@ def test_odd_documents_come_out_right_all_the_same(text: str):
     def change(value: Any) -> Any:
         return {**value, "n": "yes"} if isinstance(value, dict) else [*value, "yes"]
 
-    assert is_same(value_of(edited(text, change)), change(value_of(text)))
+    assert is_same(value_of(edit_yaml(text, change)), change(value_of(text)))
 
 
 _TEXTS = st.sampled_from(["a", "b c", "yes", "1", "1:30", "x: y", "# z", "'q'", "", " s", "é", "-", "100m"])
@@ -195,7 +195,7 @@ def test_any_change_of_any_document_is_made(
     text = yaml.safe_dump(shared, default_flow_style=flow, sort_keys=False, allow_unicode=True)
     text = text.replace("\n", "\r\n") if has_windows_lines else text
     wanted = _mutated(value_of(text), data)
-    assert is_same(value_of(edited(text, lambda _: wanted)), wanted)
+    assert is_same(value_of(edit_yaml(text, lambda _: wanted)), wanted)
 
 
 def _mutated(value: Any, data: st.DataObject) -> Any:

@@ -8,8 +8,8 @@ from tests.cluster_of import ALL, NOW, SAFE, Item, budget, cluster, node, pod
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.blockers import UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 MIRROR = "kubernetes.io/config.mirror"
 DISTURB = "karpenter.sh/do-not-disrupt"
@@ -82,8 +82,8 @@ def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted
         pod("d-1", "a", owner="DaemonSet"), pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
         pod("c-1", "a", spec={"priority": 2000000000}),
     ]  # fmt: skip
-    found = plan(build(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(at=NOW))
-    assert not found.moves
+    found = make_plan(build_cluster_model(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(now=NOW))
+    assert not found.all_moves
     assert found.pods["default/c-1"].code.name == "system-critical"
 
 
@@ -240,16 +240,18 @@ def claimed(volume: Item) -> list[Item]:
 def test_a_pod_with_a_volume_that_lives_on_its_node_stays_for_that_reason(source: Item) -> None:
     volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     items = [node("a"), node("b"), pod("x-1", "a", spec=volumes), pod("x-2", "b", "3"), *claimed(source)]
-    found = plan(build(cluster(*items)), [ALL], PlanningContext(at=NOW))
+    found = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
     assert found.pods["default/x-1"].code.name == "local-volume"
 
 
 def test_the_next_pod_of_a_workload_waits_until_the_one_that_was_moved_is_ready() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), pod("y-1", "b", "3")]
-    now = PlanningContext(at=NOW, moved=frozenset({"default/x-2"}))
-    waiting = plan(build(cluster(*items, pod("x-2", "b", "100m", ready=False))), [ALL], now)
+    now = PlanningContext(now=NOW, moved_pods=frozenset({"default/x-2"}))
+    waiting = make_plan(build_cluster_model(cluster(*items, pod("x-2", "b", "100m", ready=False))), [ALL], now)
     assert waiting.pods["default/x-1"].code.name == "workload-unsettled"
-    assert not plan(build(cluster(*items, pod("x-2", "b", "100m"))), [ALL], now).pods.get("default/x-1")
+    assert not make_plan(build_cluster_model(cluster(*items, pod("x-2", "b", "100m"))), [ALL], now).pods.get(
+        "default/x-1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from tests.cluster_of import ALL, NOW, SAFE, Item, budget, node, pod
 from tests.compaction.test_blockers import owner, verdict
 from tests.compaction.test_plan import goes
 from trimtab.cluster.pool import ProtectCritical, ProtectUnready
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 
-OLD, YOUNG = written(NOW - 601), written(NOW - 599)
+OLD, YOUNG = format_timestamp(NOW - 601), format_timestamp(NOW - 599)
 
 
 # ── one replica that is not ready ────────────────────────────────────────────────────────────────────

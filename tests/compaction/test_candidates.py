@@ -9,18 +9,18 @@ from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import WeeklyWindow
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Failure, Observations, Plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 HALF = replace(ALL, under={"cpu": 50})
 
 
-def planned(*items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(at=NOW)) -> Plan:  # noqa: B008
-    return plan(build(cluster(*items)), [pool], now)
+def planned(*items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(now=NOW)) -> Plan:  # noqa: B008
+    return make_plan(build_cluster_model(cluster(*items)), [pool], now)
 
 
-def why(name: str, *items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(at=NOW)) -> str:  # noqa: B008
+def why(name: str, *items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(now=NOW)) -> str:  # noqa: B008
     found = planned(*items, pool=pool, now=now)
     return found.refusals[name].code.name if name in found.refusals else "goes"
 
@@ -86,7 +86,7 @@ def test_case_7_daemon_set_pods_count_for_the_threshold() -> None:
 def test_case_9_all_thresholds_must_be_kept() -> None:
     nodes = [node(n, "4000m", pods=10) for n in "abc"]
     pods = [pod(f"x-{n}{i}", n, "400m") for n in "abc" for i in range(3)]
-    assert not planned(*nodes, *pods, pool=replace(ALL, under={"cpu": 20, "pods": 20})).moves
+    assert not planned(*nodes, *pods, pool=replace(ALL, under={"cpu": 20, "pods": 20})).all_moves
 
 
 DEVICE = "example.com/device"
@@ -101,7 +101,7 @@ def test_case_10_and_11_extended_resources_have_thresholds_and_must_be_there(hav
         *(pod(f"y-{i}", "n2", "500m", extra=extra if have == "8" else {}) for i in range(4)),
     ]  # fmt: skip
     found = planned(*items, pool=replace(ALL, under={"cpu": 20, DEVICE: 40}))
-    assert sorted(move.pod for move in found.moves) == moved
+    assert sorted(move.pod for move in found.all_moves) == moved
 
 
 @pytest.mark.parametrize("cpu", ["12 apples", "-4"])
@@ -109,7 +109,7 @@ def test_case_12_a_pod_whose_request_is_nonsense_keeps_its_node_out_of_all_plans
     found = planned(node("a"), node("b"), pod("x-1", "a", cpu), pod("y-1", "b"), pod("y-2", "b"))
     assert found.refusals["a"].code.name == "node-unreadable"
     assert cpu in str(found.refusals["a"])
-    assert not found.moves
+    assert not found.all_moves
 
 
 def test_karpenters_nodes_and_the_control_plane_are_left_alone() -> None:
@@ -139,13 +139,13 @@ def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:
 
 def test_nodes_in_no_pool_or_in_two_are_told() -> None:
     mine, other = Pool(name="a", labels={"p": "a"}), Pool(name="b", labels={"q": "b"})
-    world = build(cluster(node("a", labels={"p": "a", "q": "b"}), node("b")))
-    found = plan(world, [mine, other], PlanningContext(at=NOW))
+    world = build_cluster_model(cluster(node("a", labels={"p": "a", "q": "b"}), node("b")))
+    found = make_plan(world, [mine, other], PlanningContext(now=NOW))
     assert [found.refusals[n].code.name for n in "ab"] == ["node-in-two-pools", "node-in-no-pool"]
 
 
 def test_a_pool_that_matches_nothing_is_told() -> None:
-    found = plan(build(cluster(node("a"))), [Pool(name="web")], PlanningContext(at=NOW))
+    found = make_plan(build_cluster_model(cluster(node("a"))), [Pool(name="web")], PlanningContext(now=NOW))
     assert found.pools["web"].code.name == "pool-matches-nothing"
 
 
@@ -154,7 +154,7 @@ TWO = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "b"))
 
 
 def seen(**more: object) -> PlanningContext:
-    return PlanningContext(at=NOW, observations=Observations(under_since={"a": NOW - 300, "b": NOW - 300}, **more))  # type: ignore[arg-type]
+    return PlanningContext(now=NOW, observations=Observations(under_since={"a": NOW - 300, "b": NOW - 300}, **more))  # type: ignore[arg-type]
 
 
 def test_case_72_under_the_line_for_five_minutes_of_ten() -> None:
@@ -170,7 +170,7 @@ def test_case_72_in_no_group_annotation_set_and_at_minimum() -> None:
 def test_a_failed_drain_backs_off_doubling() -> None:
     failed = Failure(times=3, last=NOW - 1000)
     assert failed.retry_after == NOW - 1000 + 1200
-    now = PlanningContext(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
+    now = PlanningContext(now=NOW, observations=Observations(under_since={"a": 0, "b": 0}, failures={"a": failed}))
     assert why("a", *TWO, now=now) == "drain-failed-before"
     assert Failure(times=50, last=0).retry_after == 7200
 
@@ -179,7 +179,7 @@ def test_case_79_a_young_node_is_not_taken_old_ones_are() -> None:
     young = node("a", created="2026-01-02T23:58:00Z")
     found = planned(young, node("b"), node("c"), pool=replace(ALL, node_age=420, quiet=0))
     assert found.refusals["a"].code.name == "node-too-young"
-    assert sorted(step.node for step in found.steps) == ["b", "c"]
+    assert sorted(step.node for step in found.all_steps) == ["b", "c"]
 
 
 def test_a_pool_with_a_new_node_is_not_quiet() -> None:
@@ -210,7 +210,7 @@ CALM = NodeGroupStatus(name="gke-all-1", healthy=True, scale_up="NoActivity")
 )  # fmt: skip
 def test_the_autoscalers_word(autoscaler: Autoscaler, code: str) -> None:
     # A threshold of 0 leaves nothing to the autoscaler itself.
-    assert why("a", *TWO, now=PlanningContext(at=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
+    assert why("a", *TWO, now=PlanningContext(now=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
 
 
 def test_too_few_nodes_under_the_line() -> None:
@@ -224,7 +224,7 @@ def test_too_many_unready_nodes_stop_everything() -> None:
 
 def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
     groups = tuple(replace(CALM, name=f"gke-all-{n}", min_size=1) for n in (1, 2))
-    now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
+    now = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
     found = planned(*TWO, now=now)
     assert found.refusals["a"].code.name == "pool-at-minimum"
     assert "the autoscaler keeps at least 2 nodes" in str(found.refusals["a"])
@@ -236,7 +236,7 @@ def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
 GROUPS = tuple(
     replace(CALM, name=f"https://cloud/zones/z{n}/instanceGroups/gke-c-all-{n}-grp", min_size=1) for n in (1, 2)
 )
-SCALED = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=GROUPS))
+SCALED = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=GROUPS))
 
 
 def of_group(name: str, group: int) -> Item:
@@ -248,14 +248,14 @@ def of_group(name: str, group: int) -> Item:
 def test_each_group_keeps_its_own_minimum_whatever_the_others_have() -> None:
     items = [of_group("a", 1), *(of_group(n, 2) for n in "bcd")]
     assert why("a", *items, now=SCALED) == "pool-at-minimum"
-    assert len(planned(*items, now=SCALED).steps) == 2
+    assert len(planned(*items, now=SCALED).all_steps) == 2
 
 
 def test_a_node_that_takes_no_pods_is_none_of_those_a_minimum_keeps() -> None:
     emptied = node("c", cordoned=True, annotations={"trimtab.dev/cordoned-for": "x"})
     ill = node("d", ready=False)
     for other in (emptied, ill):
-        assert not {"a", "b"} & {s.node for s in planned(*TWO, other, pool=replace(ALL, min_nodes=2)).steps}
+        assert not {"a", "b"} & {s.node for s in planned(*TWO, other, pool=replace(ALL, min_nodes=2)).all_steps}
 
 
 @pytest.mark.parametrize(("chips", "code"), [("4", "node-group-scales-as-a-whole"), ("16", "goes")])
@@ -265,19 +265,19 @@ def test_a_node_of_a_slice_that_spans_several_nodes_is_left_alone(chips: str, co
 
 
 def under_way(*nodes: str) -> PlanningContext:
-    return PlanningContext(at=NOW, aims={"all": nodes})
+    return PlanningContext(now=NOW, aims={"all": nodes})
 
 
 def test_while_pods_move_no_node_goes_but_those_of_the_plan_they_move_by() -> None:
     items = (node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-2", "b"), pod("x-3", "c", "3"))
-    assert [step.node for step in planned(*items).steps] == ["a", "b"]
-    assert [step.node for step in planned(*items, now=under_way("b")).steps] == ["b"]
+    assert [step.node for step in planned(*items).all_steps] == ["a", "b"]
+    assert [step.node for step in planned(*items, now=under_way("b")).all_steps] == ["b"]
     assert why("a", *items, now=under_way("b")) == "not-in-the-plan-under-way"
 
 
 def test_a_pool_without_a_plan_under_way_is_planned_afresh() -> None:
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b"))
-    assert planned(*items, now=PlanningContext(at=NOW, aims={"another": ()})) == planned(*items)
+    assert planned(*items, now=PlanningContext(now=NOW, aims={"another": ()})) == planned(*items)
 
 
 def test_a_node_of_the_plan_under_way_that_cannot_go_now_is_no_place_for_pods() -> None:
@@ -286,7 +286,7 @@ def test_a_node_of_the_plan_under_way_that_cannot_go_now_is_no_place_for_pods() 
         node("a"), node("b"), node("c"), pod("x-1", "a"), pod("y-1", "b"), pod("y-2", "c"), pod("z-1", "c", "3500m"),
         budget("y", 0, most=1),
     )  # fmt: skip
-    assert [(move.pod, move.target) for move in planned(*items).moves] == [("default/x-1", "b")]
-    assert planned(*items, now=under_way("a", "b")).steps == ()
+    assert [(move.pod, move.target) for move in planned(*items).all_moves] == [("default/x-1", "b")]
+    assert planned(*items, now=under_way("a", "b")).all_steps == ()
     allowed = (*items[:-1], budget("y", 1))
-    assert len(planned(*allowed, now=under_way("a", "b")).steps) == 1
+    assert len(planned(*allowed, now=under_way("a", "b")).all_steps) == 1

@@ -31,7 +31,7 @@ def test_a_covered_node_says_so_and_takes_pods() -> None:
     found = planned(*NODES, *PODS, pool=replace(ALL, commitments={"m5.large": 2}))
     paid = [node for node, reason in found.refusals.items() if reason.code.name == "node-covered-by-commitment"]
     assert len(paid) == 2
-    assert {move.target for move in found.moves} <= set(paid)
+    assert {move.target for move in found.all_moves} <= set(paid)
 
 
 def test_who_wants_fewer_nodes_whatever_they_cost_gets_them() -> None:

@@ -5,44 +5,44 @@ import pytest
 from tests.cluster_of import ALL, HOST, NOW, budget, cluster, node, pod
 from trimtab.compaction import explain
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
-WORLD = build(
+WORLD = build_cluster_model(
     cluster(
         node("a"), node("b"), node("c", "1"), pod("x-1", "a", "1"), budget("x", 1),
         pod("k-1", "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}), pod("y-1", "c", "900m"),
         pod("z-1", "c", "100m", spec={"nodeSelector": {"disk": "fast"}}),
     )
 )  # fmt: skip
-PLAN = plan(WORLD, [ALL], PlanningContext(at=NOW))
+PLAN = make_plan(WORLD, [ALL], PlanningContext(now=NOW))
 
 
 def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
-    lines = explain.node(PLAN, WORLD, "a")
+    lines = explain.explain_node(PLAN, WORLD, "a")
     assert lines[0] == "node a is drained in wave 1 of 1, as 1 of 1"
     assert lines[2] == "pod default/x-1 fits on node b, allowed by budget default/x"
 
 
 def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
-    lines = explain.node(PLAN, WORLD, "b")
+    lines = explain.explain_node(PLAN, WORLD, "b")
     assert "must stay" in lines[1]
     assert "Remove the annotation" in lines[1]
     assert lines[2] == "it receives 1 pod of node a, which is drained"
 
 
 def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
-    lines = explain.pod(PLAN, WORLD, "default/z-1")
+    lines = explain.explain_pod(PLAN, WORLD, "default/z-1")
     assert lines[-1].startswith("pod default/z-1 fits on none of 2 nodes: 2 node-not-selected")
 
 
 def test_a_pod_that_moves_and_one_that_could() -> None:
-    assert explain.pod(PLAN, WORLD, "default/x-1")[0].startswith("pod default/x-1 is evicted from node a")
-    assert "would fit on 2 of 2 other nodes" in explain.pod(PLAN, WORLD, "default/y-1")[-1]
+    assert explain.explain_pod(PLAN, WORLD, "default/x-1")[0].startswith("pod default/x-1 is evicted from node a")
+    assert "would fit on 2 of 2 other nodes" in explain.explain_pod(PLAN, WORLD, "default/y-1")[-1]
 
 
 def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
-    lines = explain.pod(PLAN, WORLD, "default/x-1")
+    lines = explain.explain_pod(PLAN, WORLD, "default/x-1")
     assert lines == (
         "pod default/x-1 is evicted from node a in wave 1 of 1",
         "pod default/x-1 fits on node b, allowed by budget default/x",
@@ -59,20 +59,20 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
     ],
 )
 def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:
-    world = build(cluster(node("a"), node("b"), pod("x-1", "a", "500m"), pod("y-1", "b", **ask)))
-    found = plan(world, [ALL], PlanningContext(at=NOW))
+    world = build_cluster_model(cluster(node("a"), node("b"), pod("x-1", "a", "500m"), pod("y-1", "b", **ask)))
+    found = make_plan(world, [ALL], PlanningContext(now=NOW))
     (stays,) = found.refusals
     assert found.refusals[stays].code.name == "receives-pods"
-    assert explain.node(found, world, stays)[-1].startswith(told)
+    assert explain.explain_node(found, world, stays)[-1].startswith(told)
 
 
 def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_budget() -> None:
     stays = pod("y-1", "b", annotations={"trimtab.dev/do-not-disrupt": "true"})
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
-    world = build(cluster(*items))
-    lines = explain.pod(plan(world, [ALL], PlanningContext(at=NOW)), world, "default/x-1")
+    world = build_cluster_model(cluster(*items))
+    lines = explain.explain_pod(make_plan(world, [ALL], PlanningContext(now=NOW)), world, "default/x-1")
     assert lines[1] == "pod default/x-1 fits on node b, allowed by budget default/x-1"
 
 
 def test_what_is_not_there_has_no_reasons() -> None:
-    assert explain.node(PLAN, WORLD, "ghost") == explain.pod(PLAN, WORLD, "default/ghost") == ()
+    assert explain.explain_node(PLAN, WORLD, "ghost") == explain.explain_pod(PLAN, WORLD, "default/ghost") == ()

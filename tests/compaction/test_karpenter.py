@@ -4,8 +4,8 @@ import pytest
 
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.karpenter import outlook
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.karpenter import karpenter_outlook
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 HIS = {"labels": {"karpenter.sh/nodepool": "default"}}
 DO_NOT = "karpenter.sh/do-not-disrupt"
@@ -13,18 +13,21 @@ DO_NOT = "karpenter.sh/do-not-disrupt"
 
 def looked(*more: Item, at: int | None = None) -> dict[str, list[str]]:
     """Code → pods of every reason that blocks Karpenter on nodes a and b."""
-    found = outlook(build(cluster(node("a", **HIS), node("b", **HIS), *more)), PlanningContext(at=at))
+    found = karpenter_outlook(
+        build_cluster_model(cluster(node("a", **HIS), node("b", **HIS), *more)), PlanningContext(now=at)
+    )
     assert found is not None
     return {one.code.name: [*one.pods] for one in found.keepers}
 
 
 def test_without_karpenter_there_is_no_outlook() -> None:
-    assert outlook(build(cluster(node("a"))), PlanningContext()) is None
+    assert karpenter_outlook(build_cluster_model(cluster(node("a"))), PlanningContext()) is None
 
 
 def test_what_could_go_is_counted_though_nothing_is_done() -> None:
-    found = outlook(
-        build(cluster(node("a", **HIS), node("b", **HIS), pod("web-0", "a"), pod("web-1", "b"))), PlanningContext()
+    found = karpenter_outlook(
+        build_cluster_model(cluster(node("a", **HIS), node("b", **HIS), pod("web-0", "a"), pod("web-1", "b"))),
+        PlanningContext(),
     )
     assert found is not None
     assert (found.nodes, found.pools, found.could.nodes, found.keepers) == (2, ("default",), 1, ())

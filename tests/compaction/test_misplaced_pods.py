@@ -2,9 +2,9 @@
 
 from tests.cluster_of import ALL, SAFE, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.misplaced_pods import Misplaced, misplaced
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.misplaced_pods import Misplaced, find_misplaced
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 SPOT = {"labels": {"karpenter.sh/capacity-type": "spot"}}
 HELD = {"annotations": {SAFE: "false"}}
@@ -12,8 +12,8 @@ CRITICAL = {"spec": {"priority": 2_000_000_000}}
 
 
 def found(*items: Item) -> list[Misplaced]:
-    world = build(cluster(*items))
-    return list(misplaced(world, plan(world, [ALL], PlanningContext())))
+    world = build_cluster_model(cluster(*items))
+    return list(find_misplaced(world, make_plan(world, [ALL], PlanningContext())))
 
 
 def kinds(*items: Item) -> list[tuple[str, str, int]]:

@@ -11,14 +11,14 @@ import pytest
 from tests.bench import verify
 from tests.bench.full_cluster import full_cluster
 from tests.cluster_of import ALL
-from trimtab.cluster.cluster_autoscaler import by_flags
+from trimtab.cluster.cluster_autoscaler import autoscaler_from_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.pool import Goal, Precedence
-from trimtab.cluster.snapshot import load
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.compaction.simulate import Scheduler, simulate
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 DATA = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "data/clusters/openb-310-spread.json.gz"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there (TRIMTAB_SHARED names its folder)")
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there 
 
 @pytest.fixture(scope="module")
 def inventory() -> Inventory:
-    return snapshot_inventory(load([(DATA.name, DATA.read_bytes())]).snapshot)
+    return snapshot_inventory(load_snapshot([(DATA.name, DATA.read_bytes())]).snapshot)
 
 
 def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inventory) -> None:
-    found = plan(build(inventory), [ALL])
-    assert found.saves >= 5_390_000
-    assert len(found.moves) <= 1400
+    found = make_plan(build_cluster_model(inventory), [ALL])
+    assert found.total_savings >= 5_390_000
+    assert len(found.all_moves) <= 1400
     assert (found.bound.nodes, found.bound.pinned) == (157, 48)
     steps = [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in w.steps] for w in found.waves]
     verify.verify(json.loads(gzip.decompress(DATA.read_bytes()))["items"], steps)
@@ -40,7 +40,7 @@ def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inven
 
 def test_the_best_comes_first(inventory: Inventory) -> None:
     spent = saved = 0
-    for step in plan(build(inventory), [ALL]).steps:
+    for step in make_plan(build_cluster_model(inventory), [ALL]).all_steps:
         spent += len(step.moves)
         if spent > 132:
             break
@@ -49,38 +49,38 @@ def test_the_best_comes_first(inventory: Inventory) -> None:
 
 
 def test_at_most_156_nodes_are_left_when_nodes_are_the_goal(inventory: Inventory) -> None:
-    assert 310 - len(plan(build(inventory), [replace(ALL, goal=Goal.NODES)]).steps) <= 156
+    assert 310 - len(make_plan(build_cluster_model(inventory), [replace(ALL, goal=Goal.NODES)]).all_steps) <= 156
 
 
 @pytest.mark.parametrize(("scheduler", "least"), [(Scheduler.PLAN, 5_390_000), (Scheduler.SPREAD, 5_250_000)])
 def test_carried_out_round_by_round_no_pod_moves_twice(inventory: Inventory, scheduler: Scheduler, least: int) -> None:
-    made = simulate(inventory, [ALL], scheduler, marked=True)
-    assert (made.moved_twice, made.waiting) == (0, 0)
+    made = simulate_rounds(inventory, [ALL], scheduler, marked=True)
+    assert (made.moved_twice, made.pending_successors) == (0, 0)
     assert made.saved >= least
-    assert made.evictions <= 1400
+    assert made.eviction_count <= 1400
 
 
 @pytest.mark.parametrize("threshold", ["0.9", "1.0"])
 def test_at_a_high_threshold_of_the_autoscaler_one_follows_or_leads(threshold: str, inventory: Inventory) -> None:
-    now = PlanningContext(autoscaler=by_flags([f"--scale-down-utilization-threshold={threshold}"], None))
-    world = build(inventory)
-    follows = plan(world, [ALL], now)
-    assert follows.steps == ()
+    now = PlanningContext(autoscaler=autoscaler_from_flags([f"--scale-down-utilization-threshold={threshold}"], None))
+    world = build_cluster_model(inventory)
+    follows = make_plan(world, [ALL], now)
+    assert follows.all_steps == ()
     assert (
         len(follows.left)
         == sum(reason.code.name == "autoscaler-removes-node" for reason in follows.refusals.values())
         > 0
     )
-    leads = plan(world, [replace(ALL, autoscaler=Precedence.LEAD)], now)
+    leads = make_plan(world, [replace(ALL, autoscaler=Precedence.LEAD)], now)
     assert leads.left == {}
-    assert leads.saves >= 5_300_000
-    assert len(leads.moves) <= 1450
+    assert leads.total_savings >= 5_300_000
+    assert len(leads.all_moves) <= 1450
 
 
 def test_a_full_cluster_is_planned_near_the_best_that_whole_nodes_could_save() -> None:
     """310 nodes, 88 % requested. With as many evictions 2 081 cores are possible by volume (`make bench-plan`)."""
     shared = DATA.parents[2]
     content = full_cluster(shared)
-    found = plan(build(snapshot_inventory(load([("full", content)]).snapshot)), [ALL])
-    assert found.saves >= 0.92 * 2_081_000
-    assert len(found.moves) <= 570
+    found = make_plan(build_cluster_model(snapshot_inventory(load_snapshot([("full", content)]).snapshot)), [ALL])
+    assert found.total_savings >= 0.92 * 2_081_000
+    assert len(found.all_moves) <= 570

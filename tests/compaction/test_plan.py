@@ -11,7 +11,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.start import steps_within_pace
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.recheck import recheck_step
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def test_case_36_an_empty_node_goes() -> None:
@@ -38,9 +38,9 @@ def test_case_39_a_node_being_emptied_is_a_domain_unless_taints_are_honoured(pol
 
 def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b", "1"), pod("x-3", "b", "1")]
-    step = planned(*items).steps[0]
+    step = planned(*items).all_steps[0]
     assert step.node == "a"
-    reason = recheck_step(step, build(cluster(*items[1:])), [ALL], PlanningContext(at=NOW))
+    reason = recheck_step(step, build_cluster_model(cluster(*items[1:])), [ALL], PlanningContext(now=NOW))
     assert reason is not None
     assert reason.code.name == "node-not-found"
 
@@ -76,10 +76,10 @@ def test_room_is_kept_for_pods_that_still_have_to_leave_a_node_that_is_being_emp
     going = node("a") | {"spec": {**node("a")["spec"], "unschedulable": True}}
     items = [going, node("b"), node("c"), keeper("k-1", "c", "1"), pod("x-1", "a", "2500m"), pod("y-1", "b", "2500m")]
     items.append(keeper("late-1", "a", "100m"))
-    now = PlanningContext(at=NOW, observations=Observations(under_since={"b": 0}, draining={"a": "all"}))
-    idle = PlanningContext(at=NOW, observations=Observations(under_since={"b": 0}))
-    assert [step.node for step in planned(*items, now=idle).steps] == ["b"]
-    assert [step.node for step in planned(*items, now=now).steps] == []
+    now = PlanningContext(now=NOW, observations=Observations(under_since={"b": 0}, draining={"a": "all"}))
+    idle = PlanningContext(now=NOW, observations=Observations(under_since={"b": 0}))
+    assert [step.node for step in planned(*items, now=idle).all_steps] == ["b"]
+    assert [step.node for step in planned(*items, now=now).all_steps] == []
 
 
 def test_case_46_a_waiting_pod_too_large_for_every_node_is_ignored() -> None:
@@ -91,12 +91,12 @@ def test_case_46_a_waiting_pod_too_large_for_every_node_is_ignored() -> None:
 def test_case_47_without_effort_the_plan_is_what_the_first_pass_found() -> None:
     items = [node(n) for n in "abcd"] + [pod(f"x-{n}", n) for n in "abcd"]
     found = planned(*items, effort=0)
-    assert len(found.steps) == 3
+    assert len(found.all_steps) == 3
 
 
 def test_case_48_a_cordoned_node_is_no_destination() -> None:
     items = [node("a"), node("b"), node("c", cordoned=True), pod("x-1", "a"), pod("x-2", "b"), keeper("k-1", "c", "2")]
-    moves = planned(*items).moves
+    moves = planned(*items).all_moves
     assert len(moves) == 1
     assert moves[0].target in ("a", "b")
 
@@ -108,7 +108,7 @@ def test_case_50_nothing_moves_unless_the_whole_node_fits() -> None:
         *(pod(f"x-{i}", "a", "400m") for i in range(4)),
         keeper("k-1", "b", "1500m"),
     ]
-    assert not planned(*items).moves
+    assert not planned(*items).all_moves
 
 
 TWO_AND_ONE = [node("n1", "4"), node("n2", "4"), pod("x-1", "n1"), pod("y-1", "n2"), pod("y-2", "n2"), pod("x-0", "n3")]
@@ -166,8 +166,10 @@ def test_case_65_places_by_what_is_free() -> None:
     used = [keeper("k-1", "s1", "900m"), keeper("k-2", "s2", "800m"), keeper("k-3", "s3", "300m")]
 
     def fits(*sizes: int) -> bool:
-        world = build(cluster(*spots, *used, *(pod(f"w-{i}", cpu=f"{size}m") for i, size in enumerate(sizes))))
-        return None not in place_pods(Room(world), [kind for _, kind in world.waiting], range(3))
+        world = build_cluster_model(
+            cluster(*spots, *used, *(pod(f"w-{i}", cpu=f"{size}m") for i, size in enumerate(sizes)))
+        )
+        return None not in place_pods(Room(world), [kind for _, kind in world.pending_pods], range(3))
 
     assert [fits(size) for size in (100, 200, 700, 2200)] == [True, True, True, False]
     assert fits(500, 300, 100) is False
@@ -180,7 +182,7 @@ def test_case_65_places_by_what_is_free() -> None:
 def test_case_67_a_node_whose_budget_cannot_pay_for_all_its_pods_at_once_goes_in_turns() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "a"), pod("x-3", "b"), pod("x-4", "b"), pod("x-5", "b")]
     found = planned(*items, budget("x", 1))
-    assert [(move.pod, move.turn) for move in found.steps[0].moves] == [("default/x-1", 0), ("default/x-2", 1)]
+    assert [(move.pod, move.turn) for move in found.all_steps[0].moves] == [("default/x-1", 0), ("default/x-2", 1)]
 
 
 def test_case_69_the_second_node_under_a_spent_budget_waits_for_the_next_wave() -> None:
@@ -211,7 +213,7 @@ def test_evictions_per_hour_are_a_ceiling_but_one_large_node_may_go_alone() -> N
 def test_case_71b_a_minimum_leaves_only_the_empty_node() -> None:
     items = [node("a"), node("b"), node("c"), pod("x-1", "b"), pod("x-2", "c"), pod("x-3", "c")]
     found = planned(*items, pool=replace(ALL, min_nodes=2))
-    assert [step.node for step in found.steps] == ["a"]
+    assert [step.node for step in found.all_steps] == ["a"]
     assert found.refusals["b"].code.name == "pool-at-minimum"
 
 
@@ -232,7 +234,7 @@ def test_ten_nodes_at_55_percent_are_compacted_where_a_threshold_of_half_finds_n
         item for i in range(10) for item in (node(f"n{i}", "2"), *(pod(f"x-{i}{j}", f"n{i}", "550m") for j in (1, 2)))
     ]
     found = planned(*items)
-    assert len(found.steps) == 3
+    assert len(found.all_steps) == 3
     assert found.bound.nodes == 4
 
 
@@ -252,7 +254,7 @@ def test_prices_from_settings_decide_when_all_are_known() -> None:
     )
     items = [node("a", **kinds[0]), node("b", **kinds[1]), pod("x-1", "a", "3"), pod("x-2", "b", "1")]
     found = planned(*items, pool=replace(ALL, prices={"old": 100, "new": 900}))
-    assert (found.unit, [step.node for step in found.steps]) == ("micro-dollars an hour", ["b"])
+    assert (found.unit, [step.node for step in found.all_steps]) == ("micro-dollars an hour", ["b"])
 
 
 def test_a_node_without_a_price_is_taken_for_as_dear_as_the_others_by_its_cores() -> None:
@@ -275,15 +277,17 @@ def test_a_plan_that_saves_too_little_for_its_evictions_is_none() -> None:
 
 def test_a_pod_that_was_moved_is_left_in_peace() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    found = planned(*items, now=PlanningContext(at=NOW, moved=frozenset({"default/x-1"})))
+    found = planned(*items, now=PlanningContext(now=NOW, moved_pods=frozenset({"default/x-1"})))
     assert found.pods["default/x-1"].code.name == "moved-before"
 
 
 def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    step = planned(*items).steps[0]
-    assert recheck_step(step, build(cluster(*items)), [ALL], PlanningContext(at=NOW)) is None
-    reason = recheck_step(step, build(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(at=NOW))
+    step = planned(*items).all_steps[0]
+    assert recheck_step(step, build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW)) is None
+    reason = recheck_step(
+        step, build_cluster_model(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(now=NOW)
+    )
     assert reason is not None
     assert reason.code.name == "node-changed"
 
@@ -291,7 +295,7 @@ def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
 def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
     items = [node(n) for n in "abcd"] + [pod(f"x-{n}", n, "3", spec=apart("x")) for n in "abc"]
     found = planned(*items)
-    assert {step.node for step in found.steps} | set(found.refusals) == set("abcd")
+    assert {step.node for step in found.all_steps} | set(found.refusals) == set("abcd")
 
 
 def test_an_offline_plan_says_what_it_assumed() -> None:

@@ -13,7 +13,7 @@ from trimtab.compaction.candidates import PlanningContext
 
 def test_what_the_autoscaler_removes_itself_is_left_to_it() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW))
+    now = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW))
     assert planned(*items, now=now).refusals["a"].code.name == "autoscaler-removes-node"
 
 
@@ -22,7 +22,7 @@ def test_of_a_node_with_gpus_the_autoscaler_looks_at_nothing_else(gpus: str, fla
     four = {"extra": {"nvidia.com/gpu": "4"}}
     busy = pod("x-1", "a", "3", extra={"nvidia.com/gpu": gpus})
     items = [node("a", **four), node("b", **four), busy, keeper("k-1", "b", "1")]
-    found = planned(*items, now=PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
+    found = planned(*items, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
     assert ("a" in found.refusals) == left
 
 
@@ -43,7 +43,7 @@ def test_pods_that_its_flags_leave_out_count_neither_as_requested_nor_as_room(
     items = [node("a"), node("b"), agent, pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     for threshold, expected in ((50, False), (60, left)):
         scaler = Autoscaler(updated=NOW, threshold=threshold, flags={flag: "true"} if flag else {})
-        assert ("a" in planned(*items, now=PlanningContext(at=NOW, autoscaler=scaler)).left) is expected
+        assert ("a" in planned(*items, now=PlanningContext(now=NOW, autoscaler=scaler)).left) is expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_options_of_the_pools_own_group_count_before_the_flags(options: dict
     items = [node("a"), node("b"), pod("agent-1", "a", "2", owner="DaemonSet"), pod("x-1", "a", "1")]
     scaler = Autoscaler(updated=NOW, threshold=60)
     pool = replace(ALL, group_options=options)
-    found = planned(*items, keeper("k-1", "b", "1"), pool=pool, now=PlanningContext(at=NOW, autoscaler=scaler))
+    found = planned(*items, keeper("k-1", "b", "1"), pool=pool, now=PlanningContext(now=NOW, autoscaler=scaler))
     assert ("a" in found.left) is left
 
 
@@ -66,18 +66,18 @@ LEADS = replace(ALL, autoscaler=Precedence.LEAD)
 
 def test_a_pool_that_leads_empties_what_the_autoscaler_would_empty_by_itself() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "2")]
-    now = PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60))
+    now = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60))
     followed = planned(*items, now=now)
-    assert (followed.steps, followed.refusals["a"].code.name) == ((), "autoscaler-removes-node")
+    assert (followed.all_steps, followed.refusals["a"].code.name) == ((), "autoscaler-removes-node")
     assert followed.left["a"].evictions == 1
-    assert [step.node for step in planned(*items, pool=LEADS, now=now).steps] == ["a"]
+    assert [step.node for step in planned(*items, pool=LEADS, now=now).all_steps] == ["a"]
 
 
 def test_a_pool_that_leads_keeps_off_nodes_that_the_autoscaler_means_to_remove() -> None:
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     items = [node("a", taints=[taint]), node("b"), pod("x-1", "a", "1"), pod("y-1", "b", "1")]
     found = planned(*items, pool=LEADS)
-    assert found.steps == ()
+    assert found.all_steps == ()
     reasons = {name: reason.code.name for name, reason in found.refusals.items()}
     assert reasons == {"a": "autoscaler-removes-node", "b": "no-place"}
 
@@ -88,6 +88,6 @@ def test_a_pool_that_leads_and_acts_waits_while_the_autoscalers_threshold_is_hig
 ) -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "2")]
     pool = replace(LEADS, dry_run=dry_run, lead_max_threshold=most)
-    found = planned(*items, pool=pool, now=PlanningContext(at=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60)))
-    assert len(found.steps) == count
+    found = planned(*items, pool=pool, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60)))
+    assert len(found.all_steps) == count
     assert count or found.pools["all"].code.name == "autoscaler-threshold-too-high"

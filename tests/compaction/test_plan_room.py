@@ -6,8 +6,8 @@ from tests.cluster_of import ALL, NOW, ZONE, Item, cluster, node, pod
 from tests.compaction.plans import goes, keeper
 from trimtab.cluster.pool import Headroom, Pool, Spare
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def test_headroom_is_really_left() -> None:
@@ -36,15 +36,17 @@ def test_pods_that_go_to_another_pool_leave_that_pool_its_headroom() -> None:
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
     for percent, gone in ((10, ["p1"]), (20, [])):
         pools = two_pools(headroom=Headroom(percent=percent))
-        found = plan(build(cluster(*items)), pools, PlanningContext(at=NOW))
-        assert [step.node for step in found.steps] == gone
+        found = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
+        assert [step.node for step in found.all_steps] == gone
 
 
 def test_a_full_pool_does_not_keep_another_pools_node_while_there_are_other_places() -> None:
     items = [of_pool("p1"), of_pool("p2"), of_pool("q1", "8"), pod("x-1", "p1", "200m"), keeper("k-1", "p2", "1500m")]
     pools = tuple(replace(pool, headroom=Headroom(percent=5)) for pool in two_pools())
-    found = plan(build(cluster(*items, keeper("k-2", "q1", "7550m"))), pools, PlanningContext(at=NOW))
-    assert [(move.pod, move.target) for move in found.moves] == [("default/x-1", "p2")]
+    found = make_plan(
+        build_cluster_model(cluster(*items, keeper("k-2", "q1", "7550m"))), pools, PlanningContext(now=NOW)
+    )
+    assert [(move.pod, move.target) for move in found.all_moves] == [("default/x-1", "p2")]
 
 
 def test_a_full_pool_is_left_out_for_pods_placed_by_the_exact_way_too() -> None:
@@ -52,8 +54,10 @@ def test_a_full_pool_is_left_out_for_pods_placed_by_the_exact_way_too() -> None:
         {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
     items = [of_pool("p1"), of_pool("p2", "8"), of_pool("q1"), pod("x-1", "p1", "1", spec=near)]
     items += [keeper("k-1", "p2", "1500m"), keeper("k-2", "q1", "2500m")]
-    found = plan(build(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(at=NOW))
-    assert [(move.pod, move.target) for move in found.moves] == [("default/x-1", "p2")]
+    found = make_plan(
+        build_cluster_model(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(now=NOW)
+    )
+    assert [(move.pod, move.target) for move in found.all_moves] == [("default/x-1", "p2")]
 
 
 def test_no_exchange_brings_back_a_node_that_leaves_its_pool_without_room() -> None:
@@ -65,13 +69,15 @@ def test_no_exchange_brings_back_a_node_that_leaves_its_pool_without_room() -> N
     ]
     pods = [keeper("k-1", "q1", "1900m"), pod("x-1", "p2", "1900m", "64Mi")]
     pools = [replace(ALL, everything=False, name=name, headroom=Headroom(percent=7)) for name in "pqr"]
-    found = plan(build(cluster(*nodes, *pods)), pools, PlanningContext(at=NOW))
-    assert {step.node for step in found.steps}.isdisjoint({"p1"}) or "p2" in {step.node for step in found.steps}
+    found = make_plan(build_cluster_model(cluster(*nodes, *pods)), pools, PlanningContext(now=NOW))
+    assert {step.node for step in found.all_steps}.isdisjoint({"p1"}) or "p2" in {step.node for step in found.all_steps}
 
 
 def test_the_pool_that_would_lack_room_is_named() -> None:
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
-    found = plan(build(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(at=NOW))
+    found = make_plan(
+        build_cluster_model(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(now=NOW)
+    )
     reason = found.refusals["p1"]
     assert reason.code.name == "headroom"
     assert "pod default/x-1 fits only on nodes of pool q" in str(reason)
@@ -83,8 +89,8 @@ def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> N
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1", spec=near), keeper("k-1", "q1", "2500m")]
     for percent, gone in ((10, ["p1"]), (20, [])):
         pools = two_pools(headroom=Headroom(percent=percent))
-        found = plan(build(cluster(*items)), pools, PlanningContext(at=NOW))
-        assert [step.node for step in found.steps] == gone
+        found = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
+        assert [step.node for step in found.all_steps] == gone
 
 
 def test_a_dying_zone_must_find_room_elsewhere() -> None:

@@ -10,9 +10,9 @@ from tests.compaction.plans import goes, keeper, planned
 from trimtab.cluster.pool import schedulers_of
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.compaction.simulate import Scheduler, simulate
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 MY_SCHEDULER = {"schedulerName": "my-bin-packer"}
 
@@ -25,10 +25,12 @@ def test_pods_of_a_known_second_scheduler_move_like_all_others(name: str) -> Non
 def test_pods_of_a_scheduler_that_nobody_knows_keep_their_node_until_a_pool_says_how_it_places() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", spec=MY_SCHEDULER), keeper("k-1", "b", "1")]
     found = planned(*items)
-    assert (found.steps, found.refusals["a"].code.name) == ((), "unknown-placement-rule")
+    assert (found.all_steps, found.refusals["a"].code.name) == ((), "unknown-placement-rule")
     pool = replace(ALL, schedulers={"my-bin-packer": SchedulerPlacement.PACK})
     inventory = replace(cluster(*items), schedulers=schedulers_of([pool]))
-    assert [step.node for step in plan(build(inventory), [pool], PlanningContext(at=NOW)).steps] == ["a"]
+    assert [
+        step.node for step in make_plan(build_cluster_model(inventory), [pool], PlanningContext(now=NOW)).all_steps
+    ] == ["a"]
 
 
 def scheduler_configuration(**profile: object) -> Item:
@@ -56,5 +58,5 @@ def test_in_a_simulation_each_pod_lands_where_its_own_scheduler_puts_it(schedule
         keeper("k-2", "empty", "1"),
     ]
     moving = pod("x-1", "small", spec={"schedulerName": scheduler})
-    made = simulate(cluster(*items, moving), [ALL], Scheduler.SPREAD, PlanningContext(at=NOW))
+    made = simulate_rounds(cluster(*items, moving), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW))
     assert [landing.target for landing in made.rounds[0].landings] == [target]

@@ -7,16 +7,23 @@ from tests.cluster_of import ALL, Item, cluster, node, pod
 from tests.compaction.plans import keeper, planned
 from trimtab.cluster.pool import Headroom
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, by_preset, frontier, keepers, outcome_of
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.compaction.plan_variants import (
+    KeepingReason,
+    PlanOutcome,
+    keeping_reasons,
+    outcome_of,
+    outcomes_by_preset,
+    plan_frontier,
+)
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 PRICE = {"labels": {"trimtab.dev/price": "100000"}}
 
 
 def kept(*items: Item, pool: object = ALL) -> tuple[KeepingReason, ...]:
-    world = build(cluster(*items))
-    return keepers(world, [pool], PlanningContext(), plan(world, [pool], PlanningContext()))  # type: ignore[list-item]
+    world = build_cluster_model(cluster(*items))
+    return keeping_reasons(world, [pool], PlanningContext(), make_plan(world, [pool], PlanningContext()))  # type: ignore[list-item]
 
 
 def pinned(*names: str) -> list[Item]:
@@ -51,7 +58,7 @@ def test_headroom_is_priced() -> None:
 
 def test_presets_are_told_beside_each_other() -> None:
     items = [node(name, **PRICE) for name in "abcd"] + [pod(f"web-{n}", "abcd"[n], "2500m") for n in range(2)]
-    found = by_preset(build(cluster(*items)), [ALL], PlanningContext(), {})
+    found = outcomes_by_preset(build_cluster_model(cluster(*items)), [ALL], PlanningContext(), {})
     assert list(found) == ["careful", "balanced", "keen"]
     assert found["careful"].nodes <= found["balanced"].nodes <= found["keen"].nodes
     assert found["keen"].nodes == 2
@@ -60,7 +67,7 @@ def test_presets_are_told_beside_each_other() -> None:
 def test_the_frontier_saves_less_and_less_for_each_eviction_and_ends_at_the_plan() -> None:
     items = [node(name, **PRICE) for name in "abcdef"] + [pod(f"web-{n}", "abcabb"[n], "200m") for n in range(6)]
     found = planned(*items)
-    points = frontier(found)
+    points = plan_frontier(found)
     rates = [(b.saves - a.saves) / max(1, b.evictions - a.evictions) for a, b in pairwise(points)]
     assert rates == sorted(rates, reverse=True)
     assert (points[0], points[-1]) == (PlanOutcome(0, 0, 0), outcome_of(found))

@@ -17,7 +17,7 @@ def machine(name: str, cpu: str = "4", pods: int = 110, capacity: dict[str, str]
 
 
 def held(*items: Item) -> PoolUsage:
-    return pool_usages(ClusterView(at=NOW, inventory=cluster(*items), pools=(ALL,)))["all"]
+    return pool_usages(ClusterView(now=NOW, inventory=cluster(*items), pools=(ALL,)))["all"]
 
 
 def test_sums_are_of_ready_nodes_and_of_pods_that_are_bound_and_not_finished() -> None:
@@ -53,7 +53,7 @@ def test_a_ready_node_at_or_below_every_line_is_under_used() -> None:
         machine("n1"), pod("a-1", "n1", "2"), machine("n2"), pod("a-2", "n2", "2001m"), machine("n3", ready=False),
         machine("n4"), pod("a-3", "n4", "nonsense"), machine("n5"),
     )  # fmt: skip
-    found = pool_usages(ClusterView(at=NOW, inventory=world, pools=(replace(ALL, under={"cpu": 50, "pods": 50}),)))[
+    found = pool_usages(ClusterView(now=NOW, inventory=world, pools=(replace(ALL, under={"cpu": 50, "pods": 50}),)))[
         "all"
     ]
     assert found.under_used == 2

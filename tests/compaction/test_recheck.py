@@ -8,7 +8,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep, Move
 from trimtab.compaction.reasons import GOES
 from trimtab.compaction.recheck import Recheck, recheck_step
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def step(name: str, *pods: str, target: str = "c") -> DrainStep:
@@ -20,7 +20,7 @@ def step(name: str, *pods: str, target: str = "c") -> DrainStep:
 
 def verdicts(*items: Item, pool: Pool = ALL, steps: tuple[DrainStep, ...]) -> list[str]:
     """Of each step in turn: the reason's code, or "holds"."""
-    check = Recheck.prepare(build(cluster(*items)), [pool], PlanningContext(at=NOW))
+    check = Recheck.prepare(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
     found = [check.rejection_reason(one) for one in steps]
     return [reason.code.name if reason is not None else "holds" for reason in found]
 
@@ -39,7 +39,7 @@ def test_steps_that_have_room_for_both_hold() -> None:
 
 def test_two_steps_that_hold_alone_do_not_both_get_the_same_room() -> None:
     items = world(cpu="3", room="4")
-    assert recheck_step(TWO[1], build(cluster(*items)), [ALL], PlanningContext(at=NOW)) is None
+    assert recheck_step(TWO[1], build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW)) is None
     assert verdicts(*items, steps=TWO) == ["holds", "no-room"]
 
 

@@ -17,9 +17,9 @@ import pytest
 from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.start import steps_within_pace
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Observations
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def kept(name: str, on: str, cpu: str) -> Item:
@@ -31,18 +31,22 @@ def test_case_45_a_lost_pod_of_a_daemon_set_reserves_no_room() -> None:
                "spec": {}, "status": {"desiredNumberScheduled": 2, "numberReady": 1}}  # fmt: skip
     there = pod("agent-b", "b", "500m", owner="DaemonSet", app="agent")
     items = [node("a"), node("b", "1500m"), pod("x-1", "a", "500m"), kept("k-1", "b", "500m"), there, daemons]
-    assert [step.node for step in plan(build(cluster(*items)), [ALL], PlanningContext(at=NOW)).steps] == ["a"]
+    assert [
+        step.node for step in make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW)).all_steps
+    ] == ["a"]
 
 
 @pytest.mark.parametrize(("drains", "begun"), [(3, 3), (10, 10), (0, 0)])
 def test_case_74_so_many_of_ten_empty_nodes_as_are_drained_at_a_time(drains: int, begun: int) -> None:
-    wave = plan(build(cluster(*(node(f"n{i}") for i in range(10)))), [ALL], PlanningContext(at=NOW)).waves[0]
+    wave = make_plan(
+        build_cluster_model(cluster(*(node(f"n{i}") for i in range(10)))), [ALL], PlanningContext(now=NOW)
+    ).waves[0]
     assert len(steps_within_pace(wave, replace(ALL, drains=drains), Observations(), NOW)) == begun
 
 
 def test_case_75_a_budget_that_opens_again_is_tried_again() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), kept("k-1", "b", "1")]
-    now = PlanningContext(at=NOW, observations=Observations(under_since={"a": 0, "b": 0}))
-    spent = plan(build(cluster(*items, budget("x", 0, most=1))), [ALL], now)
-    again = plan(build(cluster(*items, budget("x", 1))), [ALL], now)
-    assert (spent.pods["default/x-1"].code.name, [step.node for step in again.steps]) == ("budget-spent", ["a"])
+    now = PlanningContext(now=NOW, observations=Observations(under_since={"a": 0, "b": 0}))
+    spent = make_plan(build_cluster_model(cluster(*items, budget("x", 0, most=1))), [ALL], now)
+    again = make_plan(build_cluster_model(cluster(*items, budget("x", 1))), [ALL], now)
+    assert (spent.pods["default/x-1"].code.name, [step.node for step in again.all_steps]) == ("budget-spent", ["a"])

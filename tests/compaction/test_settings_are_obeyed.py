@@ -6,19 +6,19 @@ Every line is asked twice, without the setting and with it: without it node a go
 import pytest
 
 from tests.cluster_of import NOW, ZONE, Item, cluster, node, pod
-from trimtab.cluster.pool import LABEL, Pool
-from trimtab.cluster.pool_config import KEY, pools
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.pool import POOL_LABEL, Pool
+from trimtab.cluster.pool_config import SETTINGS_KEY, read_pools
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.start import steps_within_pace
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Observations, Plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 GPU = "nvidia.com/gpu"
 SINCE = Observations(under_since={"a": NOW - 900}, evictions=())
-JUST = written(NOW - 900)
+JUST = format_timestamp(NOW - 900)
 MARKED = {"example.com/stay": "true"}
 KEPT = {"trimtab.dev/do-not-disrupt": "true"}
 
@@ -27,14 +27,18 @@ def pool(*said: str) -> Pool:
     """A bold pool over all nodes, and what is said of it beside that."""
     bold = () if any(s.startswith("preset") for s in said) else ("preset: keen",)
     text = "\n".join(("nodes: all", *bold, *said))
-    value = {"kind": "ConfigMap", "metadata": {"name": "x", "labels": {LABEL: "web"}}, "data": {KEY: text}}
-    reading = pools([Document(file="test", index=0, value=value)])
+    value = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "labels": {POOL_LABEL: "web"}},
+        "data": {SETTINGS_KEY: text},
+    }
+    reading = read_pools([Document(file="test", index=0, value=value)])
     assert not reading.mistakes, reading.mistakes
     return reading.pools[0]
 
 
 def planned(items: list[Item], *said: str) -> Plan:
-    return plan(build(cluster(*items)), [pool(*said)], PlanningContext(at=NOW, observations=SINCE))
+    return make_plan(build_cluster_model(cluster(*items)), [pool(*said)], PlanningContext(now=NOW, observations=SINCE))
 
 
 def fate(items: list[Item], *said: str) -> str:
@@ -118,7 +122,7 @@ def test_jobs_stay_unless_their_protection_is_taken_off() -> None:
 def test_the_pace_is_kept(said: str, begin: int) -> None:
     items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     mine, seen = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
-    wave = plan(build(cluster(*items)), [mine], PlanningContext(at=NOW, observations=seen)).waves[0]
+    wave = make_plan(build_cluster_model(cluster(*items)), [mine], PlanningContext(now=NOW, observations=seen)).waves[0]
     assert (len(wave.steps), len(steps_within_pace(wave, mine, seen, NOW))) == (3, begin)
 
 

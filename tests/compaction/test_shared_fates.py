@@ -55,14 +55,14 @@ def test_what_a_buffer_asks_for_beyond_all_nodes_stops_no_pool_and_is_told() -> 
 def test_a_buffer_of_any_number_of_pods_costs_no_more_than_its_room(replicas: int) -> None:
     large = [node("a", "4000", pods=5000), keeper("k", "a", "1")]
     found = planned(*large, node("b"), pod("web-0", "b"), template("10m"), buffer(replicas))
-    assert [step.node for step in found.steps] == ["b"]
+    assert [step.node for step in found.all_steps] == ["b"]
     assert any("500 of 2000000000" in note for note in found.notes) is (replicas > 500)
 
 
 @pytest.mark.parametrize("broken", [[buffer()], [template("3"), buffer(None)]])
 def test_a_buffer_that_cannot_be_told_keeps_no_room_and_is_named(broken: list[Item]) -> None:
     found = planned(*TWO, *broken)
-    assert len(found.steps) == 1
+    assert len(found.all_steps) == 1
     assert any("capacity buffer default/spare" in note and "no room is kept" in note for note in found.notes)
 
 
@@ -85,7 +85,7 @@ GROUPED = [
 @pytest.mark.parametrize("group", GROUPED)
 def test_a_group_on_several_nodes_keeps_them(group: dict[str, Any]) -> None:
     found = planned(node("a"), node("b"), pod("web-0", "a", **group), pod("web-1", "b", **group))
-    assert found.steps == ()
+    assert found.all_steps == ()
     assert {reason.code.name for reason in found.pods.values()} == {"pod-group-spans-nodes"}
 
 
@@ -117,7 +117,7 @@ CONDITIONS = ["MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_node_in_maintenance_or_soon_to_be_receives_nothing(condition: str) -> None:
     found = planned(maintained("a", condition), node("b"), pod("web-0", "b"))
-    assert found.moves == ()
+    assert found.all_moves == ()
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

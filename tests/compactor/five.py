@@ -16,7 +16,7 @@ def begun(played: Played) -> tuple[Loop, str]:
     """A process in the middle of a drain, and the drain's node."""
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     return loop, played.cordoned[0]
 
@@ -25,8 +25,8 @@ def meant() -> tuple[Played, Loop]:
     """A plan was made, and waits for the fresh look before it begins."""
     played = five()
     loop = process(played)
-    loop.round()
-    assert loop.planning.intent is not None
-    assert loop.planning.intent.steps
+    loop.run_round()
+    assert loop.planner.pending_steps is not None
+    assert loop.planner.pending_steps.steps
     played.tick()
     return played, loop

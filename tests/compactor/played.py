@@ -16,11 +16,11 @@ from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, gathered
-from trimtab.compaction.drain.annotation import write as note_text
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, read_annotations
+from trimtab.compaction.drain.annotation import encode_annotation as note_text
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -41,8 +41,8 @@ from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING, LeavingTaint
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 
 ACT = Pool(
     name="all", everything=True, min_nodes=0, dry_run=False, node_age=0, receiver_age=0, quiet=0, under_for=0,
@@ -120,7 +120,7 @@ class Played:
         made["metadata"]["uid"] = f"u{self._version}"
         made["like"] = (cpu, more)
         if number is None:
-            made["metadata"]["creationTimestamp"] = written(self.now)
+            made["metadata"]["creationTimestamp"] = format_timestamp(self.now)
         self.pods[made["metadata"]["uid"]] = made
         return made
 
@@ -135,8 +135,8 @@ class Played:
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
         tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
         return ClusterView(
-            at=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
-            notes=gathered(inventory.nodes, self.keys, ""),
+            now=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
+            annotations=read_annotations(inventory.nodes, self.keys, ""),
             autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
         )  # fmt: skip
 
@@ -165,7 +165,7 @@ class Played:
     # ── the door ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def rehearsal(self) -> bool:
+    def is_dry_run(self) -> bool:
         return False
 
     def _write(self, what: str) -> str:
@@ -194,7 +194,7 @@ class Played:
             raise ActuatorConflict(name)
         return found
 
-    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         fault = self._write(f"cordon {node.name}")
         found = self._node(node.name, version)
         found["spec"]["unschedulable"] = True
@@ -202,7 +202,7 @@ class Played:
         self._touch(found)
         self._after(fault, node.name)
 
-    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+    def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         fault = self._write(f"release {node}")
         found = self._node(node, version)
         if uncordon:
@@ -212,7 +212,7 @@ class Played:
         self._touch(found)
         self._after(fault, node)
 
-    def evict(self, move: PodToEvict) -> EvictionResponse:
+    def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         fault = self._write(f"evict {move.pod}")
         found = self.pods.get(move.uid)
         answer = EvictionResponse(became=EvictionResult.EVICTED)
@@ -222,12 +222,12 @@ class Played:
                 self.refused += 1
                 answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:
-                found["metadata"]["deletionTimestamp"] = written(self.now + 30)
+                found["metadata"]["deletionTimestamp"] = format_timestamp(self.now + 30)
                 found["ends"] = self.now + self.ends_after
         self._after(fault, move.pod)
         return answer
 
-    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+    def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         fault = self._write(f"scale {deployment} {replicas}")
         app = deployment.partition("/")[2]
         done = self.wanted.get(app) == before
@@ -236,7 +236,7 @@ class Played:
         self._after(fault, deployment)
         return done
 
-    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         fault = self._write(f"taint {node.name} {leaving}")
         found = self._node(node.name, version)
         taints = [taint for taint in found["spec"]["taints"] if taint["key"] not in (LEAVING, RENAMED_LEAVING)]
@@ -244,19 +244,19 @@ class Played:
         self._touch(found)
         self._after(fault, node.name)
 
-    def tell(self, record: HistoryEntry) -> None:
+    def record_decision(self, record: HistoryEntry) -> None:
         self.records.append(record)
 
     # ── where books are kept ─────────────────────────────────────────────────────────────────────────
 
-    def load(self) -> Mapping[str, PoolState | Unreadable]:
-        return {pool: memories.read(pool, {memories.KEY: text}) for pool, text in self.stored.items()}
+    def load_states(self) -> Mapping[str, PoolState | Unreadable]:
+        return {pool: memories.decode_state(pool, {memories.STATE_KEY: text}) for pool, text in self.stored.items()}
 
-    def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
         fault = self._write(f"save {pool}")
         if self.full:
             raise ActuatorUnavailable(f"save {pool}")
-        self.stored[pool] = memories.write(memory)
+        self.stored[pool] = memories.encode_state(memory)
         self._after(fault, pool)
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────
@@ -294,13 +294,13 @@ class Played:
         waiting = [p for p in self.pods.values() if not p["spec"]["nodeName"]]
         if not waiting:
             return
-        world = build(cluster(*deepcopy(self.items())))
+        world = build_cluster_model(cluster(*deepcopy(self.items())))
         room = FreeCapacity(world)
-        for found, kind in world.waiting:
-            fits = [n for n in range(len(world.nodes)) if admits(room, kind, n)]
+        for found, kind in world.pending_pods:
+            fits = [n for n in range(len(world.nodes)) if fits_on_node(room, kind, n)]
             if fits:
                 place = max(fits, key=lambda n: (LEAVING not in str(world.nodes[n].taints), room.major[n], -n))
-                room.take(kind, place)
+                room.add_pod(kind, place)
                 self.pods[found.uid]["spec"]["nodeName"] = world.nodes[place].name
                 self.pods[found.uid]["bound"] = self.now
             conditions = self.pods[found.uid]["status"]["conditions"][:1]
@@ -311,11 +311,11 @@ class Played:
         """One node for all that have waited for long enough: the next look shows whether that will do."""
         if self.buys_after is None:
             return
-        late = written(self.now - self.buys_after)
+        late = format_timestamp(self.now - self.buys_after)
         waiting = [p for p in self.pods.values() if not p["spec"]["nodeName"]]
         if any(p["metadata"]["creationTimestamp"] <= late for p in waiting):
             self.bought.append(f"bought-{len(self.bought)}")
-            self.with_nodes(self.bought[-1], created=written(self.now))
+            self.with_nodes(self.bought[-1], created=format_timestamp(self.now))
 
     def _take(self) -> None:
         holding = {p["spec"]["nodeName"] for p in self.pods.values()}
@@ -360,15 +360,15 @@ def _ready(item: Item) -> bool:
 
 def process(played: Played, terms: DrainTimeouts = TERMS, *, settle: float = 2, interval: float = 10) -> Loop:
     """A fresh process: it knows nothing but what stands in the cluster."""
-    books = PoolStates(played, (played.tell,))
-    books.open(played.now)
-    faults = ErrorGuard(log.build("error", "json", played.log))
+    books = PoolStates(played, (played.record_decision,))
+    books.load_states(played.now)
+    faults = ErrorGuard(log.build_logger("error", "json", played.log))
     return Loop(
-        look=played.look, books=books, drains=Drainer(played, books, terms, GracefulShutdown(), faults),
-        planning=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
-        steering=LeavingTaint(played),
-        log=log.build("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
-        kept=lambda pool: pool in played.stored,
+        read_view=played.look, pool_states=books, drainer=Drainer(played, books, terms, GracefulShutdown(), faults),
+        planner=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
+        leaving_taint=LeavingTaint(played),
+        log=log.build_logger("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
+        has_state=lambda pool: pool in played.stored,
     )  # fmt: skip
 
 
@@ -377,7 +377,7 @@ def run(played: Played, rounds: int = 60, loop: Loop | None = None, terms: Drain
     loop = loop or process(played, terms)
     for _ in range(rounds):
         try:
-            loop.round()
+            loop.run_round()
         except Killed:
             loop = process(played, terms)
         played.tick()

@@ -6,7 +6,7 @@ from tests.cluster_of import NOW
 from tests.compactor.five import begun, five
 from tests.compactor.played import ACT, Played, process, run
 from trimtab.compaction.drain.backoff import PoolBackoff
-from trimtab.compaction.drain.pool_state import PoolState, write
+from trimtab.compaction.drain.pool_state import PoolState, encode_state
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 
@@ -35,7 +35,7 @@ def test_a_drain_whose_own_successors_wait_backs_off_the_pool() -> None:
 def backing_off() -> Played:
     """What a process wrote before it ended."""
     played = five()
-    played.stored["all"] = write(PoolState(backoff=PoolBackoff(1, played.now)))
+    played.stored["all"] = encode_state(PoolState(backoff=PoolBackoff(1, played.now)))
     return played
 
 
@@ -88,7 +88,7 @@ def test_pods_that_wait_because_their_workload_has_grown_are_no_setback() -> Non
 def test_a_person_ends_the_wait() -> None:
     played = backing_off()
     loop = process(played)
-    loop.reopened = lambda pool: played.now
+    loop.reopened_at = lambda pool: played.now
     run(played, 30, loop)
     assert drains(played)
 

@@ -2,10 +2,10 @@
 
 from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.pool import LABEL
+from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.compactor.cluster_reader import autoscaler, pools_of, sources, unreported
-from trimtab.compactor.pool_state_store import reopened
+from trimtab.compactor.cluster_reader import list_sources, pools_of, read_autoscaler_status, silent_autoscaler
+from trimtab.compactor.pool_state_store import reopened_at
 from trimtab.compactor.settings import Settings
 
 STATUS = "clusterWide: {health: {status: Healthy}, scaleUp: {status: NoActivity}}"
@@ -17,8 +17,8 @@ def config_map(name: str, namespace: str = "ours", *, data: dict[str, str], **mo
 
 
 def test_a_labelled_configmap_is_a_pool_and_its_mistakes_are_told() -> None:
-    good = config_map("a", data={"pool.yaml": "mode: act"}, labels={LABEL: "web"})
-    bad = config_map("b", data={"pool.yaml": "mode: acts"}, labels={LABEL: "odd"})
+    good = config_map("a", data={"pool.yaml": "mode: act"}, labels={POOL_LABEL: "web"})
+    bad = config_map("b", data={"pool.yaml": "mode: acts"}, labels={POOL_LABEL: "odd"})
     other = config_map("c", data={"pool.yaml": "mode: act"})
     found = pools_of([other, bad, good])
     assert [(pool.name, pool.dry_run) for pool in found.pools] == [("web", False)]
@@ -27,28 +27,30 @@ def test_a_labelled_configmap_is_a_pool_and_its_mistakes_are_told() -> None:
 
 def test_the_autoscaler_is_who_reports_in_kube_system() -> None:
     status = config_map("cluster-autoscaler-status", "kube-system", data={"status": STATUS}, annotations=UPDATED)
-    found = autoscaler([status], ["--scale-down-unneeded-time=2m"])
+    found = read_autoscaler_status([status], ["--scale-down-unneeded-time=2m"])
     assert found is not None
     assert (found.healthy, found.flags["scale-down-unneeded-time"]) == (True, "2m")
-    assert autoscaler([config_map("cluster-autoscaler-status", "team-a", data={"status": STATUS})], []) is None
-    odd = autoscaler([config_map("cluster-autoscaler-status", "kube-system", data={"status": "?"})], [])
+    assert (
+        read_autoscaler_status([config_map("cluster-autoscaler-status", "team-a", data={"status": STATUS})], []) is None
+    )
+    odd = read_autoscaler_status([config_map("cluster-autoscaler-status", "kube-system", data={"status": "?"})], [])
     assert odd is not None
     assert not odd.healthy
 
 
 def test_the_autoscaler_may_report_elsewhere_under_another_name() -> None:
     status = config_map("scaler-status", "scaling", data={"status": STATUS}, annotations=UPDATED)
-    assert autoscaler([status], []) is None
-    found = autoscaler([status], [], ("scaling", "scaler-status"))
+    assert read_autoscaler_status([status], []) is None
+    found = read_autoscaler_status([status], [], ("scaling", "scaler-status"))
     assert found is not None
     assert found.healthy
 
 
 def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
     settings = Settings(namespace="ours", autoscaler_status_configmap="scaler-status")
-    maps = [source for source in sources(settings) if source.kind == "ConfigMap"]
-    assert [(source.namespace, source.labels, source.fields) for source in maps] == [
-        ("ours", LABEL, ""), ("ours", "trimtab.dev/state", ""), ("kube-system", "", "metadata.name=scaler-status"),
+    maps = [source for source in list_sources(settings) if source.kind == "ConfigMap"]
+    assert [(source.namespace, source.label_selector, source.field_selector) for source in maps] == [
+        ("ours", POOL_LABEL, ""), ("ours", "trimtab.dev/state", ""), ("kube-system", "", "metadata.name=scaler-status"),
     ]  # fmt: skip
 
 
@@ -59,13 +61,13 @@ def test_a_person_opens_a_pool_by_a_word_on_its_state() -> None:
         labels={"trimtab.dev/state": "web"},
         annotations={"trimtab.dev/resumed-at": "2026-01-02T00:00:00Z"},
     )
-    assert reopened((said,), "web") == 1767312000
-    assert reopened((said,), "other") is None
+    assert reopened_at((said,), "web") == 1767312000
+    assert reopened_at((said,), "other") is None
 
 
 def test_an_autoscaler_that_took_its_status_away_restarts_until_its_silence_counts() -> None:
     last = Autoscaler(updated=1000, threshold=70)
-    soon, late = unreported(last, 1120, {}), unreported(last, 1121, {})
-    assert (soon.restarting, soon.silent(1120), soon.threshold) == (True, False, 70)
-    assert (late.restarting, late.silent(1121)) == (False, True)
-    assert unreported(None, 1000, {}).silent(1000)
+    soon, late = silent_autoscaler(last, 1120, {}), silent_autoscaler(last, 1121, {})
+    assert (soon.restarting, soon.is_silent(1120), soon.threshold) == (True, False, 70)
+    assert (late.restarting, late.is_silent(1121)) == (False, True)
+    assert silent_autoscaler(None, 1000, {}).is_silent(1000)

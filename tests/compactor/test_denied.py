@@ -12,7 +12,7 @@ from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compactor.actuator import ActuatorForbidden, ActuatorUnavailable, EvictionResponse
 from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
-from trimtab.kube.errors import refused
+from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.objects import Writer
 
 
@@ -30,7 +30,7 @@ def test_a_second_replica_that_cannot_be_taken_back_keeps_no_node_closed() -> No
     played, loop, node, other = two()
     assert played.cordoned == [node, other]
     while played.wanted["one"] == 1:
-        loop.round()
+        loop.run_round()
         played.tick()
     played.denied = ("scale",)
     played.paused = "so that all is given back"
@@ -52,7 +52,7 @@ def test_an_eviction_that_is_refused_holds_up_no_other_drain() -> None:
 def test_a_process_that_stops_gives_back_what_it_may() -> None:
     played, loop, node, other = two()
     played.denied = (f"release {node}",)
-    loop.end()
+    loop.shut_down()
     assert played.cordoned == [node]
     assert other not in played.noted
 
@@ -61,9 +61,9 @@ def test_a_node_that_may_not_be_cordoned_keeps_no_other_from_being_emptied() -> 
     played = five()
     played.pools = (replace(ACT, drains=1),)
     first = process(played)
-    first.round()
-    assert first.planning.intent is not None
-    [step] = first.planning.intent.steps
+    first.run_round()
+    assert first.planner.pending_steps is not None
+    [step] = first.planner.pending_steps.steps
     played.denied = (f"cordon {step.node}",)
     run(played, 40, process(played))
     assert played.told("emptied"), "another one"
@@ -75,7 +75,7 @@ def test_a_node_that_may_not_be_cordoned_keeps_no_other_from_being_emptied() -> 
 )
 def test_a_no_to_one_write_is_told_from_a_server_that_has_no_time(status: int, alone: bool) -> None:
     with pytest.raises(ActuatorUnavailable) as found:
-        KubeActuator(Refusing(client=None, status=status), None, None).release("n1", "7", uncordon=True)  # type: ignore[arg-type]
+        KubeActuator(Refusing(client=None, status=status), None, None).release_node("n1", "7", uncordon=True)  # type: ignore[arg-type]
     assert isinstance(found.value, ActuatorForbidden) is alone
 
 
@@ -86,7 +86,7 @@ class Refusing(Writer):
     status: int
 
     def write(self, method: str, path: str, body: Mapping[str, Any], **more: Any) -> bytes:
-        raise refused(more["doing"], self.status, b"")
+        raise refusal_of_response(more["doing"], self.status, b"")
 
 
 def test_where_each_write_takes_long_no_pod_is_evicted_on_an_old_look() -> None:
@@ -97,13 +97,13 @@ def test_where_each_write_takes_long_no_pod_is_evicted_on_an_old_look() -> None:
     played.with_app("big", "n2", "n2", cpu="2")
     loop, _ = begun(played)
     clock = [0.0]
-    loop.elapsed = loop.drains.elapsed = lambda: clock[0]
-    evict = played.evict
+    loop.elapsed = loop.drainer.elapsed = lambda: clock[0]
+    evict = played.evict_pod
 
     def slowly(move: PodToEvict) -> EvictionResponse:
         clock[0] += 10
         return evict(move)
 
-    played.evict = slowly  # type: ignore[method-assign]
-    loop.round()
+    played.evict_pod = slowly  # type: ignore[method-assign]
+    loop.run_round()
     assert len([write for write in played.writes if write.startswith("evict")]) == 2

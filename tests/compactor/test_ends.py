@@ -8,7 +8,7 @@ import pytest
 from tests.cluster_of import NOW
 from tests.compactor.five import begun, five, meant
 from tests.compactor.played import ACT, TERMS, Played, process, run
-from trimtab.cluster.pool import KEEP
+from trimtab.cluster.pool import KEEP_ANNOTATION
 from trimtab.compaction.candidates import CORDONED_BY_US, NO_SCALE_DOWN
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
@@ -21,7 +21,7 @@ def test_a_pause_gives_back_what_is_not_empty_and_begins_nothing() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     played.paused = "said so"
     run(played, 5, loop)
@@ -35,7 +35,7 @@ def test_a_pool_that_may_no_longer_act_gets_its_node_back(change: dict[str, bool
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     played.pools = (replace(ACT, **change),)  # type: ignore[arg-type]
     run(played, 3, loop)
@@ -46,7 +46,7 @@ def test_a_pool_that_is_gone_gets_its_node_back() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     played.pools = ()
     run(played, 3, loop)
@@ -57,7 +57,7 @@ def test_a_node_somebody_opened_is_left_open_and_backed_off_from() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     [name] = played.cordoned[:1]
     played.nodes[name]["spec"]["unschedulable"] = False
@@ -81,7 +81,7 @@ def test_a_successor_that_finds_no_node_opens_the_node_again() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick(1)
     for name in set(played.nodes) - set(played.cordoned):
         played.nodes[name]["spec"]["unschedulable"] = True
@@ -96,9 +96,9 @@ def test_a_process_that_stops_gives_back_what_is_not_empty() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
-    loop.end()
+    loop.shut_down()
     assert played.cordoned == []
     assert "drain-process-stopping" in played.told("released")
 
@@ -107,7 +107,7 @@ def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
     played = five()
     loop = process(played)
     while not played.cordoned:
-        loop.round()
+        loop.run_round()
         played.tick()
     [name] = played.cordoned[:1]
     played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
@@ -125,8 +125,8 @@ def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
     loop = process(played)
     closed = PoolState(strikes=2, closed=NOW)
     said: dict[str, int] = {}
-    loop.reopened = said.get
-    loop.books.put("all", closed)
+    loop.reopened_at = said.get
+    loop.pool_states.set_state("all", closed)
     run(played, 10, loop)
     assert played.cordoned == []
     said["all"] = played.now
@@ -134,9 +134,9 @@ def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
     assert played.cordoned != []
     played = five()
     loop = process(played, replace(TERMS, closed=30))
-    loop.books.put("all", closed)
+    loop.pool_states.set_state("all", closed)
     run(played, 40, loop)
-    assert loop.books.of("all").closed is None
+    assert loop.pool_states.state_of("all").closed is None
     assert played.cordoned != []
 
 
@@ -155,7 +155,7 @@ def test_a_process_that_stops_opens_no_node_that_somebody_deletes() -> None:
     played = five()
     loop, name = begun(played)
     played.nodes[name]["spec"]["taints"].append({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
-    loop.end()
+    loop.shut_down()
     assert name in played.cordoned
 
 
@@ -185,10 +185,10 @@ def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_o
     played.nodes["n5"]["spec"]["unschedulable"] = True
     told = StringIO()
     loop = process(played)
-    loop.log = log.build("warning", "json", told)
+    loop.log = log.build_logger("warning", "json", told)
     run(played, 20, loop)
-    assert loop.planning.plan is not None
-    assert loop.planning.plan.refusals["n5"].code.name == "cordoned-by-another"
+    assert loop.planner.last_plan is not None
+    assert loop.planner.last_plan.refusals["n5"].code.name == "cordoned-by-another"
     assert played.noted != ["n5"], "others are emptied"
     assert told.getvalue().count("node.of-another-compactor") == 1
 
@@ -198,7 +198,7 @@ THEIRS = {"key": "theirs", "value": "", "effect": "PreferNoSchedule"}
 
 def meddled(played: Played, loop: Loop) -> None:
     """Somebody writes on every node between our look and our write, in the first round that writes."""
-    look = loop.look
+    look = loop.read_view
 
     def late() -> ClusterView:
         seen = look()
@@ -208,10 +208,10 @@ def meddled(played: Played, loop: Loop) -> None:
                 item["spec"]["taints"].append(dict(THEIRS))
                 item["metadata"]["labels"]["theirs"] = "yes"
                 played._touch(item)
-        loop.look = look
+        loop.read_view = look
         return seen
 
-    loop.look = late
+    loop.read_view = late
 
 
 def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> None:
@@ -230,7 +230,7 @@ def test_a_taint_that_somebody_wrote_between_our_look_and_our_write_stays() -> N
 def test_a_node_that_somebody_wrote_on_between_our_look_and_our_write_is_looked_at_again() -> None:
     played, loop = meant()
     meddled(played, loop)
-    loop.round()
+    loop.run_round()
     assert played.cordoned == []
     assert [write for write in played.writes if write.startswith("cordon")], "we tried"
     run(played, 20, loop)
@@ -244,24 +244,24 @@ def slow() -> Played:
     return played.with_app("web", *["n1"] * 4, *["n2"] * 4, allowed=1).with_app("big", *["n2"] * 10)
 
 
-@pytest.mark.parametrize("key", [KEEP, NO_SCALE_DOWN])
+@pytest.mark.parametrize("key", [KEEP_ANNOTATION, NO_SCALE_DOWN])
 def test_a_node_that_shall_stay_by_what_somebody_writes_in_mid_drain_is_given_back(key: str) -> None:
     played = slow()
     loop, name = begun(played)
     played.nodes[name]["metadata"]["annotations"][key] = "true"
     run(played, 3, loop)
     assert played.told("released") == ["drain-node-kept"]
-    assert loop.books.of("all").failures == {}
+    assert loop.pool_states.state_of("all").failures == {}
 
 
 def test_an_empty_node_that_shall_stay_is_given_back_at_once() -> None:
     played = five()
     loop = process(played)
     while not played.told("emptied"):
-        loop.round()
+        loop.run_round()
         played.tick()
     [name] = [record.node for record in played.records if record.what == "emptied"][:1]
-    played.nodes[name]["metadata"]["annotations"][KEEP] = "true"
+    played.nodes[name]["metadata"]["annotations"][KEEP_ANNOTATION] = "true"
     run(played, 2, loop)
     assert name not in played.cordoned
 
@@ -273,7 +273,7 @@ def test_a_drain_that_nobody_carried_on_for_its_time_closes_no_pool() -> None:
     played.now += 3600
     loop = run(played, 2)
     assert played.told("released") == ["drain-too-long"]
-    assert (loop.books.of("all").strikes, loop.books.of("all").failures) == (0, {})
+    assert (loop.pool_states.state_of("all").strikes, loop.pool_states.state_of("all").failures) == (0, {})
 
 
 def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
@@ -283,6 +283,6 @@ def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
     played.nodes[name]["metadata"]["annotations"].pop(CORDONED_BY_US)
     played._touch(played.nodes[name])
     run(played, 20, loop)
-    loop.end()
+    loop.shut_down()
     assert played.cordoned == [name]
     assert played.told("dropped") == ["drain-annotation-missing"]

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from tests.compactor.played import ACT, Played, process, run
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compactor.loop import LOST, Loop
+from trimtab.compactor.loop import MAX_BLIND_ROUNDS, Loop
 from trimtab.compactor.metrics import Metrics
-from trimtab.runtime.metrics import render
+from trimtab.runtime.metrics import render_metrics
 
 
 class Odd(tuple[str, ...]):
@@ -43,7 +43,7 @@ def drained_both(played: Played) -> Loop:
     """A node of each pool is being emptied."""
     loop = process(played)
     while len(played.cordoned) < 2:
-        loop.round()
+        loop.run_round()
         played.tick(1)
     return loop
 
@@ -55,10 +55,10 @@ def test_a_pool_that_cannot_be_planned_keeps_no_other_from_being_emptied(where: 
     loop = run(played, 30)
     assert [name[0] for name in played.cordoned] == ["b"]
     assert played.on(played.cordoned[0]) == []
-    assert loop.planning.plan is not None
-    assert loop.planning.plan.pools["a"].code.name == "pool-not-planned"
+    assert loop.planner.last_plan is not None
+    assert loop.planner.last_plan.pools["a"].code.name == "pool-not-planned"
     assert "Traceback" in played.log.getvalue()
-    assert loop.faults.kinds["plan"] > 0
+    assert loop.error_guard.kinds["plan"] > 0
 
 
 def test_a_drain_that_cannot_be_decided_is_given_back_and_the_others_go_on() -> None:
@@ -77,41 +77,41 @@ def test_nothing_begins_in_a_round_in_which_a_drain_failed_for_an_error_of_ours(
     loop = drained_both(played)
     with_odd(played, keep_pods=Odd(("x",)))
     before = len(played.told("begun"))
-    loop.round()
+    loop.run_round()
     assert len(played.told("begun")) == before
-    assert loop.trouble.startswith("drain")
+    assert loop.problem.startswith("drain")
 
 
 def test_a_round_that_cannot_look_is_told_and_the_next_one_goes_on() -> None:
     played = two_pools()
     loop = process(played)
-    seen = loop.look
+    seen = loop.read_view
 
     def odd() -> ClusterView | NotYet:
         raise ZeroDivisionError("what nobody foresaw")
 
-    loop.look = odd
-    assert loop.round() == loop.tick
-    assert "what nobody foresaw" in loop.trouble
-    loop.look = seen
+    loop.read_view = odd
+    assert loop.run_round() == loop.tick
+    assert "what nobody foresaw" in loop.problem
+    loop.read_view = seen
     run(played, 30, loop)
     assert len(played.cordoned) == 2
-    assert loop.trouble == ""
+    assert loop.problem == ""
 
 
 def test_who_cannot_look_for_some_rounds_gives_back_what_is_not_empty() -> None:
     played = two_pools()
     loop = drained_both(played)
-    loop.round()
+    loop.run_round()
 
     def odd() -> ClusterView | NotYet:
         raise ZeroDivisionError("what nobody foresaw")
 
-    loop.look = odd
-    for _ in range(LOST - 1):
-        loop.round()
+    loop.read_view = odd
+    for _ in range(MAX_BLIND_ROUNDS - 1):
+        loop.run_round()
     assert len(played.cordoned) == 2
-    loop.round()
+    loop.run_round()
     assert (played.cordoned, played.noted) == ([], [])
 
 
@@ -120,9 +120,9 @@ def test_errors_of_ours_are_counted_by_what_was_being_done() -> None:
     loop = process(played)
     numbers = Metrics(CollectorRegistry(), lambda: True, lambda: 3.0)
     with_odd(played, windows=Odd(("x",)))
-    loop.round()
-    numbers.faulty(loop.faults)
-    numbers.faulty(loop.faults)
-    page = render(numbers.registry).decode()
+    loop.run_round()
+    numbers.update_errors(loop.error_guard)
+    numbers.update_errors(loop.error_guard)
+    page = render_metrics(numbers.registry).decode()
     assert 'trimtab_compactor_errors_total{kind="plan"} 2.0' in page
     assert 'trimtab_compactor_errors_total{kind="look"} 0.0' in page

@@ -38,8 +38,8 @@ def test_a_forged_note_scales_nothing_opens_nothing_and_is_told_of_once(cordoned
     assert played.cordoned == (["n1"] if cordoned else []), "a person's cordon stays"
     assert played.told("doubted") == ["annotation-not-authentic"]
     assert not [write for write in played.writes if write.split()[0] in ("scale", "release", "evict")]
-    assert loop.planning.plan is not None
-    assert loop.planning.plan.refusals["n1"].code.name == "annotation-not-authentic"
+    assert loop.planner.last_plan is not None
+    assert loop.planner.last_plan.refusals["n1"].code.name == "annotation-not-authentic"
 
 
 @pytest.mark.parametrize("home", ["", "?", "a namespace of no cluster", "x" * 100_000])
@@ -47,7 +47,7 @@ def test_a_forged_note_that_names_no_namespace_is_told_of(home: str) -> None:
     """It is no other compactor's, so nobody else would ever tell of it."""
     played = bank()
     played.annotate("n1", '{"note":{"drain":"d","pool":"all","since":1,"home":"' + home + '"},"signature":"00"}')
-    assert set(played.look().notes.doubtful) == {"n1"}
+    assert set(played.look().annotations.doubtful) == {"n1"}
 
 
 @pytest.mark.parametrize("text", ["{", '{"drain":"d","pool":"all","since":1,"v":1}'])
@@ -73,7 +73,7 @@ def test_forged_notes_close_no_pool_and_hold_no_drain_up() -> None:
         played.annotate(name, forged(drain=name), FOREIGN)
         played.nodes[name]["spec"]["unschedulable"] = True
     loop = run(played, 60)
-    assert loop.books.of("all").strikes == 0
+    assert loop.pool_states.state_of("all").strikes == 0
     assert played.told("emptied"), "others go on"
 
 
@@ -85,17 +85,17 @@ def test_an_authentic_note_that_the_state_does_not_know_is_opened_and_does_nothi
     loop = run(played, 10)
     assert (played.cordoned, played.noted, played.wanted["bank"]) == ([], [], 2)
     assert played.told("released") == ["drain-unknown"]
-    assert (loop.books.of("all").failures, loop.books.of("all").strikes) == ({}, 0)
+    assert (loop.pool_states.state_of("all").failures, loop.pool_states.state_of("all").strikes) == ({}, 0)
 
 
 def test_after_a_rotation_a_drain_goes_on_and_its_note_is_signed_by_the_new_key() -> None:
     played = five()
     _, name = begun(played)
     played.keys = SigningKeys(b"n" * 32, KEYS.current)
-    assert played.look().notes.outdated == {name}
+    assert played.look().annotations.outdated == {name}
     loop = run(played, 2)
-    assert played.look().notes.outdated == frozenset()
-    assert name in loop.drains.standing(played.look()).emptying
+    assert played.look().annotations.outdated == frozenset()
+    assert name in loop.drainer.active_drains(played.look()).emptying
     run(played, 60)
     assert played.told("emptied")
     assert not played.told("released")
@@ -108,7 +108,7 @@ def test_a_note_copied_from_another_node_is_left_alone() -> None:
     text = played.nodes[first]["metadata"]["annotations"]["trimtab.dev/cordoned-for"]
     [other] = [name for name in played.nodes if name not in played.cordoned][:1]
     played.annotate(other, text)
-    assert set(played.look().notes.doubtful) == {other}
+    assert set(played.look().annotations.doubtful) == {other}
 
 
 def surging() -> tuple[Played, Loop]:
@@ -117,13 +117,13 @@ def surging() -> tuple[Played, Loop]:
     played.pools = (replace(ACT, single_replicas=True),)
     loop, _ = begun(played)
     while played.wanted["one"] == 1:
-        loop.round()
+        loop.run_round()
         played.tick()
     return played, loop
 
 
 def the_note(played: Played) -> tuple[str, DrainAnnotation]:
-    [(name, note)] = played.look().notes.ours.items()
+    [(name, note)] = played.look().annotations.ours.items()
     assert isinstance(note, DrainAnnotation)
     return name, note
 
@@ -136,10 +136,10 @@ def test_a_second_replica_is_taken_back_by_a_fresh_process_where_state_and_note_
 
 def test_a_second_replica_of_which_the_state_says_nothing_stays() -> None:
     played, loop = surging()
-    loop.books.save()
-    kept = memories.read("all", {memories.KEY: played.stored["all"]})
+    loop.pool_states.save_states()
+    kept = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
     assert isinstance(kept, PoolState)
-    played.stored["all"] = memories.write(change(kept, surged={}))
+    played.stored["all"] = memories.encode_state(change(kept, surged={}))
     played.paused = "so that all is given back"
     run(played, 20)
     assert (played.wanted["one"], played.cordoned) == (2, [])
@@ -147,7 +147,7 @@ def test_a_second_replica_of_which_the_state_says_nothing_stays() -> None:
 
 def test_a_second_replica_of_which_the_note_says_nothing_stays_and_is_told_of() -> None:
     played, loop = surging()
-    loop.books.save()
+    loop.pool_states.save_states()
     name, note = the_note(played)
     played.annotate(name, change(note, surged={}))
     played.paused = "so that all is given back"
@@ -157,7 +157,7 @@ def test_a_second_replica_of_which_the_note_says_nothing_stays_and_is_told_of() 
 
 def test_a_state_alone_scales_nothing() -> None:
     played = bank()
-    played.stored["all"] = memories.write(PoolState(surged={"default/bank": "x0"}, drains={"n1": "x0"}))
+    played.stored["all"] = memories.encode_state(PoolState(surged={"default/bank": "x0"}, drains={"n1": "x0"}))
     run(played, 10)
     assert played.wanted["bank"] == 2
     assert played.told("left") == ["workload-left-surged"]
@@ -194,24 +194,24 @@ def test_the_state_knows_the_drain_before_the_node_is_cordoned() -> None:
 def test_a_process_that_dies_between_state_and_cordon_leaves_a_drain_that_the_next_look_clears() -> None:
     played = five()
     loop = process(played)
-    cordon = played.cordon
+    cordon = played.cordon_node
 
     def killed(*_: object) -> None:
         raise Killed
 
-    played.cordon = killed  # type: ignore[assignment]
-    loop.round()
+    played.cordon_node = killed  # type: ignore[assignment]
+    loop.run_round()
     played.tick()
     with pytest.raises(Killed):
-        loop.round()
-    kept = memories.read("all", {memories.KEY: played.stored["all"]})
+        loop.run_round()
+    kept = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
     assert isinstance(kept, PoolState)
     assert kept.drains
-    played.cordon = cordon  # type: ignore[method-assign]
+    played.cordon_node = cordon  # type: ignore[method-assign]
     fresh = process(played)
-    fresh.round()
-    assert fresh.books.of("all").drains == {}
-    assert fresh.books.of("all").failures == {}, "it is nobody's fault"
+    fresh.run_round()
+    assert fresh.pool_states.state_of("all").drains == {}
+    assert fresh.pool_states.state_of("all").failures == {}, "it is nobody's fault"
     run(played, 40, fresh)
     assert played.told("emptied")
 
@@ -221,5 +221,5 @@ def test_a_state_that_cannot_be_believed_of_a_pool_that_does_not_exist_is_told_a
     played.stored["invented"] = '{"v": 99}'
     loop = run(played, 5)
     assert played.told("unread") == ["state-unreadable"]
-    assert "invented" not in loop.books.memories
+    assert "invented" not in loop.pool_states.states
     assert played.stored["invented"] == '{"v": 99}'

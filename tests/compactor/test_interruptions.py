@@ -70,6 +70,6 @@ def test_no_interleaving_of_faults_breaks_a_budget_or_strands_a_node(
     run(played, 10, loop)
     is_sound(played)
     fresh = process(played, TERMS)
-    fresh.round()
-    fresh.end()
+    fresh.run_round()
+    fresh.shut_down()
     assert not [item for item in played.nodes.values() if LEAVING in str(item["spec"]["taints"])]

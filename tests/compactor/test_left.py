@@ -14,7 +14,7 @@ def test_what_it_never_takes_is_emptied_in_the_end() -> None:
     played = five()
     played.scaler = Autoscaler(threshold=90)
     loop = run(played, 700)
-    assert loop.books.of("all").left
+    assert loop.pool_states.state_of("all").left
     assert not played.told("begun")
     run(played, 100, loop)
     assert played.told("begun")
@@ -42,5 +42,5 @@ def test_what_it_deletes_in_a_pool_that_leads_counts_in_the_hour() -> None:
     item["spec"]["taints"] = [GOING]
     played._touch(item)
     loop = run(played, 30)
-    assert len(loop.books.of("all").evictions) == 2
+    assert len(loop.pool_states.state_of("all").evictions) == 2
     assert not played.told("begun")

@@ -10,7 +10,7 @@ from tests.compactor.played import ACT, TERMS, Played, process, run
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.settings import Settings
-from trimtab.runtime.metrics import render
+from trimtab.runtime.metrics import render_metrics
 
 
 def test_a_pool_is_emptied_and_no_budget_is_broken() -> None:
@@ -26,7 +26,7 @@ def test_what_was_saved_is_counted_in_its_unit() -> None:
     played = five()
     played.takes_after = 20
     loop = run(played, 120, terms=replace(TERMS, rest=30))
-    memory = loop.books.of("all")
+    memory = loop.pool_states.state_of("all")
     assert (memory.saved, memory.worth, memory.promised) == (3, {"millicores": 12000}, {})
 
 
@@ -35,10 +35,10 @@ def test_a_node_that_is_taken_while_successors_still_start_counts_as_saved() -> 
     played.ready_after, played.pools = 60, (replace(ACT, drains=1),)
     loop = process(played)
     while not played.cordoned or any(played.on(name) for name in played.cordoned):
-        loop.round()
+        loop.run_round()
         played.tick()
     [name] = played.cordoned
-    loop.round()
+    loop.run_round()
     del played.nodes[name]
     run(played, 5, loop)
     assert played.told("taken") == ["drain-node-removed"]
@@ -82,7 +82,7 @@ def test_successors_are_kept_off_the_nodes_that_go_next() -> None:
     played = five()
     loop = run(played, 8)
     assert any(write.startswith("taint") for write in played.writes)
-    loop.end()
+    loop.shut_down()
     assert not [item for item in played.nodes.values() if item["spec"]["taints"]]
 
 
@@ -91,12 +91,12 @@ def test_what_the_loop_did_is_told_in_numbers() -> None:
     played.takes_after = 20
     loop = process(played)
     numbers = Metrics(CollectorRegistry(), lambda: True, lambda: 3.0)
-    loop.books.sinks = (*loop.books.sinks, numbers.count)
+    loop.pool_states.sinks = (*loop.pool_states.sinks, numbers.count_decision)
     for _ in range(60):
-        loop.round()
-        numbers.read(loop, 2.0)
+        loop.run_round()
+        numbers.update_from(loop, 2.0)
         played.tick()
-    page = render(numbers.registry).decode()
+    page = render_metrics(numbers.registry).decode()
     assert 'trimtab_compactor_drains_total{how="taken",pool="all",reason="drain-node-removed"} 3.0' in page
     assert 'trimtab_compactor_nodes{pool="all",state="staying"} 2.0' in page
     assert 'trimtab_compactor_evictions_total{pool="all",result="evicted"}' in page
@@ -106,8 +106,8 @@ def test_what_the_loop_did_is_told_in_numbers() -> None:
 
 def test_a_pool_that_was_closed_while_its_plan_settled_begins_nothing() -> None:
     played, loop = meant()
-    loop.books.put("all", change(loop.books.of("all"), closed=played.now, strikes=2))
-    loop.round()
+    loop.pool_states.set_state("all", change(loop.pool_states.state_of("all"), closed=played.now, strikes=2))
+    loop.run_round()
     assert played.cordoned == []
 
 
@@ -119,13 +119,13 @@ def test_a_pool_whose_pace_was_lowered_while_its_plan_settled_begins_no_more_tha
 
 
 def test_an_eviction_is_waited_for_longer_than_the_oldest_view_that_is_acted_on() -> None:
-    drains = process(five()).drains
+    drains = process(five()).drainer
     seen = five().look()
     uid = seen.inventory.pods[0].uid
-    drains.flight = {uid: 0.0}
-    assert Settings().max_watch_age_seconds < drains.blind
+    drains.evicted_at = {uid: 0.0}
+    assert Settings().max_watch_age_seconds < drains.unobserved_seconds
     assert drains.settle_flight(seen, Settings().max_watch_age_seconds + 1) == {uid}
-    assert drains.settle_flight(seen, drains.blind + 1) == frozenset()
+    assert drains.settle_flight(seen, drains.unobserved_seconds + 1) == frozenset()
 
 
 def test_pods_that_drains_under_way_still_have_to_evict_count_against_the_hour() -> None:

@@ -55,10 +55,10 @@ def test_other_keys_are_noticed_and_whether_ours_still_verify(secret: dict[str, 
 
 def test_a_look_between_drains_notices_a_rotation_and_is_quiet_without_one() -> None:
     signing = led(with_keys({}, FIRST))
-    assert signing.look() is not None
+    assert signing.read_secret() is not None
     assert not signing.outdated
     signing.writer.client.secret = with_keys({}, SigningKeys(SECOND.current, FIRST.current))  # type: ignore[attr-defined]
-    assert signing.look() is None
+    assert signing.read_secret() is None
     assert (signing.outdated, signing.lost) == (True, False)
 
 
@@ -72,14 +72,14 @@ def test_the_end_of_a_process_whose_keys_are_lost_leaves_no_cordon_on_a_node_wit
     """The state is written, and the number below which none counts cannot be."""
     played = five()
     loop, _ = begun(played)
-    save = played.save
+    save = played.save_state
 
     def kept_without_number(pool: str, memory: PoolState, *, final: bool) -> None:
         save(pool, memory, final=final)
         if final:
             raise ActuatorUnavailable("Secret ours/trimtab-compactor-signing does not hold the keys that were read")
 
-    played.save = kept_without_number  # type: ignore[method-assign]
+    played.save_state = kept_without_number  # type: ignore[method-assign]
     assert played.cordoned
-    loop.end()
+    loop.shut_down()
     assert (played.cordoned, played.noted) == ([], [])

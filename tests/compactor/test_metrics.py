@@ -6,14 +6,14 @@ from tests.cluster_of import ALL, NOW, Item, cluster
 from tests.compaction.test_pool_usage import machine, pod
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compactor.metrics import PoolCollector
-from trimtab.runtime.metrics import render
+from trimtab.runtime.metrics import render_metrics
 
 
 def page(*items: Item, leading: bool = True) -> str:
     registry = CollectorRegistry()
     figures = PoolCollector(registry, lambda: leading)
-    figures.view = ClusterView(at=NOW, inventory=cluster(*items), pools=(ALL,))
-    return render(registry).decode()
+    figures.view = ClusterView(now=NOW, inventory=cluster(*items), pools=(ALL,))
+    return render_metrics(registry).decode()
 
 
 def test_cpu_is_told_in_cores_and_cost_in_dollars() -> None:

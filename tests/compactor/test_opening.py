@@ -38,7 +38,7 @@ def test_a_node_is_open_within_three_seconds_and_none_is_bought() -> None:
     before = open_nodes(played)
     waited = 0.0
     while open_nodes(played) == before and waited < 10:
-        waited += loop.round()
+        waited += loop.run_round()
         played.tick()
     assert waited <= 3
     assert open_nodes(played) == before + 1
@@ -50,7 +50,7 @@ def test_a_node_is_open_within_three_seconds_and_none_is_bought() -> None:
 def test_the_loop_looks_often_while_an_emptied_node_stands() -> None:
     played, loop = emptied()
     for _ in range(40):
-        assert loop.round() <= 3
+        assert loop.run_round() <= 3
         played.tick()
 
 
@@ -72,7 +72,7 @@ def test_that_it_was_opened_counts_as_no_failure() -> None:
     played, loop = emptied()
     load(played, 1)
     run(played, 10, loop)
-    memory = loop.books.of("all")
+    memory = loop.pool_states.state_of("all")
     assert (memory.failures, memory.strikes, memory.backoff, memory.closed) == ({}, 0, None, None)
     assert len(memory.opened) == 1
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from tests.cluster_of import ALL, NOW, cluster, node, pod
 from tests.compactor.played import ACT, Played, process, run
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 UNDER_HALF = replace(ACT, under={"cpu": 50}, drains=1)
 
@@ -21,8 +21,8 @@ def test_a_node_that_became_busy_since_it_was_chosen_is_not_picked() -> None:
     """estafette's compactor takes the mark off a copy, and picks the node all the same."""
     played = two_quiet_and_one_full()
     loop = process(played)
-    loop.round()
-    [chosen] = [step.node for step in loop.planning.intent.steps]  # type: ignore[union-attr]
+    loop.run_round()
+    [chosen] = [step.node for step in loop.planner.pending_steps.steps]  # type: ignore[union-attr]
     played.tick()
     played.with_app("late", *[chosen] * 5)
     run(played, 3, loop)
@@ -34,8 +34,8 @@ def test_a_node_that_became_busy_since_it_was_chosen_is_not_picked() -> None:
 def test_the_same_node_goes_where_it_stays_quiet() -> None:
     played = two_quiet_and_one_full()
     loop = process(played)
-    loop.round()
-    [chosen] = [step.node for step in loop.planning.intent.steps]  # type: ignore[union-attr]
+    loop.run_round()
+    [chosen] = [step.node for step in loop.planner.pending_steps.steps]  # type: ignore[union-attr]
     played.tick()
     run(played, 10, loop)
     assert chosen in played.cordoned
@@ -46,8 +46,8 @@ def goes(**system: str) -> list[tuple[str, list[str]]]:
     pods = [pod(f"big-{number}", "b", "400m") for number in range(5)]
     dns = pod("dns-1", "a", "100m", namespace="kube-system", **system)
     made = cluster(node("a"), node("b"), pod("web-1", "a"), dns, *pods)
-    found = plan(build(made), [ALL], PlanningContext(at=NOW))
-    return [(step.node, sorted(move.pod for move in step.moves)) for step in found.steps]
+    found = make_plan(build_cluster_model(made), [ALL], PlanningContext(now=NOW))
+    return [(step.node, sorted(move.pod for move in step.moves)) for step in found.all_steps]
 
 
 def test_system_pods_move_with_their_node_or_keep_it_but_are_never_left_on_an_emptied_one() -> None:

@@ -25,8 +25,8 @@ def crowded(seed: int) -> Played:
 
 
 def nodes_planned(loop: Loop) -> set[str]:
-    assert loop.planning.plan is not None
-    return {step.node for step in loop.planning.plan.steps}
+    assert loop.planner.last_plan is not None
+    return {step.node for step in loop.planner.last_plan.all_steps}
 
 
 def begun(played: Played) -> set[str]:
@@ -42,12 +42,12 @@ def test_what_begins_while_pods_move_was_in_the_plan_they_move_by() -> None:
     for seed in range(4):
         played = crowded(seed)
         loop = process(played, interval=4)
-        loop.round()
+        loop.run_round()
         first = nodes_planned(loop)
         played.tick()
         for _ in range(100):
-            loop.round()
-            if begun(played) and not loop.drains.standing(played.look()).emptying:
+            loop.run_round()
+            if begun(played) and not loop.drainer.active_drains(played.look()).emptying:
                 break
             assert begun(played) <= first
             played.tick()
@@ -59,12 +59,12 @@ def test_when_they_have_settled_the_next_plan_is_made_afresh() -> None:
     played = Played().with_nodes("n1", "n2", "n3").with_app("web", "n1", "n3").with_app("api", "n3", "n3", "n3", "n3")
     loop = process(played)
     for _ in range(20):
-        loop.round()
+        loop.run_round()
         played.tick()
     assert (begun(played), played.on("n2")) == ({"n1", "n2"}, [])
     played.with_nodes("n4")
     for _ in range(20):
-        loop.round()
+        loop.run_round()
         played.tick()
     assert "n4" in begun(played)
 
@@ -73,14 +73,14 @@ def test_one_made_an_hour_ago_is_no_longer_carried_on_with() -> None:
     played = Played(ready_after=10_000).with_nodes("n1", "n2", "n3").with_app("web", "n1", "n3")
     loop = process(played, replace(TERMS, drain=10_000, ready=10_000, taken=10_000))
     for _ in range(20):
-        loop.round()
+        loop.run_round()
         played.tick()
     played.with_nodes("n4")
     for _ in range(20):
-        loop.round()
+        loop.run_round()
         played.tick()
     assert "n4" not in begun(played)
     for _ in range(30):
-        loop.round()
+        loop.run_round()
         played.tick(200)
     assert "n4" in begun(played)

@@ -8,9 +8,9 @@ def test_settings_are_read_and_written_back() -> None:
     read = environment.read_as(
         {"TRIMTAB_COMPACTOR_NODE_REMOVAL_TIMEOUT_SECONDS": "7", "TRIMTAB_COMPACTOR_REHEARSE": "true"}, Settings
     )
-    assert (read.node_removal_timeout_seconds, read.rehearse, read.terms.taken) == (7, True, 7)
-    assert environment.read_as(environment.write(read), Settings) == read
-    assert Settings().terms.taken is None
+    assert (read.node_removal_timeout_seconds, read.rehearse, read.drain_timeouts.taken) == (7, True, 7)
+    assert environment.read_as(environment.write_environment(read), Settings) == read
+    assert Settings().drain_timeouts.taken is None
 
 
 def test_the_default_lease_keeps_two_leaders_apart() -> None:
@@ -20,4 +20,4 @@ def test_the_default_lease_keeps_two_leaders_apart() -> None:
 
 def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:
     made = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
-    assert made.flags == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}
+    assert made.autoscaler_flag_values == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}

@@ -8,19 +8,19 @@ import pytest
 
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
-from trimtab.compaction.drain.pool_state import KEY, PoolState, write
+from trimtab.compaction.drain.pool_state import STATE_KEY, PoolState, encode_state
 from trimtab.compactor.actuator import ActuatorUnavailable
 from trimtab.compactor.node_signatures import NodeSigner
-from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL, ConfigMapPoolStateStore, name_of
-from trimtab.kube.errors import refused
+from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL, ConfigMapPoolStateStore, config_map_name
+from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.objects import Writer
 from trimtab.runtime import log
 
 
 @pytest.mark.parametrize("pool", ["web", "web.a-1", "Web", "web_a", "web-a"])
 def test_every_pool_has_a_name_of_its_own_that_an_object_may_have(pool: str) -> None:
-    assert re.fullmatch(r"trimtab-state-[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name_of(pool))
-    assert len({name_of(name) for name in ("web", "Web", "web_a", "web-a")}) == 4
+    assert re.fullmatch(r"trimtab-state-[a-z0-9]([a-z0-9.-]*[a-z0-9])?", config_map_name(pool))
+    assert len({config_map_name(name) for name in ("web", "Web", "web_a", "web-a")}) == 4
 
 
 class Cluster:
@@ -36,7 +36,7 @@ class Cluster:
 
     def write(self, method: str, path: str, body: dict[str, Any], *, doing: str, **_: object) -> bytes:
         if self.refuses:
-            raise refused(doing, 403, b"{}")
+            raise refusal_of_response(doing, 403, b"{}")
         self.written.append(body)
         return b"{}"
 
@@ -44,7 +44,7 @@ class Cluster:
 def store(cluster: Cluster, serials: dict[str, int] | None = None, uid: str = "u1") -> ConfigMapPoolStateStore:
     writer = Writer(client=cluster)  # type: ignore[arg-type]
     return ConfigMapPoolStateStore(
-        writer, "ours", log.build("error"), NodeSigner(writer, "ours", uid, KEYS, serials or {})
+        writer, "ours", log.build_logger("error"), NodeSigner(writer, "ours", uid, KEYS, serials or {})
     )
 
 
@@ -54,36 +54,38 @@ KEYS = SigningKeys(b"k" * 32)
 def kept(pool: str, text: str, *, name: str = "", serial: int = 7, **data: Any) -> dict[str, Any]:
     """As the compactor stores it."""
     signature = KEYS.sign("state of a pool", "u1", pool, str(serial), text)
-    data = {KEY: text, "serial": str(serial), "signature": signature, **data}
-    meta = {"name": name or name_of(pool), "namespace": "ours", "labels": {"trimtab.dev/state": pool}}
+    data = {STATE_KEY: text, "serial": str(serial), "signature": signature, **data}
+    meta = {"name": name or config_map_name(pool), "namespace": "ours", "labels": {"trimtab.dev/state": pool}}
     return {"metadata": meta, "data": data}
 
 
 def test_what_is_kept_is_read_by_pool() -> None:
-    cluster = Cluster(kept("web", write(PoolState(saved=3))), kept("db", ""))
-    assert store(cluster).load() == {"web": PoolState(saved=3), "db": PoolState()}
+    cluster = Cluster(kept("web", encode_state(PoolState(saved=3))), kept("db", ""))
+    assert store(cluster).load_states() == {"web": PoolState(saved=3), "db": PoolState()}
     assert cluster.written == []
 
 
 def test_what_the_previous_key_signed_is_signed_anew_and_its_number_rises() -> None:
-    cluster = Cluster(kept("web", write(PoolState(saved=3))))
+    cluster = Cluster(kept("web", encode_state(PoolState(saved=3))))
     found, keys = store(cluster), SigningKeys(b"n" * 32, KEYS.current)
     found.signing.keys = keys
-    assert found.load() == {"web": PoolState(saved=3)}
+    assert found.load_states() == {"web": PoolState(saved=3)}
     [written] = cluster.written
     data = written["data"]
-    assert keys.without_previous.verify(data["signature"], "state of a pool", "u1", "web", data["serial"], data[KEY])
-    assert (data[KEY], int(data["serial"])) == (write(PoolState(saved=3)), 8)
+    assert keys.without_previous.verify(
+        data["signature"], "state of a pool", "u1", "web", data["serial"], data[STATE_KEY]
+    )
+    assert (data[STATE_KEY], int(data["serial"])) == (encode_state(PoolState(saved=3)), 8)
 
 
 @pytest.mark.parametrize("text", ["{", '{"v":99}', '{"under":3}'])
 def test_what_cannot_be_read_is_put_aside_whole_before_anything_is_written_over_it(text: str) -> None:
     cluster = Cluster(kept("web", text, more="theirs"))
-    found = store(cluster).load()["web"]
+    found = store(cluster).load_states()["web"]
     [aside] = cluster.written
     assert isinstance(found, Unreadable)
     assert aside["metadata"]["name"] in found.problem
-    assert aside["metadata"]["name"] != name_of("web")
+    assert aside["metadata"]["name"] != config_map_name("web")
     assert aside["metadata"]["labels"] == {UNREADABLE_STATE_LABEL: "web"}, "and it is nobody's state"
     assert aside["data"] == kept("web", text, more="theirs")["data"]
 
@@ -92,22 +94,22 @@ def test_what_was_put_aside_is_not_written_over_by_what_came_after_it() -> None:
     names = set()
     for text in ("{", '{"v":99}', "{"):
         cluster = Cluster(kept("web", text))
-        store(cluster).load()
+        store(cluster).load_states()
         names.add(cluster.written[0]["metadata"]["name"])
     assert len(names) == 2
 
 
 def test_what_can_be_neither_read_nor_put_aside_opens_no_books() -> None:
     with pytest.raises(ActuatorUnavailable):
-        store(Cluster(kept("web", "{"), refuses=True)).load()
+        store(Cluster(kept("web", "{"), refuses=True)).load_states()
 
 
 def test_an_object_that_makes_no_sense_at_all_opens_no_books() -> None:
     with pytest.raises(ActuatorUnavailable, match="trimtab-state-web"):
-        store(Cluster({**kept("web", ""), "data": 3})).load()
+        store(Cluster({**kept("web", ""), "data": 3})).load_states()
 
 
-STATE = write(PoolState(surged={"bank/web": "d1"}))
+STATE = encode_state(PoolState(surged={"bank/web": "d1"}))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +118,14 @@ STATE = write(PoolState(surged={"bank/web": "d1"}))
         ({"signature": ""}, "no signature"),
         ({"signature": "00" * 16}, "not of this compactor"),
         ({"serial": "8"}, "not of this compactor"),
-        ({KEY: write(PoolState(surged={"bank/web": "d2"}))}, "not of this compactor"),
+        ({STATE_KEY: encode_state(PoolState(surged={"bank/web": "d2"}))}, "not of this compactor"),
     ],
 )
 def test_a_state_that_somebody_else_wrote_is_put_aside_and_never_believed(changed: dict[str, str], why: str) -> None:
     item = kept("web", STATE)
     item["data"] |= changed
     cluster = Cluster(item)
-    found = store(cluster).load()["web"]
+    found = store(cluster).load_states()["web"]
     assert isinstance(found, Unreadable)
     assert why in found.problem
     assert cluster.written[0]["data"] == item["data"]
@@ -133,56 +135,58 @@ def test_a_state_of_another_pool_or_of_another_installation_is_not_believed() ->
     copied = {**kept("web", STATE)["data"]}
     other = kept("db", STATE)
     other["data"] = copied
-    assert isinstance(store(Cluster(other)).load()["db"], Unreadable)
-    assert isinstance(store(Cluster(kept("web", STATE)), uid="u2").load()["web"], Unreadable)
+    assert isinstance(store(Cluster(other)).load_states()["db"], Unreadable)
+    assert isinstance(store(Cluster(kept("web", STATE)), uid="u2").load_states()["web"], Unreadable)
 
 
 def test_an_older_state_that_is_written_back_is_not_believed() -> None:
-    assert store(Cluster(kept("web", STATE, serial=9)), {"web": 9}).load() == {
+    assert store(Cluster(kept("web", STATE, serial=9)), {"web": 9}).load_states() == {
         "web": PoolState(surged={"bank/web": "d1"})
     }
-    found = store(Cluster(kept("web", STATE, serial=8)), {"web": 9}).load()["web"]
+    found = store(Cluster(kept("web", STATE, serial=8)), {"web": 9}).load_states()["web"]
     assert isinstance(found, Unreadable)
     assert "older" in found.problem
 
 
 def test_a_state_that_somebody_emptied_is_not_believed_once_one_was_final() -> None:
     item = {**kept("web", ""), "data": {}}
-    assert store(Cluster(item)).load() == {"web": PoolState()}
-    assert isinstance(store(Cluster(item), {"web": 1}).load()["web"], Unreadable)
+    assert store(Cluster(item)).load_states() == {"web": PoolState()}
+    assert isinstance(store(Cluster(item), {"web": 1}).load_states()["web"], Unreadable)
 
 
 def test_a_configmap_of_another_name_is_no_state_whatever_its_label() -> None:
     cluster = Cluster(kept("web", STATE, name="anything"))
-    assert store(cluster).load() == {}
+    assert store(cluster).load_states() == {}
     assert cluster.written == []
 
 
 def test_each_state_has_a_higher_number_than_the_one_before() -> None:
     cluster = Cluster(kept("web", STATE, serial=7))
     books = store(cluster, {"web": 5})
-    books.load()
+    books.load_states()
     for number in (8, 9):
-        books.save("web", PoolState(saved=number), final=False)
+        books.save_state("web", PoolState(saved=number), final=False)
         assert cluster.written[-1]["data"]["serial"] == str(number)
     fresh = store(Cluster(), {"web": 5})
-    fresh.save("web", PoolState(), final=False)
+    fresh.save_state("web", PoolState(), final=False)
     assert fresh.writer.client.written[-1]["data"]["serial"] == "6"  # type: ignore[attr-defined]
 
 
 def test_a_state_that_somebody_deleted_is_lost_and_its_pool_is_not_as_good_as_new() -> None:
-    found = store(Cluster(), {"web": 9}).load()
+    found = store(Cluster(), {"web": 9}).load_states()
     assert isinstance(found["web"], Unreadable)
     assert "deleted" in found["web"].problem
 
 
-@pytest.mark.parametrize("before", [[], [{**kept("web", STATE), "data": {KEY: STATE}}]], ids=["deleted", "spoiled"])
+@pytest.mark.parametrize(
+    "before", [[], [{**kept("web", STATE), "data": {STATE_KEY: STATE}}]], ids=["deleted", "spoiled"]
+)
 def test_once_a_state_was_lost_none_that_was_ever_signed_counts(before: list[dict[str, Any]]) -> None:
     """Those that were not final have numbers above the one that the Secret remembers."""
     cluster = Cluster(*before)
     books = store(cluster, {"web": 5})
-    books.load()
-    books.save("web", PoolState(closed=1), final=False)
+    books.load_states()
+    books.save_state("web", PoolState(closed=1), final=False)
     serial = int(cluster.written[-1]["data"]["serial"])
-    written_back = store(Cluster(kept("web", STATE, serial=5000)), {"web": serial}).load()
+    written_back = store(Cluster(kept("web", STATE, serial=5000)), {"web": serial}).load_states()
     assert isinstance(written_back["web"], Unreadable)

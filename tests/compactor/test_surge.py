@@ -21,7 +21,7 @@ def test_the_only_replica_moves_after_a_second_one_is_ready() -> None:
     loop = process(played)
     missing = 0
     for _ in range(60):
-        loop.round()
+        loop.run_round()
         played.tick()
         missing += not played.healthy("one")
     assert played.wanted["one"] == 1
@@ -35,7 +35,7 @@ def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
     played.pools = (replace(ACT, single_replicas=True),)
     loop = process(played)
     while played.wanted["one"] == 1 and played.now < NOW + 100:
-        loop.round()
+        loop.run_round()
         played.tick()
     assert played.wanted["one"] == 2
     for name in played.cordoned:
@@ -43,7 +43,7 @@ def test_a_surge_is_undone_when_the_node_goes_in_the_middle_of_it() -> None:
         played.pods = {uid: p for uid, p in played.pods.items() if p["spec"]["nodeName"] != name}
     run(played, 10, loop)
     assert played.wanted["one"] == 1
-    assert loop.books.of("all").surged == {}
+    assert loop.pool_states.state_of("all").surged == {}
 
 
 def the_only_one() -> tuple[Played, Loop]:
@@ -66,7 +66,7 @@ def test_who_takes_the_second_replica_back_is_not_argued_with() -> None:
     played, loop = the_only_one()
     [name] = played.cordoned
     for _ in range(60):
-        loop.round()
+        loop.run_round()
         played.wanted["one"] = 1
         played.tick()
     assert played.told("released") == ["drain-pod-not-evictable"]

@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def test_there_are_two_stages_and_the_last_installs_nothing() -> None:
 def test_it_runs_as_the_user_that_the_deployments_name() -> None:
     users = {
         item["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
-        for item in manifests(InstallValues()) if item["kind"] == "Deployment"
+        for item in render_manifests(InstallValues()) if item["kind"] == "Deployment"
     }  # fmt: skip
     assert {final()["USER"]} == {f"{user}:{user}" for user in users}
     assert "0" not in final()["USER"].split(":")
@@ -47,7 +47,7 @@ def test_it_runs_as_the_user_that_the_deployments_name() -> None:
 
 def test_its_entry_point_takes_the_deployments_arguments() -> None:
     assert final()["ENTRYPOINT"] == '["/opt/trimtab/bin/trimtab"]'
-    for item in manifests(InstallValues()):
+    for item in render_manifests(InstallValues()):
         if item["kind"] == "Deployment":
             [container] = item["spec"]["template"]["spec"]["containers"]
             assert "command" not in container

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.threats import WHAT, WHO
-from trimtab.cli.install.cleanup import removal
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account
+from trimtab.cli.install.cleanup import render_uninstall_job
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
@@ -26,8 +26,8 @@ def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
     return {
         ("own namespace" if role["kind"] == "Role" else "cluster", verb, _called(resource, group), name)
-        for role in (*manifests(InstallValues()), *removal(InstallValues()))
-        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
+        for role in (*render_manifests(InstallValues()), *render_uninstall_job(InstallValues()))
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account_name(process)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -43,7 +43,7 @@ def _called(resource: str, group: str) -> str:
 
 def told(process: str) -> set[Right]:
     """What the page says of them."""
-    section = PAGE.partition(f"### `{account(process)}`\n")[2].partition("\n#")[0]
+    section = PAGE.partition(f"### `{account_name(process)}`\n")[2].partition("\n#")[0]
     return {right for line in section.splitlines() if line.startswith("| ") for right in _rights(line)}
 
 
@@ -64,7 +64,7 @@ def test_the_page_and_the_roles_say_the_same(process: str) -> None:
 
 @pytest.mark.parametrize("values", [InstallValues(), InstallValues(cert_manager=True)])
 def test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has(values: InstallValues) -> None:
-    for role in manifests(values):
+    for role in render_manifests(values):
         for rule in role.get("rules", []) if role["kind"] in ("Role", "ClusterRole") else []:
             assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
             assert not {"impersonate", "bind", "escalate"} & {*rule["verbs"]}
@@ -75,7 +75,9 @@ def test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has(values: Instal
 
 
 def test_with_cert_manager_the_webhook_has_neither_named_right() -> None:
-    roles = [one for one in manifests(InstallValues(cert_manager=True)) if one["kind"] in ("Role", "ClusterRole")]
+    roles = [
+        one for one in render_manifests(InstallValues(cert_manager=True)) if one["kind"] in ("Role", "ClusterRole")
+    ]
     named = {name for role in roles for rule in role["rules"] for name in rule.get("resourceNames", ())}
     assert not named & {"trimtab", "trimtab-webhook-tls"}
 
@@ -124,5 +126,7 @@ def test_the_tests_that_hold_the_threat_model_are_there() -> None:
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:
     told = {name.strip("`") for name, _, _ in rows("What a right cannot say")}
     assert told == {
-        item["metadata"]["name"] for item in manifests(InstallValues()) if item["kind"] == "ValidatingAdmissionPolicy"
+        item["metadata"]["name"]
+        for item in render_manifests(InstallValues())
+        if item["kind"] == "ValidatingAdmissionPolicy"
     }

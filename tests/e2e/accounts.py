@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.controlplane.rights import Used
-from trimtab.cli.install.names import account
-from trimtab.cli.install.rbac import CLUSTER, OWN, Rule
+from trimtab.cli.install.names import account_name
+from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
 
-ACCOUNTS = {account(name): name for name in CLUSTER}
+ACCOUNTS = {account_name(name): name for name in CLUSTER_RULES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,7 +32,7 @@ def granted() -> dict[Right, Rule]:
     """All there is, with the rule it comes from."""
     return {
         Right(process, verb, rule.group, resource, own): rule
-        for own, rules in ((False, CLUSTER), (True, OWN))
+        for own, rules in ((False, CLUSTER_RULES), (True, NAMESPACE_RULES))
         for process, found in rules.items()
         for rule in found
         for resource in rule.resources

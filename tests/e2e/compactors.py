@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.controlplane import environ, objects
 from tests.controlplane.cluster import Cluster
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 Object = dict[str, Any]
 USER = "compactor"
@@ -57,7 +57,7 @@ class Compactor:
         }
         user = told.pop("USER", USER)
         told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
-        settings = {variable("compactor", name.lower()): value for name, value in told.items()}
+        settings = {variable_name("compactor", name.lower()): value for name, value in told.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", *program], env={**environ.plain(), **settings}, stdout=log, stderr=log

@@ -9,12 +9,12 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from trimtab.compactor.process import HUNG, NAME, Process
+from trimtab.compactor.process import HUNG_SECONDS, NAME, Process
 from trimtab.compactor.settings import Settings
-from trimtab.kube.client import Client, connect
-from trimtab.kube.leader_process import replica
+from trimtab.kube.client import Client, connect_to_cluster
+from trimtab.kube.leader_process import create_leader_process
 from trimtab.runtime import environment, log
-from trimtab.runtime.graceful_shutdown import on_signals
+from trimtab.runtime.graceful_shutdown import stop_on_signals
 
 
 class Dying(Client):
@@ -34,11 +34,13 @@ class Dying(Client):
 
 def main() -> None:
     settings = environment.read_as(os.environ, Settings)
-    plain = connect(str(settings.kubeconfig), deadlines=settings.deadlines)
+    plain = connect_to_cluster(str(settings.kubeconfig), deadlines=settings.client_deadlines)
     api = plain._api
     assert isinstance(api, ApiClient)
-    standing = replica(NAME, settings, log.build("info", "json"), Dying(api, settings.deadlines), hung=HUNG)
-    on_signals(standing.stop)
+    standing = create_leader_process(
+        NAME, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
+    )
+    stop_on_signals(standing.shutdown)
     Process(settings, standing).run()
 
 

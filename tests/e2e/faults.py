@@ -10,14 +10,14 @@ from typing import Any
 import certs
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.doctor.cluster_reader import look
-from trimtab.cli.doctor.command import CheckResult, is_well, judged
+from trimtab.cli.doctor.cluster_reader import read_cluster
+from trimtab.cli.doctor.command import CheckResult, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
-from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
 from trimtab.kube import objects
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
-from webhook.cert_manager import called
+from webhook.cert_manager import certificate_names
 
 MUTATING, VALIDATING = cert_manager.CONFIGURATIONS
 
@@ -38,7 +38,7 @@ def reports(here: Installed, ago: int = 0) -> None:
 
 
 def seen(here: Installed) -> tuple[CheckResult, ...]:
-    return judged(look(here.client, here.values.namespace, here.cluster.namespace))
+    return judge_cluster(read_cluster(here.client, here.values.namespace, here.cluster.namespace))
 
 
 def codes(here: Installed) -> set[str]:
@@ -58,13 +58,15 @@ def finds(*names: str) -> Callable[[Fault], Fault]:
     return keep
 
 
-def changed(here: Installed, kind: str, change: Callable[[dict[str, Any]], Any], name: str = CONFIGURATION) -> None:
+def changed(
+    here: Installed, kind: str, change: Callable[[dict[str, Any]], Any], name: str = CONFIGURATION_NAME
+) -> None:
     """The object with this done to it, as somebody does it."""
     namespace = here.values.namespace if kind in ("Deployment", "Secret", "Lease") else ""
-    found = objects.get(here.client, kind, name, namespace)
+    found = objects.get_plain(here.client, kind, name, namespace)
     assert found is not None
     change(found)
-    objects.put(Writer(client=here.client), found)
+    objects.replace_plain(Writer(client=here.client), found)
 
 
 @contextmanager
@@ -100,8 +102,8 @@ def nobody_answers_behind_the_service(here: Installed) -> Iterator[None]:
 def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
     with nobody_keeps(here):
-        found = objects.get(here.client, MUTATING, CONFIGURATION) or {}
-        objects.put(Writer(client=here.client), cert_manager.trusting(found, other))
+        found = objects.get_plain(here.client, MUTATING, CONFIGURATION_NAME) or {}
+        objects.replace_plain(Writer(client=here.client), cert_manager.with_ca_bundle(found, other))
         yield
 
 
@@ -116,7 +118,7 @@ def a_configuration_without_a_bundle(here: Installed) -> Iterator[None]:
 @finds("certificate-unusable")
 @contextmanager
 def a_pair_that_expired(here: Installed) -> Iterator[None]:
-    then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
+    then, names = datetime.now(UTC) - timedelta(days=30), certificate_names(WEBHOOK_NAME, here.values.namespace)
     with nobody_keeps(here):
         here.write(certs.reissued_pair(here.store, names, now=then, life=timedelta(days=1)))
         yield
@@ -134,7 +136,7 @@ def a_pair_of_another_name(here: Installed) -> Iterator[None]:
 @contextmanager
 def an_emptied_secret(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
-        changed(here, "Secret", lambda found: found.pop("data"), SECRET)
+        changed(here, "Secret", lambda found: found.pop("data"), CERTIFICATE_SECRET)
         yield
 
 
@@ -142,7 +144,7 @@ def an_emptied_secret(here: Installed) -> Iterator[None]:
 @contextmanager
 def a_configuration_is_gone(here: Installed) -> Iterator[None]:
     with mended(here):
-        here.cluster.delete(VALIDATING, CONFIGURATION)
+        here.cluster.delete(VALIDATING, CONFIGURATION_NAME)
         yield
 
 

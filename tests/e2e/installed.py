@@ -24,10 +24,10 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.cli.install import apply as apply_module
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import CONFIGURATION, SECRET, InstallValues, account
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues, account_name
 from trimtab.kube import objects
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
 
@@ -38,7 +38,7 @@ class Installed:
     def __init__(self, cluster: Cluster, home: Path) -> None:
         self.cluster, self.home, self.balancer = cluster, home, Balancer()
         self.values = InstallValues(service_port=self.balancer.port)
-        self.client = connect(str(cluster.kubeconfig))
+        self.client = connect_to_cluster(str(cluster.kubeconfig))
         self.replicas: list[Replica] = []
         self._count = 0
 
@@ -46,14 +46,17 @@ class Installed:
     def manifests(self) -> list[dict[str, Any]]:
         external = {"type": "ExternalName", "externalName": "localhost"}
         return [
-            {**found, "spec": external} if found["kind"] == "Service" else found for found in manifests(self.values)
+            {**found, "spec": external} if found["kind"] == "Service" else found
+            for found in render_manifests(self.values)
         ]
 
     def apply(self) -> list[apply_module.CleanupStep]:
-        return list(apply_module.apply(Writer(client=self.client), self.manifests, self.values))
+        return list(apply_module.apply_manifests(Writer(client=self.client), self.manifests, self.values))
 
     def remove(self) -> list[apply_module.CleanupStep]:
-        return list(apply_module.remove(Writer(client=self.client), self.manifests, self.values, everything=True))
+        return list(
+            apply_module.remove_manifests(Writer(client=self.client), self.manifests, self.values, everything=True)
+        )
 
     def start(self, count: int = 1) -> list[Replica]:
         """So many more, behind the balancer when they are ready."""
@@ -85,7 +88,7 @@ class Installed:
 
     def login_of(self, process: str) -> Path:
         """A kubeconfig with the token that the account gets in a pod, and nothing else."""
-        path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{account(process)}/token"
+        path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{account_name(process)}/token"
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         token = self.cluster.api.request("POST", path, asked)["status"]["token"]
         document = yaml.safe_load(self.cluster.kubeconfig.read_text())
@@ -97,22 +100,22 @@ class Installed:
     @property
     def store(self) -> certs.CertificateFiles:
         """What the Secret holds."""
-        found = cert_manager.folder_of(self._secret)
+        found = cert_manager.files_in_secret(self._secret)
         assert found is not None
         return found
 
     @property
     def _secret(self) -> dict[str, Any]:
-        return objects.get(self.client, "Secret", SECRET, self.values.namespace) or {}
+        return objects.get_plain(self.client, "Secret", CERTIFICATE_SECRET, self.values.namespace) or {}
 
     def write(self, folder: certs.CertificateFiles) -> None:
         """Into the Secret, as somebody else."""
-        objects.put(Writer(client=self.client), cert_manager.filled(self._secret, folder))
+        objects.replace_plain(Writer(client=self.client), cert_manager.with_files(self._secret, folder))
 
     @property
     def places(self) -> set[bytes]:
         """Every caBundle there is of ours."""
-        found = (objects.get(self.client, kind, CONFIGURATION) for kind in cert_manager.CONFIGURATIONS)
+        found = (objects.get_plain(self.client, kind, CONFIGURATION_NAME) for kind in cert_manager.CONFIGURATIONS)
         return {bundle for configuration in found for bundle in cert_manager.ca_bundles(configuration or {})}
 
     @property

@@ -17,7 +17,7 @@ from tests.e2e.charts import CHART, NAMESPACE, Helm
 from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
 from trimtab.cli.install.names import PROCESSES
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 POOL = "batch"
 _LEASE = {"lease_duration_seconds": "6", "renew_deadline_seconds": "3", "retry_period_seconds": "0.5",
@@ -25,7 +25,7 @@ _LEASE = {"lease_duration_seconds": "6", "renew_deadline_seconds": "3", "retry_p
 _INTERVAL = {"watchdog": "check_interval_seconds", "compactor": "plan_interval_seconds",
              "recommender": "collect_interval_seconds"}  # fmt: skip
 QUICK = {
-    process: {variable(process, field): value for field, value in {**_LEASE, interval: "1"}.items()}
+    process: {variable_name(process, field): value for field, value in {**_LEASE, interval: "1"}.items()}
     for process, interval in _INTERVAL.items()
 }
 EAGER: dict[str, Any] = {

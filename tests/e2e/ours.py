@@ -22,8 +22,8 @@ import certs
 from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
-from trimtab.policy.schema import crd
-from trimtab.runtime.environment import variable
+from trimtab.policy.schema import build_crd
+from trimtab.runtime.environment import variable_name
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,16 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
     """`trimtab webhook --cluster live` with a namespace of its own and the CRD installed; ready on entry."""
     whole.needs_own("our webhook on this machine")
     own = whole.in_namespace(f"trimtab-{uuid.uuid4().hex[:5]}")
-    install_crd(own, crd())
+    install_crd(own, build_crd())
     pair = certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
-    certs.write(home / "certs", pair)
+    certs.write_folder(home / "certs", pair)
     given = {
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
         "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
         "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
     surroundings = {**environ.plain(), "KUBECONFIG": str(whole.kubeconfig)}
-    surroundings |= {variable("webhook", name.lower()): str(value) for name, value in given.items()}
+    surroundings |= {variable_name("webhook", name.lower()): str(value) for name, value in given.items()}
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings, stderr=log)
         try:

@@ -17,7 +17,7 @@ from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
 from trimtab.cli.install import rbac
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 USER = "system:serviceaccount:trimtab-system:trimtab-recommender"
 GROUP = "rbac.authorization.k8s.io"
@@ -58,7 +58,10 @@ def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, 
         "LEASE_DURATION_SECONDS": 4,
         "RENEW_DEADLINE_SECONDS": 2, "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 1, **settings,
     }  # fmt: skip
-    return {**environ.plain(), **{variable("recommender", name.lower()): str(value) for name, value in given.items()}}
+    return {
+        **environ.plain(),
+        **{variable_name("recommender", name.lower()): str(value) for name, value in given.items()},
+    }
 
 
 @contextmanager
@@ -94,7 +97,10 @@ def once(own: Cluster, prometheus: str, **settings: object) -> subprocess.Comple
 def allow(whole: Cluster, own: Cluster) -> None:
     """What `trimtab install` grants it, and nothing else."""
     subject = {"kind": "User", "name": USER, "apiGroup": GROUP}
-    for kind, rules in (("ClusterRole", rbac.CLUSTER["recommender"]), ("Role", rbac.OWN["recommender"])):
+    for kind, rules in (
+        ("ClusterRole", rbac.CLUSTER_RULES["recommender"]),
+        ("Role", rbac.NAMESPACE_RULES["recommender"]),
+    ):
         meta = {"name": f"recommender-{own.namespace}", **({"namespace": own.namespace} if kind == "Role" else {})}
         role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
         ref = {"apiGroup": GROUP, "kind": kind, "name": meta["name"]}

@@ -18,9 +18,9 @@ from typing import Any
 
 from tests.controlplane import environ, ports
 from trimtab.cli.install import deployments
-from trimtab.cli.install.deployments import environment
+from trimtab.cli.install.deployments import webhook_environment
 from trimtab.cli.install.names import InstallValues
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 0.3
@@ -85,7 +85,7 @@ class Replica:
             "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": str(EVERY),
             "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "1", "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": "10",
         }  # fmt: skip
-        surroundings = {**environ.plain(), **environment(values), **own, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **webhook_environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
         with (home / "log").open("wb") as log:
             command = [sys.executable, "-m", "trimtab", "webhook"]
@@ -162,7 +162,7 @@ class Worker:
         surroundings = {
             **environ.plain(),
             **deployments.process_environment(process, values),
-            **{variable(process, field): value for field, value in own.items()},
+            **{variable_name(process, field): value for field, value in own.items()},
             "KUBECONFIG": str(kubeconfig),
         }
         with self.log.open("wb") as log:

@@ -39,7 +39,7 @@ def standing_in(here: Installed, folder: certs.CertificateFiles) -> Iterator[Sta
             pass
 
     home = here.home / f"stand-in-{time.monotonic_ns()}"
-    certs.write(home, replace(folder, authority_key=None))
+    certs.write_folder(home, replace(folder, authority_key=None))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from trimtab.kube.capture import written
-from trimtab.kube.client import connect
-from trimtab.kube.listing import observe
+from trimtab.kube.capture import encode_capture
+from trimtab.kube.client import connect_to_cluster
+from trimtab.kube.listing import list_kinds
 
 SECRET = "hunter2"
 SCHEMAS = Path(__file__).parents[2] / "deploy" / "schemas"
@@ -109,10 +109,10 @@ def test_nothing_secret_is_captured(furnished: Cluster) -> None:
 
 
 def test_hashed_names_are_consistent_and_nothing_of_the_names_is_left(furnished: Cluster) -> None:
-    client = connect(str(furnished.kubeconfig))
-    snapshot = observe(client).snapshot
+    client = connect_to_cluster(str(furnished.kubeconfig))
+    snapshot = list_kinds(client).snapshot
     client.close()
-    plain, hashed = (json.loads(written(snapshot, salt=salt))["items"] for salt in (None, b"salt"))
+    plain, hashed = (json.loads(encode_capture(snapshot, salt=salt))["items"] for salt in (None, b"salt"))
     for name in (furnished.namespace, "web", "blue", f"any-{furnished.namespace[-5:]}", "quota"):
         assert f'"{name}' not in json.dumps(hashed)
     assert edges(hashed) == edges(plain)

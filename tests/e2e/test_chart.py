@@ -16,7 +16,7 @@ from docs.chart import observed
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 
 ALSO_THE_NAMESPACE = {"namespace": {"create": True}}
@@ -28,7 +28,7 @@ def test_lint_finds_nothing(helm: Helm) -> None:
 
 
 def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built: Binaries) -> None:
-    installed = objects(manifests(InstallValues()))
+    installed = objects(render_manifests(InstallValues()))
     base = subprocess.run([built["kubectl"], "kustomize", BASE], check=True, capture_output=True, text=True)
     assert objects(base.stdout) == installed
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
@@ -40,7 +40,7 @@ def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(bui
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
     made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
     placed = [of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)]
-    assert objects(placed) == objects(manifests(InstallValues(namespace="ours")))
+    assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours")))
 
 
 def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name(helm: Helm) -> None:
@@ -61,7 +61,7 @@ def of_the_cluster(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_kubectl_applies_the_policies_that_kustomize_took_for_namespaced_ones(cluster: Cluster) -> None:
-    found = [item for item in manifests(InstallValues()) if item["kind"].startswith("ValidatingAdmissionPolicy")]
+    found = [item for item in render_manifests(InstallValues()) if item["kind"].startswith("ValidatingAdmissionPolicy")]
     placed = [{**item, "metadata": {**item["metadata"], "namespace": cluster.namespace}} for item in found]
     printed = cluster.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(placed))
     assert printed.count("serverside-applied") == len(found)
@@ -99,7 +99,7 @@ def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
-    missing = objects(manifests(InstallValues())).keys() - objects(helm.rendered()).keys()
+    missing = objects(render_manifests(InstallValues())).keys() - objects(helm.rendered()).keys()
     assert missing == {("Namespace", "", NAMESPACE)}
 
 
@@ -116,7 +116,7 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
 )  # fmt: skip
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
-    expected = objects(manifests(values))
+    expected = objects(render_manifests(values))
     for one in (found, expected):
         for webhook in one["MutatingWebhookConfiguration", "", "trimtab"]["webhooks"]:
             webhook["namespaceSelector"]["matchExpressions"][0]["values"].sort()

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.ca import authority
+from certs.ca import create_authority
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import CHART, MUCH, NAMESPACE, Helm, objects
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.kube import objects as objects_module
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
 
-BUNDLE = authority(now=datetime.now(UTC)).certificate
+BUNDLE = create_authority(now=datetime.now(UTC)).certificate
 
 
 _TERMINATING = ("wait", f"namespace/{NAMESPACE}", "--for=jsonpath={.status.phase}=Terminating", "--timeout=0s")
@@ -33,7 +33,7 @@ _TERMINATING = ("wait", f"namespace/{NAMESPACE}", "--for=jsonpath={.status.phase
 def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
     """The namespace and the CRD, as somebody made them before; taken away afterwards."""
     kubectl = Kubectl(built["kubectl"], whole_cluster.kubeconfig)
-    before = yaml.safe_dump_all(manifests(InstallValues())[:2])
+    before = yaml.safe_dump_all(render_manifests(InstallValues())[:2])
     # Tests of another file may have removed an installation a moment ago: its namespace takes a while to end.
     whole_cluster.eventually(lambda: not kubectl.says(*_TERMINATING), within=90, what="no namespace that ends")
     kubectl("apply", "--server-side", "-f", "-", given=before)
@@ -124,14 +124,14 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
 ) -> None:
     login = ("--kubeconfig", whole_cluster.kubeconfig, "--namespace", NAMESPACE)
     helm.run("install", "trimtab", CHART, *login, "--skip-crds")
-    client = connect(str(whole_cluster.kubeconfig))
+    client = connect_to_cluster(str(whole_cluster.kubeconfig))
     for kind in cert_manager.CONFIGURATIONS:
-        configuration = objects_module.get(client, kind, "trimtab")
+        configuration = objects_module.get_plain(client, kind, "trimtab")
         assert configuration is not None
-        objects_module.put(Writer(client=client), cert_manager.trusting(configuration, BUNDLE))
+        objects_module.replace_plain(Writer(client=client), cert_manager.with_ca_bundle(configuration, BUNDLE))
     helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
     for kind in cert_manager.CONFIGURATIONS:
-        found = objects_module.get(client, kind, "trimtab") or {}
+        found = objects_module.get_plain(client, kind, "trimtab") or {}
         assert set(cert_manager.ca_bundles(found)) == {BUNDLE}
         assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
     client.close()

@@ -14,7 +14,7 @@ import yaml
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import ROOT
 from tests.e2e.installed import vacated
-from trimtab.policy.schema import crd
+from trimtab.policy.schema import build_crd
 
 GUIDE = ROOT / "docs/reference/supported.md"
 NAME = "podpolicies.trimtab.dev"
@@ -24,7 +24,7 @@ LATER = "rollout"
 
 def earlier() -> dict[str, Any]:
     """Without a field, without columns for people, and nothing said of our policy's status."""
-    found = copy.deepcopy(crd())
+    found = copy.deepcopy(build_crd())
     [version] = found["spec"]["versions"]
     version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop(LATER)
     version.pop("additionalPrinterColumns", None)
@@ -50,7 +50,7 @@ def test_the_documented_command_upgrades_it_and_policies_stay(before: Cluster, t
     [command] = re.findall(r"^    kubectl (apply .*crd\.yaml)$", GUIDE.read_text(), re.MULTILINE)
     before.kubectl(*command.replace("deploy/crd.yaml", str(ROOT / "deploy/crd.yaml")).split())
     stored = before.get("CustomResourceDefinition", NAME)
-    assert stored["spec"]["versions"][0]["schema"] == crd()["spec"]["versions"][0]["schema"]
+    assert stored["spec"]["versions"][0]["schema"] == build_crd()["spec"]["versions"][0]["schema"]
     assert stored["status"]["storedVersions"] == ["v1alpha1"]
     kept = before.get("PodPolicy", "kept")["spec"]
     assert (kept["mode"], kept["actions"]["limits"]["cpu"]) == ("audit", "remove")

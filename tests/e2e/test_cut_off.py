@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_watch import KINDS, changes, compact, is_equal, streams
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.informers import ClusterInformers
 from trimtab.kube.watch_state import WatchSettings
 
@@ -80,13 +80,13 @@ def a_line(cluster: Cluster, folder: Path) -> Iterator[tuple[Line, Path]]:
 
 def test_a_watch_that_was_cut_off_over_a_compaction_lists_anew_and_is_equal(cluster: Cluster, tmp_path: Path) -> None:
     cluster.needs_own("an etcd to compact")
-    direct = connect(str(cluster.kubeconfig))
+    direct = connect_to_cluster(str(cluster.kubeconfig))
     with a_line(cluster, tmp_path) as (line, named):
-        client = connect(str(named))
-        with ClusterInformers(client, KINDS, terms=WatchSettings(page=50)) as watch:
-            assert watch.wait(20)
+        client = connect_to_cluster(str(named))
+        with ClusterInformers(client, KINDS, terms=WatchSettings(page_size=50)) as watch:
+            assert watch.wait_until_synced(20)
             cluster.eventually(lambda: streams(watch, True))
-            pods = watch.states()["pods"].lists
+            pods = watch.health_by_list()["pods"].lists
             line.cut()
             cluster.eventually(lambda: streams(watch, False))
             changes(cluster, 90)
@@ -94,11 +94,11 @@ def test_a_watch_that_was_cut_off_over_a_compaction_lists_anew_and_is_equal(clus
             cluster.take_down("kube-apiserver", signal.SIGKILL)
             cluster.bring_back("kube-apiserver")
             changes(cluster, 30)
-            before = watch.age()
+            before = watch.oldest_age()
             assert before is not None
             assert before > 1
             line.join()
             is_equal(cluster, direct, watch, within=60)
-            assert watch.states()["pods"].lists > pods
+            assert watch.health_by_list()["pods"].lists > pods
         client.close()
     direct.close()

@@ -17,7 +17,7 @@ from tests.e2e.faults import FAULTS, MUTATING, changed, codes, inside, mended, r
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
 from trimtab.cli.doctor.command import CheckResult, is_well
-from trimtab.cli.install.names import CONFIGURATION, account
+from trimtab.cli.install.names import CONFIGURATION_NAME, account_name
 from trimtab.kube import objects
 from webhook import cert_manager
 
@@ -67,7 +67,7 @@ def test_nothing_of_what_it_tried_is_stored(wired: Installed) -> None:
     doctor(wired)
     names = [found["metadata"]["name"] for found in wired.cluster.list("Pod")]
     assert not [name for name in names if name.startswith("trimtab-doctor")]
-    assert objects.get(wired.client, "PodPolicy", "trimtab-doctor-asks") is None
+    assert objects.get_plain(wired.client, "PodPolicy", "trimtab-doctor-asks") is None
 
 
 def test_who_may_not_look_is_told_which_right_is_missing_and_nothing_is_called_well(wired: Installed) -> None:
@@ -118,13 +118,15 @@ def test_where_no_api_server_answers_it_fails(wired: Installed, tmp_path: Path) 
 
 def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed) -> None:
     def cut(role: dict[str, Any]) -> None:
-        role["rules"] = [rule for rule in role["rules"] if CONFIGURATION not in rule.get("resourceNames", ())]
+        role["rules"] = [rule for rule in role["rules"] if CONFIGURATION_NAME not in rule.get("resourceNames", ())]
 
     def kept_by(keeper: str | None) -> None:
-        wired.cluster.patch(MUTATING, CONFIGURATION, {"metadata": {"annotations": {cert_manager.INJECTED[0]: keeper}}})
+        wired.cluster.patch(
+            MUTATING, CONFIGURATION_NAME, {"metadata": {"annotations": {cert_manager.INJECTION_ANNOTATIONS[0]: keeper}}}
+        )
 
     with mended(wired):
-        changed(wired, "ClusterRole", cut, account("webhook"))
+        changed(wired, "ClusterRole", cut, account_name("webhook"))
         wired.cluster.eventually(lambda: "permission-missing" in codes(wired), within=20)
         kept_by("trimtab-system/trimtab-webhook")
         found = codes(wired)

@@ -11,7 +11,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from trimtab.cluster.api.core import Node
 from trimtab.kube import evict, nodes, objects
-from trimtab.kube.client import Client, Deadlines, connect
+from trimtab.kube.client import Client, Deadlines, connect_to_cluster
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound, NotLeading
 from trimtab.kube.events import About, Recorder
 from trimtab.kube.evict import EvictionStatus
@@ -21,7 +21,7 @@ from trimtab.kube.objects import Writer
 
 @pytest.fixture
 def client(cluster: Cluster) -> Iterator[Client]:
-    found = connect(str(cluster.kubeconfig), deadlines=Deadlines(write=2))
+    found = connect_to_cluster(str(cluster.kubeconfig), deadlines=Deadlines(write=2))
     yield found
     found.close()
 
@@ -58,11 +58,11 @@ def test_a_pod_is_evicted_and_a_spent_budget_has_no_room(cluster: Cluster, write
     cluster.apply(budget("one", maxUnavailable=1))
     allowed(cluster, "one", 1)
     rehearsed = evict.evict(replace(writer, dry_run=True), cluster.namespace, first["name"], first["uid"])
-    assert rehearsed.became is EvictionStatus.EVICTED
+    assert rehearsed.eviction_status is EvictionStatus.EVICTED
     assert "deletionTimestamp" not in cluster.get("Pod", first["name"])["metadata"]
-    assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).done
+    assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).is_done
     refused = evict.evict(writer, cluster.namespace, second["name"], second["uid"])
-    assert (refused.became, refused.retry_after) == (EvictionStatus.NO_ROOM, None)
+    assert (refused.eviction_status, refused.retry_after) == (EvictionStatus.NO_ROOM, None)
     assert "needs 2 healthy pods" in refused.message
 
 
@@ -74,7 +74,7 @@ def test_a_budget_nobody_has_looked_at_says_when_to_ask_again(cluster: Cluster, 
         found = evict.evict(writer, cluster.namespace, first["name"], first["uid"])
     finally:
         cluster.thaw("kube-controller-manager")
-    assert (found.became, found.retry_after) == (EvictionStatus.WAIT, 10)
+    assert (found.eviction_status, found.retry_after) == (EvictionStatus.WAIT, 10)
     assert "still being processed" in found.message
 
 
@@ -82,13 +82,16 @@ def test_two_budgets_over_one_pod_are_named(cluster: Cluster, writer: Writer) ->
     first, *_ = three_pods(cluster)
     cluster.apply([budget("a", maxUnavailable=1), budget("b", maxUnavailable=1)])
     allowed(cluster, "b", 1)
-    assert evict.evict(writer, cluster.namespace, first["name"], first["uid"]).became is EvictionStatus.TWO_BUDGETS
+    assert (
+        evict.evict(writer, cluster.namespace, first["name"], first["uid"]).eviction_status
+        is EvictionStatus.TWO_BUDGETS
+    )
 
 
 def test_another_pod_of_that_name_is_left_alone(cluster: Cluster, writer: Writer) -> None:
     cluster.pod(name="same")
-    assert evict.evict(writer, cluster.namespace, "same", "another-uid").became is EvictionStatus.ANOTHER
-    assert evict.evict(writer, cluster.namespace, "never", "uid").became is EvictionStatus.GONE
+    assert evict.evict(writer, cluster.namespace, "same", "another-uid").eviction_status is EvictionStatus.ANOTHER
+    assert evict.evict(writer, cluster.namespace, "never", "uid").eviction_status is EvictionStatus.GONE
     assert cluster.get("Pod", "same")["metadata"]["name"] == "same"
 
 
@@ -97,7 +100,7 @@ def test_another_pod_of_that_name_is_left_alone(cluster: Cluster, writer: Writer
 
 def test_a_cordon_and_its_note_come_and_go_in_one_patch(cluster: Cluster, client: Client, writer: Writer) -> None:
     [name] = cluster.pool("p")
-    node = objects.read(client, "Node", name)
+    node = objects.read_object(client, "Node", name)
     assert isinstance(node, Node)
     stored = nodes.cordon(writer, name, node.metadata.resource_version, {"trimtab.dev/cordoned": "why"})
     found = cluster.get("Node", name)
@@ -121,7 +124,7 @@ def _open_again(cluster: Cluster, writer: Writer, name: str) -> bool:
 
 def test_a_rehearsed_cordon_changes_nothing(cluster: Cluster, client: Client, writer: Writer) -> None:
     [name] = cluster.pool("p")
-    version = objects.read(client, "Node", name).metadata.resource_version  # type: ignore[attr-defined]
+    version = objects.read_object(client, "Node", name).metadata.resource_version  # type: ignore[attr-defined]
     nodes.cordon(replace(writer, dry_run=True), name, version, {"trimtab.dev/cordoned": "why"})
     assert "unschedulable" not in cluster.get("Node", name)["spec"]
 
@@ -139,11 +142,11 @@ def test_what_we_apply_is_ours_and_the_rest_is_not(cluster: Cluster, client: Cli
     assert objects.delete(writer, "ConfigMap", "state", cluster.namespace)
     assert not objects.delete(writer, "ConfigMap", "state", cluster.namespace)
     with pytest.raises(NotFound, match=f"read ConfigMap {cluster.namespace}/state: 404"):
-        objects.read(client, "ConfigMap", "state", cluster.namespace)
+        objects.read_object(client, "ConfigMap", "state", cluster.namespace)
 
 
 def test_what_may_not_be_done_says_what_it_was(cluster: Cluster) -> None:
-    stranger = connect(str(cluster.plane.kubeconfig_for("stranger")))
+    stranger = connect_to_cluster(str(cluster.plane.kubeconfig_for("stranger")))
     with pytest.raises(NotAllowed, match=r"evict Pod ns/web: 403 Forbidden: .*cannot get resource"):
         evict.evict(Writer(client=stranger), "ns", "web", "uid")
     stranger.close()
@@ -157,13 +160,13 @@ def test_what_happens_again_is_one_event_that_counts(cluster: Cluster, writer: W
     about = About(kind="Pod", name="seen", namespace=cluster.namespace, uid=pod["metadata"]["uid"])
 
     def recorder(quiet: float) -> Recorder:
-        return Recorder(writer=writer, controller="trimtab.dev/compactor", instance="one", quiet=quiet)
+        return Recorder(writer=writer, controller="trimtab.dev/compactor", instance="one", quiet_seconds=quiet)
 
     first = recorder(quiet=300)
-    told = [first.tell(about, "Kept", "It keeps its node.", action="Plan") for _ in range(10)]
+    told = [first.record_event(about, "Kept", "It keeps its node.", action="Plan") for _ in range(10)]
     assert told == [True, True] + [False] * 8
-    assert first.lost == 0
-    recorder(quiet=0).tell(about, "Kept", "It keeps its node.", action="Plan")
+    assert first.lost_events == 0
+    recorder(quiet=0).record_event(about, "Kept", "It keeps its node.", action="Plan")
     ours = "trimtab.dev/compactor"
     found = [event for event in cluster.list("Event") if event["reportingComponent"] == ours]
     assert [(event["reason"], event["series"]["count"]) for event in found] == [("Kept", 3)]
@@ -172,7 +175,7 @@ def test_what_happens_again_is_one_event_that_counts(cluster: Cluster, writer: W
 
 # ── one leader ───────────────────────────────────────────────────────────────────────────────────────
 
-QUICK = LeaseTimings(lease=4, renew_deadline=1.5, retry=0.2)
+QUICK = LeaseTimings(lease_duration_seconds=4, renew_deadline_seconds=1.5, retry_period_seconds=0.2)
 
 
 def election(cluster: Cluster, client: Client, who: str) -> LeaderElector:
@@ -181,26 +184,26 @@ def election(cluster: Cluster, client: Client, who: str) -> LeaderElector:
 
 def test_one_leads_and_waits_one_write_deadline_before_it_writes(cluster: Cluster, client: Client) -> None:
     one, two = election(cluster, client, "one"), election(cluster, client, "two")
-    assert one.step()
-    assert not two.step()
+    assert one.try_once()
+    assert not two.try_once()
     with pytest.raises(NotLeading, match="cordon Node n1: one does not lead"):
-        Writer(client=client, fence=one.fence).fence("cordon Node n1")
-    cluster.eventually(lambda: one.step() and one.leading)
+        Writer(client=client, fence=one.check_leading).fence("cordon Node n1")
+    cluster.eventually(lambda: one.try_once() and one.is_leading)
     with pytest.raises(NotLeading):
-        two.fence("write")
+        two.check_leading("write")
 
 
 def test_a_lease_given_back_is_taken_at_once_and_a_dead_ones_after_its_end(cluster: Cluster, client: Client) -> None:
     one, two, three = (election(cluster, client, who) for who in ("one", "two", "three"))
-    assert one.step()
+    assert one.try_once()
     one.release()
-    assert two.step()
-    assert not three.step()
+    assert two.try_once()
+    assert not three.try_once()
     # two says nothing any more, and stops believing in itself before three can begin.
-    cluster.eventually(lambda: not two.leading and not three.step(), within=1)
-    cluster.eventually(three.step, within=10)
-    assert not two.leading
-    assert not two.step()
+    cluster.eventually(lambda: not two.is_leading and not three.try_once(), within=1)
+    cluster.eventually(three.try_once, within=10)
+    assert not two.is_leading
+    assert not two.try_once()
     assert cluster.get("Lease", "trimtab")["spec"]["leaseTransitions"] == 2
 
 
@@ -214,7 +217,7 @@ def test_never_do_two_lead_at_the_same_moment(cluster: Cluster, client: Client) 
     leaders: set[int] = set()
 
     def look() -> bool:
-        now = [one.leading for one in both]
+        now = [one.is_leading for one in both]
         assert sum(now) <= 1
         leaders.add(now.index(True) if any(now) else -1)
         return any(now)

@@ -26,11 +26,11 @@ from tests.e2e import situation, situations
 from tests.e2e.overheard import Verdicts, overhearing
 from tests.e2e.situation import NAMESPACES, OVERHEADS, PROBE, REQUIRED, Object, Probe, World
 from trimtab.cluster.cluster_state import snapshot_inventory
-from trimtab.cluster.snapshot import build
+from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.scheduling import cluster_model as packing
 from trimtab.scheduling.cluster_model import FreeCapacity
-from trimtab.scheduling.filters import admits, why_not
+from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
 SEED = int(os.environ.get("E2E_SEED", "1"))
 WORLDS = int(os.environ.get("E2E_WORLDS", "40"))
@@ -234,17 +234,17 @@ def _judge(
     ]
     tried = [probe for probe in world.probes if probe.name in asked]
     probes = [{"apiVersion": "v1", "kind": "Pod", **asked[probe.name]} for probe in tried]
-    reading = build(Document(file="api", index=n, value=item) for n, item in enumerate([*own, *probes]))
+    reading = build_snapshot(Document(file="api", index=n, value=item) for n, item in enumerate([*own, *probes]))
     assert not reading.mistakes, reading.mistakes
-    ours = packing.build(snapshot_inventory(reading.snapshot))
-    room, kinds = FreeCapacity(ours), {pod.name: kind for pod, kind in ours.waiting}
+    ours = packing.build_cluster_model(snapshot_inventory(reading.snapshot))
+    room, kinds = FreeCapacity(ours), {pod.name: kind for pod, kind in ours.pending_pods}
     for probe in tried:
         heard = set(verdicts.get(probe.name, ())) or {frozenset()}
         assert len(heard) == 1, f"the scheduler is of two minds about {probe.name}: {heard}"
         fits = next(iter(heard))
-        for name, number in ours.index.items():
-            reason = why_not(room, kinds[probe.name], number)
-            assert (reason is None) == admits(room, kinds[probe.name], number)
+        for name, number in ours.node_numbers.items():
+            reason = rejection_reason(room, kinds[probe.name], number)
+            assert (reason is None) == fits_on_node(room, kinds[probe.name], number)
             yield Situation(
                 world=world, probe=probe, node=name, ours=reason.code.name if reason else "", theirs=name in fits,
                 message=messages[probe.name],

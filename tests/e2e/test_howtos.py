@@ -17,7 +17,7 @@ import pytest
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.pages import ROOT, blocks
-from trimtab.cluster.reason import codes
+from trimtab.cluster.reason import all_codes
 
 HOW_TO = "docs/how-to"
 POLICY = """
@@ -89,7 +89,7 @@ def test_read_a_refusal(desk: Desk) -> None:
     assert "the policy removes it" in offline
     assert "pod-must-stay" in explained
     assert "shop/debug-shell" in explained
-    assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in codes()}
+    assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in all_codes()}
 
 
 def test_every_code_that_the_page_names_is_one() -> None:
@@ -97,7 +97,7 @@ def test_every_code_that_the_page_names_is_one() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| it ")]
     named = {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
     assert len(named) >= 8
-    assert named <= {code.name for code in codes()}
+    assert named <= {code.name for code in all_codes()}
 
 
 def test_coexist(desk: Desk) -> None:

@@ -21,11 +21,11 @@ from tests.e2e.installed import Installed, changed, pod
 from tests.e2e.replicas import EVERY
 from tests.webhook.damage import damaged
 from trimtab.cli.install import apply
-from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, WEBHOOK
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, WEBHOOK_NAME
 from trimtab.kube import objects
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
-from webhook.cert_manager import called
+from webhook.cert_manager import certificate_names
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
 
@@ -40,7 +40,11 @@ def test_both_replicas_serve_the_one_pair_and_both_configurations_trust_it(here:
 
 def test_the_status_says_that_all_is_well_and_names_what_is_not(here: Installed) -> None:
     said = json.loads(here.command("certs", "status", "--live", "-o", "json"))
-    assert (said["folder"], said["usable"], said["problems"]) == (f"Secret trimtab-system/{SECRET}", True, [])
+    assert (said["folder"], said["usable"], said["problems"]) == (
+        f"Secret trimtab-system/{CERTIFICATE_SECRET}",
+        True,
+        [],
+    )
 
 
 def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> None:
@@ -51,10 +55,10 @@ def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> Non
 
 
 def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(here: Installed) -> None:
-    before = objects.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace)
-    done = list(apply.apply(Writer(client=here.client, dry_run=True), here.manifests, here.values))
+    before = objects.get_plain(here.client, "Deployment", "trimtab-webhook", here.values.namespace)
+    done = list(apply.apply_manifests(Writer(client=here.client, dry_run=True), here.manifests, here.values))
     assert {entry.how for entry in done} == {"applied"}
-    assert objects.get(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
+    assert objects.get_plain(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
 
 
 def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
@@ -86,9 +90,9 @@ def test_an_installation_in_another_namespace_is_neither_taken_over_nor_cut_off(
 
 @pytest.mark.parametrize("kind", cert_manager.CONFIGURATIONS)
 def test_a_ca_bundle_that_somebody_changed_is_put_back(here: Installed, kind: str) -> None:
-    configuration = objects.get(here.client, kind, CONFIGURATION)
+    configuration = objects.get_plain(here.client, kind, CONFIGURATION_NAME)
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
-    objects.put(Writer(client=here.client), cert_manager.trusting(configuration or {}, other))
+    objects.replace_plain(Writer(client=here.client), cert_manager.with_ca_bundle(configuration or {}, other))
     here.cluster.eventually(lambda: here.places == {here.store.bundle}, within=10)
 
 
@@ -96,18 +100,20 @@ def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longe
     kind = cert_manager.CONFIGURATIONS[1]
     ours = here.store.bundle
     both = ours + certs.issue(["x"], now=datetime.now(UTC)).bundle
-    found = cert_manager.trusting(objects.get(here.client, kind, CONFIGURATION) or {}, both)
-    found["metadata"]["annotations"] = {cert_manager.INJECTED[0]: "trimtab-system/trimtab-webhook"}
-    objects.put(Writer(client=here.client), found)
+    found = cert_manager.with_ca_bundle(objects.get_plain(here.client, kind, CONFIGURATION_NAME) or {}, both)
+    found["metadata"]["annotations"] = {cert_manager.INJECTION_ANNOTATIONS[0]: "trimtab-system/trimtab-webhook"}
+    objects.replace_plain(Writer(client=here.client), found)
     time.sleep(4 * EVERY)
     assert here.places == {ours, both}
-    here.cluster.patch(kind, CONFIGURATION, {"metadata": {"annotations": {cert_manager.INJECTED[0]: None}}})
+    here.cluster.patch(
+        kind, CONFIGURATION_NAME, {"metadata": {"annotations": {cert_manager.INJECTION_ANNOTATIONS[0]: None}}}
+    )
     here.cluster.eventually(lambda: here.places == {ours}, within=10)
 
 
 def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Installed) -> None:
     held, then = here.store, datetime.now(UTC) - timedelta(days=30)
-    names = called(WEBHOOK, here.values.namespace)
+    names = certificate_names(WEBHOOK_NAME, here.values.namespace)
     here.write(certs.reissued_pair(held, names, now=then, life=timedelta(days=1)))
     here.cluster.eventually(lambda: certs.is_usable(here.store, datetime.now(UTC)), within=10)
     here.cluster.eventually(here.calls)
@@ -115,7 +121,7 @@ def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Inst
 
 def test_an_emptied_secret_is_filled_again_and_no_review_is_lost(here: Installed) -> None:
     lost = here.lost
-    path = f"/api/v1/namespaces/{here.values.namespace}/secrets/{SECRET}"
+    path = f"/api/v1/namespaces/{here.values.namespace}/secrets/{CERTIFICATE_SECRET}"
     here.cluster.api.request("PATCH", path, {"data": None}, content_type="application/merge-patch+json")
     until = time.monotonic() + 12 * EVERY
     while time.monotonic() < until:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import certs
-from certs.ca import authority
+from certs.ca import create_authority
 from tests.controlplane import ports
 from tests.controlplane.api import ApiError
 from tests.controlplane.binaries import Binaries
@@ -55,7 +55,7 @@ def ours(cluster: Cluster, home: Path) -> Iterator[Ours]:
     listen = f"127.0.0.1:{(home / 'port').read_text()}"
     with following(cluster, home / "webhook", LISTEN=listen, **settings) as running:
         pair = certs.issue(["localhost", "127.0.0.1", HOST], now=datetime.now(UTC))
-        certs.write(running.home / "certs", pair)
+        certs.write_folder(running.home / "certs", pair)
         running = replace(running, ca_bundle=base64.b64encode(pair.bundle).decode())
         running.policy(cluster, "tolerates", "placement: {tolerate: [{key: a, value: b, effect: NoSchedule}]}")
         running.serves(cluster, "trimtab-webhook", by="service", failure_policy="Fail")
@@ -72,7 +72,7 @@ def test_one_that_shows_another_authoritys_is_refused_until_that_is_known_too(
     cluster: Cluster, ours: Ours, home: Path
 ) -> None:
     known = home / "callers-ca.crt"
-    before, other = known.read_bytes(), authority(now=datetime.now(UTC)).certificate
+    before, other = known.read_bytes(), create_authority(now=datetime.now(UTC)).certificate
     known.write_bytes(other)
     cluster.api.close()  # connections that were let in stay: the API server is given new ones by a restart
     cluster.plane.restart("kube-apiserver")

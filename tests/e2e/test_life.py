@@ -24,7 +24,7 @@ from tests.e2e.real_prometheus import missing
 from tests.e2e.replicas import total
 from tests.e2e.scraping import QUIET, asked, scraping
 from trimtab.cli.install.names import PROCESSES
-from trimtab.cli.install.rbac import SELDOM
+from trimtab.cli.install.rbac import CONDITIONAL_PERMISSIONS
 from trimtab.cli.main import VERBS
 
 KEPT = {
@@ -159,5 +159,5 @@ def test_nobody_was_refused_anything_and_what_nobody_used_is_for_a_fault(life: L
     assert [one for one in lived if one.status == 403] == []
     rights = {(right.process, right.verb, right.resource) for right in granted()}
     idle = {(right.process, right.verb, right.resource) for right in unused(used(life.log, NAMESPACE), NAMESPACE)}
-    assert idle - SELDOM.keys() == set()
-    assert SELDOM.keys() - rights == set()
+    assert idle - CONDITIONAL_PERMISSIONS.keys() == set()
+    assert CONDITIONAL_PERMISSIONS.keys() - rights == set()

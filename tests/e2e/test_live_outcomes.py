@@ -11,7 +11,7 @@ import yaml
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 
 RULES = "{requests: {cpu: {from: usage, when: always}}}"
 
@@ -27,8 +27,8 @@ def known(ours: Ours, cluster: Cluster, p95: str, *names: str) -> None:
     usage = ContainerUsage(cpu=Percentiles(p5="10m", p95=p95), days=14)
     seen = {f"{cluster.namespace}/Deployment/{name}": {"main": usage} for name in names or ("web",)}
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
-    metadata = {"name": name, "namespace": ours.namespace, "labels": {LABEL: "v1"}}
-    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(seen)}})
+    metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(seen)}})
     ours.policy(cluster, "usage", RULES)
     ours.serves(cluster)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.e2e import vpa
 from tests.e2e.ours import Ours, following, install_crd
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 
 P5, P95 = "40m", "300m"  # above the least the VPA itself would give
 RULES = "{requests: {cpu: {from: usage, otherwise: 50m, when: always}}, limits: {cpu: remove}}"
@@ -34,8 +34,8 @@ def web(ours: Ours, cluster: Cluster) -> Ours:
     """What `main` of Deployment web uses is known, and a policy goes by it."""
     seen = {f"{cluster.namespace}/Deployment/web": {"main": ContainerUsage(cpu=Percentiles(p5=P5, p95=P95), days=14)}}
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
-    metadata = {"name": name, "namespace": ours.namespace, "labels": {LABEL: "v1"}}
-    shard = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(seen)}}
+    metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
+    shard = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(seen)}}
     cluster.apply(shard)
     ours.policy(cluster, "usage", RULES)
     return ours

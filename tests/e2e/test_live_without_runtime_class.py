@@ -15,10 +15,10 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.ours import Ours, following, kubectl
 from trimtab.cli.doctor import check_integrations
-from trimtab.cli.doctor.cluster_reader import look
+from trimtab.cli.doctor.cluster_reader import read_cluster
 from trimtab.cli.doctor.observed import DeploymentState
 from trimtab.cli.install.names import PROCESSES
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 
 OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
 KATA = {
@@ -89,9 +89,9 @@ def test_stray_overhead_is_told(without_it: Cluster) -> None:
 
 
 def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it: Cluster) -> None:
-    with closing(connect(str(without_it.kubeconfig))) as client:
-        seen = look(client, "trimtab-system", without_it.namespace)
-    both = {name: DeploymentState(wanted=2, ready=2) for name in PROCESSES}
+    with closing(connect_to_cluster(str(without_it.kubeconfig))) as client:
+        seen = read_cluster(client, "trimtab-system", without_it.namespace)
+    both = {name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES}
     [webhook, watchdog] = check_integrations.check_runtime_class(replace(seen, processes=both))
     assert {webhook.reason.code, watchdog.reason.code} == {check_integrations.OVERHEAD_MISMATCH}
     assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

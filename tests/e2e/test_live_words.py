@@ -10,7 +10,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following, kubectl
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.policy.write_resources import ANNOTATION
 
 Object = dict[str, Any]
@@ -115,8 +115,8 @@ def known(ours: Ours, cluster: Cluster) -> None:
     usage = {f"{cluster.namespace}/Deployment/web": {
         "main": ContainerUsage(cpu=cpu, memory=memory, days=14, confidence=1.0)}}  # fmt: skip
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
-    metadata = {"name": name, "namespace": ours.namespace, "labels": {LABEL: "v1"}}
-    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(usage)}})
+    metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(usage)}})
 
 
 def made_by_deployment(cluster: Cluster, **written: str) -> Object:

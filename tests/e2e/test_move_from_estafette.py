@@ -17,7 +17,7 @@ from tests.e2e.installed import Installed
 from tests.e2e.pages import blocks
 from tests.e2e.test_howtos import HOW_TO, Desk
 from trimtab.cli.pools.import_estafette import STATE_ANNOTATION
-from trimtab.cluster.estafette import KEY, MARKED, POOL_LABEL
+from trimtab.cluster.estafette import CONFIG_KEY, MARKED_SECONDS_VARIABLE, POOL_LABEL
 
 TEN_MINUTES = 600
 PAGE = f"{HOW_TO}/move-from-estafette.md"
@@ -59,7 +59,7 @@ def leftovers(here: Installed, tmp_path: Path) -> Iterator[Leftovers]:
         annotations = {"annotations": {STATE_ANNOTATION: json.dumps(state)}}
         cluster.patch("Node", node, {"metadata": annotations, "spec": {"unschedulable": is_cordoned}})
     metadata = {"name": "estafette-k8s-node-compactor", "namespace": "estafette"}
-    data = {KEY: json.dumps({"nodePools": {name: SAID}})}
+    data = {CONFIG_KEY: json.dumps({"nodePools": {name: SAID}})}
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     cluster.apply(_deployment(metadata))
     cluster.eventually(lambda: cluster.list("Pod", "estafette"), what="a pod of the old compactor")
@@ -78,7 +78,7 @@ def _is_gone(cluster: Cluster, namespace: str) -> bool:
 
 def _deployment(metadata: dict[str, str]) -> dict[str, Any]:
     labels = {"app": "estafette-k8s-node-compactor"}
-    env = [{"name": MARKED, "value": "60"}]
+    env = [{"name": MARKED_SECONDS_VARIABLE, "value": "60"}]
     container = {"name": "app", "image": "estafette/estafette-k8s-node-compactor:0.1.36", "env": env}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}

@@ -16,8 +16,8 @@ import pytest
 import certs
 from tests.e2e.installed import Installed, Replica, Worker, changed, pod
 from tests.e2e.stand_in import standing_in
-from trimtab.cli.install.names import WEBHOOK
-from webhook.cert_manager import called
+from trimtab.cli.install.names import WEBHOOK_NAME
+from webhook.cert_manager import certificate_names
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
 
@@ -118,7 +118,7 @@ def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, watchdog
 
 
 def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed, watchdog: Watchdog) -> None:
-    then, names = datetime.now(UTC) - timedelta(days=30), called(WEBHOOK, here.values.namespace)
+    then, names = datetime.now(UTC) - timedelta(days=30), certificate_names(WEBHOOK_NAME, here.values.namespace)
     over = certs.reissued_pair(here.store, names, now=then, life=timedelta(days=1))
     with told(here, watchdog) as made, standing_in(here, over) as other:
         made += [here.cluster.create(pod()) for _ in range(10)]

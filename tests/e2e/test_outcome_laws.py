@@ -26,18 +26,18 @@ from tests.e2e import laws, vpa
 from tests.e2e.laws import SLOTS, Case
 from tests.e2e.ours import Ours, following, install_crd
 from tests.property import strategies as some
-from trimtab.admission.pod_templates import PodTemplateLocation, templates
-from trimtab.admission.preview import preview
-from trimtab.cli.manifests import committed
+from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
+from trimtab.admission.preview import preview_admission
+from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cluster import quantity, yaml_documents
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.recommendation import KEY, LABEL, encode
-from trimtab.kube.client import connect
-from trimtab.kube.listing import observe
-from trimtab.kube.resources import sources
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, encode
+from trimtab.kube.client import connect_to_cluster
+from trimtab.kube.listing import list_kinds
+from trimtab.kube.resources import list_sources
 from trimtab.policy.actions.placement import missing_part
-from trimtab.policy.actions.placement_fields import resolved
-from trimtab.policy.cluster_facts import EVERYTHING, ClusterFacts, from_snapshot
+from trimtab.policy.actions.placement_fields import resolve_labels
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import PodContext
 
@@ -113,9 +113,9 @@ class World:
     def _tell(self) -> None:
         usage = {f"{self._of(case, True)}/Deployment/{laws.APP}": case.usage for case in self.cases if case.usage}
         metadata = {"name": f"trimtab-recommendations-{self.name}", "namespace": self.ours.namespace,
-                    "labels": {LABEL: "v1"}}  # fmt: skip
+                    "labels": {RECOMMENDATIONS_LABEL: "v1"}}  # fmt: skip
         self.cluster.apply(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: encode(usage)}}
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(usage)}}
         )
 
     def _of(self, case: Case, with_us: bool) -> str:
@@ -190,7 +190,12 @@ class World:
         for was, now in zip(plain["spec"]["containers"], with_us["spec"]["containers"], strict=True):
             before, after = (c.get("resources", {}).get("limits", {}).get("memory") for c in (was, now))
             peak = case.peaks.get(now["name"])
-            if after is not None and after != before and peak is not None and quantity.compare(after, peak) <= 0:
+            if (
+                after is not None
+                and after != before
+                and peak is not None
+                and quantity.compare_quantities(after, peak) <= 0
+            ):
                 yield f"a memory limit of {after} below the peak {peak}"
 
     def _half_placed(self, pod: Any) -> Iterator[str]:
@@ -203,15 +208,15 @@ class World:
             placing = any(name.startswith(PLACES) for name in by.get(policy.name, ()))
             if not placing or policy.spec.actions.placement is None:
                 continue
-            settings = resolved(policy.spec.actions.placement, subject)
+            settings = resolve_labels(policy.spec.actions.placement, subject)
             if isinstance(settings, Reason) or missing_part(settings, stored.spec) is not None:
                 yield f"half of {policy.name}'s placement"
 
     def _facts(self) -> ClusterFacts:
-        client = connect(str(self.cluster.kubeconfig))
+        client = connect_to_cluster(str(self.cluster.kubeconfig))
         try:
-            kinds = sources((*sorted(EVERYTHING), "ConfigMap"))
-            return from_snapshot(observe(client, kinds).snapshot, own_namespace=self.ours.namespace)
+            kinds = list_sources((*sorted(ALL_KINDS), "ConfigMap"))
+            return from_snapshot(list_kinds(client, kinds).snapshot, own_namespace=self.ours.namespace)
         finally:
             client.close()
 
@@ -223,10 +228,12 @@ class World:
 
     def _printed(self, text: str, facts: ClusterFacts) -> str:
         contents = [("it.yaml", text.encode())]
-        read = yaml_documents.read(*contents[0]).documents
-        found = [each for document in read for each in templates(document) if isinstance(each, PodTemplateLocation)]
-        made = [preview(each.pod, self.policies, each.facts(facts), each.namespace) for each in found]
-        return committed(contents, list(zip(found, made, strict=True)))
+        read = yaml_documents.read_documents(*contents[0]).documents
+        found = [
+            each for document in read for each in read_templates(document) if isinstance(each, PodTemplateLocation)
+        ]
+        made = [preview_admission(each.pod, self.policies, each.with_owners(facts), each.namespace) for each in found]
+        return rewrite_manifests(contents, list(zip(found, made, strict=True)))
 
     def _words(self, case: Case) -> str:
         plain = self._pods(self._of(case, False))

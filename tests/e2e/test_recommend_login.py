@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from certs.ca import authority
-from certs.ca import serving as serving_pair
+from certs.ca import create_authority
+from certs.ca import create_serving_pair as serving_pair
 from tests.e2e.real_prometheus import DAYS, Used, missing, serving
 from tests.usage.test_login import own_pair
-from trimtab.histogram.histogram import ERROR
+from trimtab.histogram.histogram import MAX_RELATIVE_ERROR
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -61,7 +61,7 @@ def test_two_clusters_are_refused_with_their_names_and_what_to_do(both: str) -> 
 @pytest.mark.parametrize("one", [PROD, STAGE], ids=["prod", "stage"])
 def test_a_matcher_reads_one_of_them_alone(both: str, one: Used) -> None:
     (found,) = containers(both, "--matcher", f'cluster="{one.cluster}"')
-    assert cores(found["cpu"]["proposed"]) == pytest.approx(3 * one.base, rel=ERROR, abs=0.0011)
+    assert cores(found["cpu"]["proposed"]) == pytest.approx(3 * one.base, rel=MAX_RELATIVE_ERROR, abs=0.0011)
 
 
 def test_by_cluster_reports_each_on_its_own(both: str) -> None:
@@ -69,14 +69,16 @@ def test_by_cluster_reports_each_on_its_own(both: str) -> None:
     assert found.keys() == {"prod", "stage"}
     assert {one["workload"] for one in found.values()} == {PROD.workload}
     for one in (PROD, STAGE):
-        assert cores(found[one.cluster]["cpu"]["proposed"]) == pytest.approx(3 * one.base, rel=ERROR, abs=0.0011)
+        assert cores(found[one.cluster]["cpu"]["proposed"]) == pytest.approx(
+            3 * one.base, rel=MAX_RELATIVE_ERROR, abs=0.0011
+        )
 
 
 # ── logging in ───────────────────────────────────────────────────────────
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, now = tmp_path_factory.mktemp("pairs"), datetime.now(UTC)
-    ca = authority(now=now)
+    ca = create_authority(now=now)
     pairs = {"server": serving_pair(ca, ["localhost"], now=now), "client": own_pair(now), "stranger": own_pair(now)}
     for name, pair in pairs.items():
         (folder / f"{name}.crt").write_bytes(pair.certificate)

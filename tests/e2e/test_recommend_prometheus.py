@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e import real_prometheus
 from tests.e2e.real_prometheus import DAYS, MI, everybody, missing, serving
-from trimtab.histogram.histogram import ERROR
+from trimtab.histogram.histogram import MAX_RELATIVE_ERROR
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -57,16 +57,23 @@ def test_cpu_is_told_within_the_error_of_a_sketch(told: dict[str, dict[str, Any]
     for one in everybody():
         cpu = told[one.workload]["cpu"]
         for name, value in {"p5": one.base, "p50": one.base, "p95": 3 * one.base}.items():
-            assert cores(cpu[name]) == pytest.approx(value, rel=ERROR, abs=0.0011), (one, name, cpu[name])
+            assert cores(cpu[name]) == pytest.approx(value, rel=MAX_RELATIVE_ERROR, abs=0.0011), (one, name, cpu[name])
         # The adaptive rule keeps a little above what two weeks never passed.
-        assert 3 * one.base * (1 - ERROR) <= cores(cpu["proposed"]) <= 3.6 * one.base + 0.0011, (one, cpu["proposed"])
+        assert 3 * one.base * (1 - MAX_RELATIVE_ERROR) <= cores(cpu["proposed"]) <= 3.6 * one.base + 0.0011, (
+            one,
+            cpu["proposed"],
+        )
 
 
 def test_memory_is_told_by_its_peaks(told: dict[str, dict[str, Any]]) -> None:
     for one in everybody():
         memory = told[one.workload]["memory"]
         for name, value in {"p50": one.held / MI, "p95": 2 * one.held / MI, "max": 2 * one.held / MI}.items():
-            assert mebibytes(memory[name]) == pytest.approx(value, rel=ERROR, abs=1.01), (one, name, memory[name])
+            assert mebibytes(memory[name]) == pytest.approx(value, rel=MAX_RELATIVE_ERROR, abs=1.01), (
+                one,
+                name,
+                memory[name],
+            )
 
 
 def test_two_weeks_make_sure(told: dict[str, dict[str, Any]]) -> None:

@@ -22,10 +22,10 @@ from tests.e2e.real_prometheus import CONTAINERS, DAYS, MI, Used, everybody, mis
 from tests.e2e.recommenders import Recommender, allow, once, recommender
 from tests.e2e.test_live_vpa import endpoints
 from trimtab.cluster import quantity
-from trimtab.cluster.recommendation import KEY, LABEL, Workloads, decode
-from trimtab.histogram.histogram import ERROR
-from trimtab.policy.schema import crd
-from trimtab.recommender.sharded_configmaps import DAMAGED, USAGE
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, Workloads, decode
+from trimtab.histogram.histogram import MAX_RELATIVE_ERROR
+from trimtab.policy.schema import build_crd
+from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -72,8 +72,8 @@ class Town:
 
     def published(self) -> Workloads:
         found: Workloads = {}
-        for shard in self.shards(f"{LABEL}=v1"):
-            read = decode(shard["metadata"]["name"], shard["data"][KEY])
+        for shard in self.shards(f"{RECOMMENDATIONS_LABEL}=v1"):
+            read = decode(shard["metadata"]["name"], shard["data"][PAYLOAD_KEY])
             assert isinstance(read, dict), read
             found |= read
         return found
@@ -92,7 +92,7 @@ def town(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         ours = stack.enter_context(following(whole_cluster, tmp_path_factory.mktemp("ours")))
         stack.callback(where.clean_up)
         install_crd(ours.cluster, vpa.definition())
-        install_crd(ours.cluster, crd())
+        install_crd(ours.cluster, build_crd())
         allow(whole_cluster, ours.cluster)
         one = stack.enter_context(recommender(ours.cluster, prometheus, home / "one"))
         found = Town(ours, where, prometheus, one, home)
@@ -118,7 +118,7 @@ def cpu(pod: dict[str, Any]) -> int:
 
 
 def about(cores: float) -> Any:
-    return pytest.approx(1000 * cores, rel=ERROR, abs=1.1)
+    return pytest.approx(1000 * cores, rel=MAX_RELATIVE_ERROR, abs=1.1)
 
 
 def test_a_thousand_containers_are_published_within_the_error_of_a_sketch(town: Town) -> None:
@@ -174,12 +174,12 @@ def test_a_single_scrape_gives_the_default_and_the_reason(town: Town) -> None:
 def test_a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew(town: Town) -> None:
     with recommender(town.own, town.prometheus, town.home / "two") as second:
         assert (town.one.value("leading"), second.value("leading")) == (1, 0)
-        town.own.eventually(lambda: town.shards(f"{USAGE}=v1"), within=20)
-        shards = town.shards(f"{LABEL}=v1")
+        town.own.eventually(lambda: town.shards(f"{USAGE_LABEL}=v1"), within=20)
+        shards = town.shards(f"{RECOMMENDATIONS_LABEL}=v1")
         town.one.process.send_signal(signal.SIGKILL)
         town.own.eventually(lambda: second.value("leading") == 1, within=30, what="the second leads")
         town.own.eventually(lambda: second.value("recommended_containers") == CONTAINERS + 1, within=30)
-        assert [one["metadata"]["resourceVersion"] for one in town.shards(f"{LABEL}=v1")] == [
+        assert [one["metadata"]["resourceVersion"] for one in town.shards(f"{RECOMMENDATIONS_LABEL}=v1")] == [
             one["metadata"]["resourceVersion"] for one in shards
         ], "nothing changed, so nothing is written"
         assert second.value("series_total") < 10 * CONTAINERS  # it began where the first had come to
@@ -195,18 +195,18 @@ def test_checkpoints_go_into_a_file_and_come_back_by_the_documented_commands(tow
         env["PATH"] = f"{Path(town.own.plane.binaries['kubectl']).parent}:{env['PATH']}"
         subprocess.run(["sh", "-ec", here], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=60)
 
-    before = {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE}=v1")}
+    before = {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE_LABEL}=v1")}
     run(saved)
     for name in before:
         town.own.delete("ConfigMap", name)
     run(restored)
-    assert {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE}=v1")} == before
+    assert {shard["metadata"]["name"]: shard["data"] for shard in town.shards(f"{USAGE_LABEL}=v1")} == before
     run(restored)  # over what stands there, too
 
 
 def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:
     def versions() -> dict[str, str]:
-        found = [*town.shards(f"{USAGE}=v1"), *town.shards(f"{LABEL}=v1")]
+        found = [*town.shards(f"{USAGE_LABEL}=v1"), *town.shards(f"{RECOMMENDATIONS_LABEL}=v1")]
         return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}
 
     with recommender(town.own, town.prometheus, town.home / "sleeper", CHECKPOINT_INTERVAL_SECONDS=1) as sleeper:
@@ -227,13 +227,13 @@ def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:
 
 
 def test_a_corrupt_shard_is_told_and_kept_aside(town: Town) -> None:
-    shard = town.shards(f"{USAGE}=v1")[0]["metadata"]["name"]
+    shard = town.shards(f"{USAGE_LABEL}=v1")[0]["metadata"]["name"]
     town.own.patch("ConfigMap", shard, {"data": {"usage.json": '{"schema": 1, "workloads": {'}})
     with recommender(town.own, town.prometheus, town.home / "three") as third:
         town.own.eventually(lambda: third.told("shard.unreadable"), within=30)
-        town.own.eventually(lambda: town.shards(f"{DAMAGED}=v1"), within=60)
+        town.own.eventually(lambda: town.shards(f"{DAMAGED_LABEL}=v1"), within=60)
         town.own.eventually(lambda: third.value("recommended_containers") == CONTAINERS + 1, within=60)
-        [aside] = town.shards(f"{DAMAGED}=v1")
+        [aside] = town.shards(f"{DAMAGED_LABEL}=v1")
         assert aside["data"] == {"usage.json": '{"schema": 1, "workloads": {'}
         assert len(town.published()) == CONTAINERS + 1
 
@@ -246,7 +246,7 @@ def test_prometheus_gone_changes_nothing(town: Town) -> None:
 
 
 def test_once_reads_publishes_and_ends(town: Town) -> None:
-    for shard in town.shards(f"{LABEL}=v1"):
+    for shard in town.shards(f"{RECOMMENDATIONS_LABEL}=v1"):
         town.own.delete("ConfigMap", shard["metadata"]["name"])
     done = once(town.own, town.prometheus)
     assert done.returncode == 0, done.stderr

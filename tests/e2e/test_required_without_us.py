@@ -9,7 +9,7 @@ import pytest
 from tests.build import policies, policy
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
-from trimtab.policy.validating_policy import validating
+from trimtab.policy.validating_policy import compile_validating_policy
 
 ACTIONS = """{runtimeClass: {name: compiled, required: true}, priorityClass: {name: compiled, required: true},
     labels: {add: {cost: low}, required: true}, annotations: {add: {note: "y"}, required: true},
@@ -30,7 +30,7 @@ def pod(name: str, *, image: str = "a:1", labels: dict[str, str] | None = None, 
 def installed(cluster: Cluster, name: str, actions: str, *, match: str, enforce: bool) -> str:
     """Applied as printed, and checked by the API server's own types; the policy's name."""
     document = policy(actions, name=name, match=match.replace("NAMESPACE", cluster.namespace))
-    compiled = validating(policies(document).all[0], enforce=enforce)
+    compiled = compile_validating_policy(policies(document).all[0], enforce=enforce)
     assert not compiled.problem
     for manifest in compiled.manifests:
         cluster.apply(manifest)

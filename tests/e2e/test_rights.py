@@ -13,8 +13,8 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, account
-from trimtab.cli.install.rbac import CLUSTER, OWN, Rule
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
+from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
 from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -40,9 +40,9 @@ class Question:
         """What its roles say."""
         if self.verb == "create" and (self.group, self.resource) in EVERYBODYS:
             return True
-        rules: Iterable[Rule] = CLUSTER[self.process]
+        rules: Iterable[Rule] = CLUSTER_RULES[self.process]
         if self.namespace == own:
-            rules = (*rules, *OWN[self.process])
+            rules = (*rules, *NAMESPACE_RULES[self.process])
         return any(self._by(rule) for rule in rules)
 
     def _by(self, rule: Rule) -> bool:
@@ -54,7 +54,7 @@ class Question:
         what = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": sub}
         where = {"namespace": self.namespace, "name": self.name}
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated"]
-        user = f"system:serviceaccount:{own}:{account(self.process)}"
+        user = f"system:serviceaccount:{own}:{account_name(self.process)}"
         spec = {"user": user, "groups": groups, "resourceAttributes": {**what, **where}}
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
@@ -76,7 +76,7 @@ def questions(process: str, everything: set[tuple[str, str]], own: str) -> Itera
             yield Question(process, verb, group, resource)
             yield Question(process, verb, group, resource, own)
     for verb in VERBS:
-        for name in (SECRET, CONFIGURATION, "another"):
+        for name in (CERTIFICATE_SECRET, CONFIGURATION_NAME, "another"):
             yield Question(process, verb, "", "secrets", own, name)
             for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
                 yield Question(process, verb, "admissionregistration.k8s.io", kind, "", name)
@@ -104,7 +104,7 @@ def test_an_account_may_do_exactly_what_its_roles_say(here: Installed, process: 
 
 
 def test_no_role_has_a_wildcard() -> None:
-    rules = [rule for process in PROCESSES for rule in (*CLUSTER[process], *OWN[process])]
+    rules = [rule for process in PROCESSES for rule in (*CLUSTER_RULES[process], *NAMESPACE_RULES[process])]
     assert not [rule for rule in rules if any("*" in word for word in (rule.group, *rule.resources, *rule.verbs))]
 
 
@@ -115,9 +115,9 @@ def webhooks(here: Installed) -> Cluster:
 
 
 def test_the_webhooks_account_reads_and_lists_what_it_needs(webhooks: Cluster) -> None:
-    webhooks.get("Secret", SECRET)
+    webhooks.get("Secret", CERTIFICATE_SECRET)
     for kind in cert_manager.CONFIGURATIONS:
-        webhooks.get(kind, CONFIGURATION)
+        webhooks.get(kind, CONFIGURATION_NAME)
     for kind in ("Namespace", "Node", "LimitRange", "PodPolicy", "ReplicaSet", "RuntimeClass", "EndpointSlice"):
         webhooks.list(kind, everywhere=True)
     webhooks.list("ConfigMap")
@@ -127,7 +127,7 @@ NOT_ALLOWED = [
     ("GET", "/api/v1/namespaces/kube-system/secrets"),
     ("GET", "/api/v1/namespaces/{own}/secrets/another"),
     ("POST", "/api/v1/namespaces/{own}/secrets"),
-    ("DELETE", "/api/v1/namespaces/{own}/secrets/" + SECRET),
+    ("DELETE", "/api/v1/namespaces/{own}/secrets/" + CERTIFICATE_SECRET),
     ("POST", "/api/v1/namespaces/default/pods"),
     ("POST", "/api/v1/namespaces/default/pods/x/eviction"),
     ("PATCH", "/apis/trimtab.dev/v1alpha1/podpolicies/x/status"),

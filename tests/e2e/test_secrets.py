@@ -24,10 +24,10 @@ from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import INTERVALS, ROOT, Replica, _anything
 from trimtab.cli.install import deployments
-from trimtab.cli.install.deployments import environment
-from trimtab.cli.install.names import SECRET
+from trimtab.cli.install.deployments import webhook_environment
+from trimtab.cli.install.names import CERTIFICATE_SECRET
 from trimtab.cli.main import VERBS
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 MARK = "q7Zx"
 """Begins every secret of ours: found in any text, and no word of anybody's."""
@@ -78,9 +78,9 @@ class Marked:
         selector = {"matchLabels": {"app": "web"}}
         spec = {"replicas": 1, "selector": selector, "template": template}
         team.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
-        for value in team.api.request("GET", f"/api/v1/namespaces/{self.here.values.namespace}/secrets/{SECRET}")[
-            "data"
-        ].values():
+        for value in team.api.request(
+            "GET", f"/api/v1/namespaces/{self.here.values.namespace}/secrets/{CERTIFICATE_SECRET}"
+        )["data"].values():
             pem = base64.b64decode(value).decode()
             if "PRIVATE" in pem:
                 self.secrets.add(pem.splitlines()[1])
@@ -125,7 +125,7 @@ class Marked:
         home = self.home / f"{name}-{time.monotonic_ns()}"
         home.mkdir()
         values = self.here.values
-        given = environment(values) if name == "webhook" else deployments.process_environment(name, values)
+        given = webhook_environment(values) if name == "webhook" else deployments.process_environment(name, values)
         own = {
             "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug",
             "SHUTDOWN_DELAY_SECONDS": 0,
@@ -135,7 +135,7 @@ class Marked:
         if name != "webhook":
             own[INTERVALS[name].upper()] = 1
         surroundings = {**environ.plain(), **given, "KUBECONFIG": str(kubeconfig)}
-        surroundings |= {variable(name, key.lower()): str(value) for key, value in own.items()}
+        surroundings |= {variable_name(name, key.lower()): str(value) for key, value in own.items()}
         with (home / "log").open("wb") as log:
             argv = [sys.executable, "-m", "trimtab", name]
             running = subprocess.Popen(argv, cwd=ROOT, env=surroundings, stdout=log, stderr=log)

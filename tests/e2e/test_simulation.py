@@ -27,14 +27,14 @@ from tests.controlplane.webhook_server import WebhookServer
 from tests.e2e import worlds
 from trimtab.admission.apiserver import serialization
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.handler import answer
-from trimtab.admission.preview import preview
-from trimtab.cluster.api.meta import change, get
+from trimtab.admission.handler import answer_review
+from trimtab.admission.preview import preview_admission
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import without_nulls
-from trimtab.kube.client import connect
-from trimtab.kube.listing import observe
-from trimtab.kube.resources import sources
+from trimtab.kube.client import connect_to_cluster
+from trimtab.kube.listing import list_kinds
+from trimtab.kube.resources import list_sources
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
@@ -53,7 +53,7 @@ class Ours(WebhookServer):
 
     def answer(self, review: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(review["request"])
-        found = answer(json.dumps(review).encode(), self.policies, self.facts)
+        found = answer_review(json.dumps(review).encode(), self.policies, self.facts)
         decoded: dict[str, Any] = msgspec.json.decode(found.body)
         return decoded
 
@@ -122,9 +122,9 @@ def settled(cluster: Cluster) -> None:
 
 
 def the_facts(cluster: Cluster) -> ClusterFacts:
-    client = connect(str(cluster.kubeconfig))
+    client = connect_to_cluster(str(cluster.kubeconfig))
     try:
-        return from_snapshot(observe(client, sources(KINDS)).snapshot)
+        return from_snapshot(list_kinds(client, list_sources(KINDS)).snapshot)
     finally:
         client.close()
 
@@ -143,7 +143,7 @@ def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts
     real = created(cluster, sent)
     OUTCOMES["stored" if isinstance(real, dict) else f"{real[0]} {_by(real[1])}"] += 1
     pod = msgspec.convert(without_nulls(copy.deepcopy(sent)), Pod)
-    possible = [told(preview(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
+    possible = [told(preview_admission(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
     if real in possible:
         return ""
     said = possible[0]
@@ -201,7 +201,7 @@ def words(message: str) -> Any:
 def plain(pod: Pod) -> dict[str, Any]:
     """What of a pod is compared: all that our shapes read, without what every stored pod is given beside admission."""
     volumes = tuple(v for v in pod.spec.volumes if not v.name.startswith("kube-api-access-"))
-    found = serialization.canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
+    found = serialization.to_canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
     fields = {field: getattr(found.spec, field) for field in found.spec.__struct_fields__}
-    labels, annotations = (get(part, {}) for part in (found.metadata.labels, found.metadata.annotations))
+    labels, annotations = (value_or(part, {}) for part in (found.metadata.labels, found.metadata.annotations))
     return {**fields, "labels": labels, "annotations": annotations}

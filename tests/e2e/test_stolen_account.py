@@ -10,7 +10,7 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.install.names import CONFIGURATION
+from trimtab.cli.install.names import CONFIGURATION_NAME
 from webhook import cert_manager
 
 Configuration = dict[str, Any]
@@ -35,9 +35,9 @@ def _first(configuration: Configuration) -> Configuration:
 
 def _put(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) -> None:
     """Tried, and never stored."""
-    found = thief.get(kind, CONFIGURATION)
+    found = thief.get(kind, CONFIGURATION_NAME)
     change(found)
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{CONFIGURATION}?dryRun=All"
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{CONFIGURATION_NAME}?dryRun=All"
     thief.api.request("PUT", path, found)
 
 

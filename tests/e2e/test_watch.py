@@ -14,9 +14,9 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from trimtab.kube import decode, listing
-from trimtab.kube.client import Client, connect
+from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.informers import ClusterInformers
-from trimtab.kube.resources import sources
+from trimtab.kube.resources import list_sources
 from trimtab.kube.watch_state import WatchSettings
 
 KINDS = ("Pod", "Node", "Namespace", "ConfigMap", "VerticalPodAutoscaler", "PriorityClass")
@@ -26,36 +26,36 @@ OURS = {"trimtab.dev/pool": "a"}
 @pytest.fixture
 def client(cluster: Cluster) -> Iterator[Client]:
     cluster.needs_own("a control plane whose other users keep still")
-    found = connect(str(cluster.kubeconfig))
+    found = connect_to_cluster(str(cluster.kubeconfig))
     yield found
     found.close()
 
 
 @pytest.fixture(params=["paged", "streamed"])
 def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[ClusterInformers]:
-    terms = WatchSettings(page=50, idle=120, streaming=request.param == "streamed")
+    terms = WatchSettings(page_size=50, idle_seconds=120, stream_initial_list=request.param == "streamed")
     with ClusterInformers(client, KINDS, terms=terms) as found:
-        assert found.wait(60)
+        assert found.wait_until_synced(60)
         yield found
 
 
 def fresh(client: Client) -> dict[str, dict[decode.Key, str]]:
     """Kind → key → version, by listing now."""
     found: dict[str, dict[decode.Key, str]] = {}
-    for source in sources(KINDS):
+    for source in list_sources(KINDS):
         if source.optional:
             continue
-        for page in listing.pages(client, source):
+        for page in listing.iter_pages(client, source):
             for raw in page.items:
-                meta = decode.metadata(raw)
-                found.setdefault(source.kind, {})[decode.key(meta)] = meta.resource_version
+                meta = decode.decode_metadata(raw)
+                found.setdefault(source.kind, {})[decode.object_key(meta)] = meta.resource_version
     return found
 
 
 def held(watch: ClusterInformers) -> dict[str, dict[decode.Key, str]]:
     found: dict[str, dict[decode.Key, str]] = {}
     for reflector in watch.reflectors:
-        if versions := reflector.store.versions():
+        if versions := reflector.store.versions_by_key():
             found.setdefault(reflector.source.kind, {}).update(versions)
     return found
 
@@ -63,7 +63,7 @@ def held(watch: ClusterInformers) -> dict[str, dict[decode.Key, str]]:
 def is_equal(cluster: Cluster, client: Client, watch: ClusterInformers, within: float = 40) -> None:
     """Nobody changes a test's cluster for long: soon both are the same, key by key and version by version."""
     cluster.eventually(lambda: held(watch) == fresh(client), within=within, what="watch equal to a fresh list")
-    assert watch.unreadable() == ()
+    assert watch.unreadable_objects() == ()
 
 
 def changes(cluster: Cluster, count: int) -> None:
@@ -91,17 +91,19 @@ def config_map(name: str) -> dict[str, object]:
 
 def streams(watch: ClusterInformers, how: bool) -> bool:
     """Are all (or none) of the streams open, but for kinds that are not served?"""
-    return all(state.connected is how for state in watch.states().values() if not state.absent)
+    return all(state.connected is how for state in watch.health_by_list().values() if not state.absent)
 
 
 def test_300_changes_while_watching(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.some_nodes()
-    lists = sum(state.lists for state in watch.states().values())
+    lists = sum(state.lists for state in watch.health_by_list().values())
     changes(cluster, 300)
     is_equal(cluster, client, watch)
-    assert sum(state.lists for state in watch.states().values()) - lists <= 1  # an absent kind is looked for again
-    assert watch.troubles() == {}
-    age = watch.age()
+    assert (
+        sum(state.lists for state in watch.health_by_list().values()) - lists <= 1
+    )  # an absent kind is looked for again
+    assert watch.errors_by_list() == {}
+    age = watch.oldest_age()
     assert age is not None
     assert age < 70, "a bookmark comes every minute"
 
@@ -110,16 +112,16 @@ def test_kill_9_and_changes_after_the_restart(cluster: Cluster, client: Client, 
     cluster.take_down("kube-apiserver", signal.SIGKILL)
     try:
         cluster.eventually(lambda: streams(watch, False), what="every stream known to be gone")
-        assert watch.synced, "what was read stays readable"
-        before = watch.age()
+        assert watch.is_synced, "what was read stays readable"
+        before = watch.oldest_age()
         time.sleep(1)
-        assert watch.age() > before, "and its age is told"  # type: ignore[operator]
-        assert any("refused" in trouble for trouble in watch.troubles().values())
+        assert watch.oldest_age() > before, "and its age is told"  # type: ignore[operator]
+        assert any("refused" in trouble for trouble in watch.errors_by_list().values())
     finally:
         cluster.bring_back("kube-apiserver")
     changes(cluster, 90)
     is_equal(cluster, client, watch)
-    cluster.eventually(lambda: streams(watch, True) and not watch.troubles(), within=40)
+    cluster.eventually(lambda: streams(watch, True) and not watch.errors_by_list(), within=40)
 
 
 def test_etcd_compacted_under_it(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
@@ -129,7 +131,7 @@ def test_etcd_compacted_under_it(cluster: Cluster, client: Client, watch: Cluste
     changes(cluster, 60)
     compact(cluster)
     for reflector in watch.reflectors:
-        reflector.again("1")
+        reflector.restart_from("1")
     changes(cluster, 30)
     is_equal(cluster, client, watch)
 
@@ -143,23 +145,25 @@ def compact(cluster: Cluster) -> None:
 
 def test_a_forced_old_version(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.eventually(lambda: streams(watch, True))
-    before = {name: state.lists for name, state in watch.states().items() if not state.absent}
+    before = {name: state.lists for name, state in watch.health_by_list().items() if not state.absent}
     for reflector in watch.reflectors:
-        reflector.again("1")
+        reflector.restart_from("1")
     changes(cluster, 30)
-    cluster.eventually(lambda: all(watch.states()[name].lists > lists for name, lists in before.items()), within=30)
+    cluster.eventually(
+        lambda: all(watch.health_by_list()[name].lists > lists for name, lists in before.items()), within=30
+    )
     is_equal(cluster, client, watch)
 
 
 def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
-    with ClusterInformers(client, KINDS, terms=WatchSettings(idle=3)) as watch:
-        assert watch.wait(60)
+    with ClusterInformers(client, KINDS, terms=WatchSettings(idle_seconds=3)) as watch:
+        assert watch.wait_until_synced(60)
         cluster.freeze("kube-apiserver")
         try:
             cluster.eventually(lambda: streams(watch, False), within=10, what="the silence is noticed")
             time.sleep(1)
-            assert watch.synced
-            assert watch.age() > 3  # type: ignore[operator]
+            assert watch.is_synced
+            assert watch.oldest_age() > 3  # type: ignore[operator]
         finally:
             cluster.thaw("kube-apiserver")
         changes(cluster, 60)
@@ -168,14 +172,14 @@ def test_a_frozen_server(cluster: Cluster, client: Client) -> None:
 
 def test_it_stops_within_milliseconds(client: Client) -> None:
     watch = ClusterInformers(client, KINDS).start()
-    assert watch.wait(60)
+    assert watch.wait_until_synced(60)
     assert watch.stop(within=3), "a quiet stream would be waited for a minute and a half"
 
 
 def test_it_is_one_snapshot(cluster: Cluster, client: Client, watch: ClusterInformers) -> None:
     cluster.pod(name="seen")
-    cluster.eventually(lambda: any(p.metadata.name == "seen" for p in watch.held("Pod")))
-    snapshot = watch.snapshot()
+    cluster.eventually(lambda: any(p.metadata.name == "seen" for p in watch.values_of("Pod")))
+    snapshot = watch.take_snapshot()
     assert {"Namespace", "Pod", "PriorityClass"} <= set(snapshot.objects)
     assert "VerticalPodAutoscaler" not in snapshot.objects
-    assert watch.states()["verticalpodautoscalers"].absent
+    assert watch.health_by_list()["verticalpodautoscalers"].absent

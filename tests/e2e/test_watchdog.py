@@ -24,9 +24,9 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.installed import vacated
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from trimtab.cli.install import rbac
-from trimtab.cluster.timestamps import written
-from trimtab.policy.schema import crd
-from trimtab.runtime.environment import variable
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.policy.schema import build_crd
+from trimtab.runtime.environment import variable_name
 
 OURS = "trimtab-system"
 USER = "system:serviceaccount:trimtab-system:trimtab-watchdog"
@@ -67,7 +67,7 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     }  # fmt: skip
     surroundings = {
         **environ.plain(),
-        **{variable("watchdog", name.lower()): str(value) for name, value in given.items()},
+        **{variable_name("watchdog", name.lower()): str(value) for name, value in given.items()},
     }
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
     try:
@@ -87,7 +87,7 @@ def allow(cluster: Cluster) -> None:
     name = f"watchdog-{cluster.namespace}"
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "User", "name": USER, "apiGroup": group}
-    for kind, rules in (("ClusterRole", rbac.CLUSTER["watchdog"]), ("Role", rbac.OWN["watchdog"])):
+    for kind, rules in (("ClusterRole", rbac.CLUSTER_RULES["watchdog"]), ("Role", rbac.NAMESPACE_RULES["watchdog"])):
         meta = {"name": name, **({"namespace": OURS} if kind == "Role" else {})}
         cluster.apply(
             {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
@@ -113,7 +113,7 @@ def with_policies(cluster: Cluster) -> None:
     apart.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OURS}})
 
     def established() -> bool:
-        [found] = apart.apply(crd())
+        [found] = apart.apply(build_crd())
         conditions = {c["type"]: c["status"] for c in found.get("status", {}).get("conditions") or ()}
         return "deletionTimestamp" not in found["metadata"] and conditions.get("Established") == "True"
 
@@ -292,7 +292,7 @@ def test_where_the_servers_admission_is_off_missing_overhead_is_told(
 
 def kill(cluster: Cluster, pods: list[dict[str, Any]]) -> None:
     """As a kubelet tells that a container was killed for memory and is up again."""
-    ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": written(int(time.time()))}
+    ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": format_timestamp(int(time.time()))}
     for pod in pods:
         container = {**pod["status"]["containerStatuses"][0], "restartCount": 1, "lastState": {"terminated": ended}}
         patch = json.dumps({"status": {"containerStatuses": [container]}})

@@ -21,8 +21,8 @@ import certs
 from tests.controlplane import environ
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
-from trimtab.policy.schema import crd
-from trimtab.runtime.environment import variable
+from trimtab.policy.schema import build_crd
+from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,7 @@ class Running:
 @contextmanager
 def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[Running]:
     """`trimtab webhook` with these policies and facts, stopped at the end."""
-    certs.write(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
+    certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     (home / "policies.yaml").write_text(policies)
     (home / "cluster.yaml").write_text(yaml.safe_dump_all(world))
     settings = {
@@ -50,7 +50,7 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
     }  # fmt: skip
     surroundings = {
         **environ.plain(),
-        **{variable("webhook", name.lower()): str(value) for name, value in settings.items()},
+        **{variable_name("webhook", name.lower()): str(value) for name, value in settings.items()},
     }
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings)
     try:
@@ -135,7 +135,7 @@ def test_a_namespace_whose_limit_range_brings_the_limit_back_refuses_no_pod(
 
 
 def test_the_custom_resource_definition_is_taken_and_takes_a_policy(cluster: Cluster) -> None:
-    cluster.apply(crd())
+    cluster.apply(build_crd())
     rules = yaml.safe_load(policy(f"p-{cluster.namespace[-5:]}", "{limits: {cpu: remove}}"))
     cluster.eventually(lambda: cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(rules)), within=20)
     assert "What may be done to pods" in cluster.kubectl("explain", "podpolicies")

@@ -12,7 +12,7 @@ from tests.histogram.test_live_history import APP, MI, OTHER, START, read
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ShardLayout
 from trimtab.histogram import checkpoint
-from trimtab.histogram.checkpoint import decode, encode, workload
+from trimtab.histogram.checkpoint import decode, encode, workload_key
 from trimtab.histogram.import_history import restore_history
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.oom_kills import OomKill
@@ -22,8 +22,8 @@ def kept() -> LiveHistory:
     diary = LiveHistory()
     for resource in ("cpu", "memory"):
         read(diary, resource, START, START + 100_000)
-    diary.see(OTHER, "api-0", "memory", START + 100_000, 5.5 * MI)
-    diary.kill(OTHER, "api-0", OomKill(at=START + 100_060, limit=1000.0 * MI))
+    diary.add_sample(OTHER, "api-0", "memory", START + 100_000, 5.5 * MI)
+    diary.add_oom_kill(OTHER, "api-0", OomKill(at=START + 100_060, limit=1000.0 * MI))
     return diary
 
 
@@ -36,8 +36,8 @@ def again(text: str) -> LiveHistory:
 
 def test_a_checkpoint_gives_back_what_went_into_it() -> None:
     diary = kept()
-    found = again(encode(diary, diary.containers(), ShardLayout(4)))
-    assert found.containers() == diary.containers()
+    found = again(encode(diary, diary.list_containers(), ShardLayout(4)))
+    assert found.list_containers() == diary.list_containers()
     assert (found.windows, found.open_peaks, found.imported_until, found.last_kills, found.oom_records) == (
         diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
 
@@ -45,14 +45,14 @@ def test_a_checkpoint_gives_back_what_went_into_it() -> None:
 def of_schema_1(diary: LiveHistory) -> str:
     """As versions before wrote it: every day of a container in one text."""
     workloads: dict[str, dict[str, checkpoint.StoredContainerV1]] = {}
-    for one in diary.containers():
-        dumped = {r: base64.b64encode(diary.window(one, r).dump()).decode() for r in ("cpu", "memory")}
-        texts = {r: text for r, text in dumped.items() if diary.window(one, r).last}
+    for one in diary.list_containers():
+        dumped = {r: base64.b64encode(diary.get_window(one, r).dump()).decode() for r in ("cpu", "memory")}
+        texts = {r: text for r, text in dumped.items() if diary.get_window(one, r).last}
         peaks = dict(diary.open_peaks[one].running) if one in diary.open_peaks else {}
         kills = {pod: at for (container, pod), at in diary.last_kills.items() if container == one}
         record = diary.oom_records.get(one)
         oom = (record.at, record.used, record.count, record.last) if record else None
-        workloads.setdefault(workload(one), {})[one.name] = checkpoint.StoredContainerV1(
+        workloads.setdefault(workload_key(one), {})[one.name] = checkpoint.StoredContainerV1(
             peaks=peaks, kills=kills, oom=oom, **texts
         )
     bare = checkpoint.ShardV1(schema=1, count=4, widths={"shop": 2}, until=diary.imported_until, workloads=workloads)
@@ -80,7 +80,7 @@ def test_a_text_from_before_averages_of_pods_were_stored_is_read() -> None:
     found = again(checkpoint._with_checksum(msgspec.structs.replace(
         text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))))  # fmt: skip
     assert (found.windows, found.open_peaks, found.oom_records) == (diary.windows, diary.open_peaks, diary.oom_records)
-    assert (found.pod_uses(APP, "cpu"), len(diary.pod_uses(APP, "cpu"))) == ([], 2)
+    assert (found.average_pod_uses(APP, "cpu"), len(diary.average_pod_uses(APP, "cpu"))) == ([], 2)
 
 
 @pytest.mark.parametrize("wrong", [[-1, 1, 1], [1, 0, 1], [1, 1, -1], [1, 1, 0.5], [1, 1]])
@@ -94,17 +94,17 @@ def test_averages_of_pods_that_make_no_sense_are_unreadable(wrong: list[float]) 
 
 def test_what_was_counted_before_the_checkpoint_is_not_counted_after_it() -> None:
     diary = LiveHistory()
-    diary.see(APP, "web-0", "cpu", START, 1.0)
-    found = again(encode(diary, diary.containers(), ShardLayout()))
-    assert not found.see(APP, "web-0", "cpu", START, 1.0)
-    assert found.see(APP, "web-0", "cpu", START + 60, 1.0)
-    assert not found.kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or found.last_kills
+    diary.add_sample(APP, "web-0", "cpu", START, 1.0)
+    found = again(encode(diary, diary.list_containers(), ShardLayout()))
+    assert not found.add_sample(APP, "web-0", "cpu", START, 1.0)
+    assert found.add_sample(APP, "web-0", "cpu", START + 60, 1.0)
+    assert not found.add_oom_kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or found.last_kills
 
 
 def test_only_what_is_asked_for_is_written() -> None:
     diary = kept()
     found = again(encode(diary, [OTHER], ShardLayout()))
-    assert (found.containers(), found.imported_until) == ([OTHER], {})
+    assert (found.list_containers(), found.imported_until) == ([OTHER], {})
 
 
 @given(st.data())
@@ -123,4 +123,4 @@ def test_another_version_is_not_read() -> None:
     assert "schema 3" in found.problem
 
 
-TEXT = encode(kept(), kept().containers(), ShardLayout())
+TEXT = encode(kept(), kept().list_containers(), ShardLayout())

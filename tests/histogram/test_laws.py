@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, observe
-from trimtab.histogram.histogram import ERROR, MAX_BUCKETS, MIN_VALUE, UsageHistogram, bucket_of, merge_histograms
+from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, add_to_windows
+from trimtab.histogram.histogram import (
+    MAX_BUCKETS,
+    MAX_RELATIVE_ERROR,
+    MIN_VALUE,
+    UsageHistogram,
+    bucket_of,
+    merge_histograms,
+)
 from trimtab.histogram.time_buckets import DAY, HOUR
 
 amounts = st.floats(0, 2.0**40, width=32)
@@ -20,7 +27,7 @@ seen = st.lists(st.tuples(moments, amounts), max_size=30)
 
 def counts(values: list[float]) -> UsageHistogram:
     found = UsageHistogram()
-    found.extend(values)
+    found.add_values(values)
     return found
 
 
@@ -39,21 +46,21 @@ def exact(values: list[float], share: float) -> float:
 # ── error ────────────────────────────────────────────────────────────────
 @given(st.lists(alike, min_size=1, max_size=200), shares)
 def test_a_percentile_is_within_the_error_of_the_exact_one(values: list[float], share: float) -> None:
-    (found,) = counts(values).percentiles([share])
-    assert found == pytest.approx(exact(values, share), rel=ERROR)
+    (found,) = counts(values).compute_percentiles([share])
+    assert found == pytest.approx(exact(values, share), rel=MAX_RELATIVE_ERROR)
 
 
 @given(st.lists(st.tuples(moments, alike), min_size=1, max_size=50), shares)
 def test_a_percentile_over_days_is_within_the_error_of_the_exact_one(
     values: list[tuple[int, float]], share: float
 ) -> None:
-    (found,) = window(values, days=30).percentiles([share])
-    assert found == pytest.approx(exact([value for _, value in values], share), rel=ERROR)
+    (found,) = window(values, days=30).compute_percentiles([share])
+    assert found == pytest.approx(exact([value for _, value in values], share), rel=MAX_RELATIVE_ERROR)
 
 
 @given(st.lists(amounts, min_size=1), st.lists(shares, min_size=2))
 def test_percentiles_ascend_up_to_the_greatest_value(values: list[float], asked: list[float]) -> None:
-    found = counts(values).percentiles([*sorted(asked), 1.0])
+    found = counts(values).compute_percentiles([*sorted(asked), 1.0])
     assert list(found) == sorted(found)
     assert found[-1] == max(values)
 
@@ -70,31 +77,31 @@ def test_one_by_one_is_all_at_once(values: list[float]) -> None:
 def test_what_is_no_amount_is_left_out(value: float) -> None:
     found = counts([1.0, value, 2.0])
     found.add_value(value)
-    assert (found.total, found.top) == (2, 2.0)
+    assert (found.total_count, found.top) == (2, 2.0)
 
 
 def test_nothing_is_counted_as_nothing() -> None:
-    assert counts([0.0] * 9 + [1.0]).percentiles([0.5, 1.0]) == (0.0, 1.0)
+    assert counts([0.0] * 9 + [1.0]).compute_percentiles([0.5, 1.0]) == (0.0, 1.0)
     assert bucket_of(MIN_VALUE / 2) == 0
 
 
 def test_an_empty_sketch_answers_nothing() -> None:
-    assert UsageHistogram().percentiles([0.05, 0.95]) == (0.0, 0.0)
+    assert UsageHistogram().compute_percentiles([0.05, 0.95]) == (0.0, 0.0)
 
 
 def test_a_bucket_holds_more_than_a_byte_and_more_than_two() -> None:
     found = counts([1.0])
     sizes = [found.counts.itemsize]
     for count in (300, 70_000):
-        found.extend([1.0] * count)
+        found.add_values([1.0] * count)
         sizes.append(found.counts.itemsize)
-    assert (sizes, found.total) == ([1, 2, 4], 70_301)
+    assert (sizes, found.total_count) == ([1, 2, 4], 70_301)
 
 
 def test_the_lowest_buckets_become_one_when_there_are_too_many() -> None:
     found = counts([0.001 * 1.01**n for n in range(2000)])
     assert (found.is_paired, len(found.counts)) == (True, MAX_BUCKETS // 2)
-    assert found.total == 2000
+    assert found.total_count == 2000
 
 
 # ── merging ──────────────────────────────────────────────────────────────
@@ -177,19 +184,19 @@ def test_a_checkpoint_of_another_version_is_refused() -> None:
 def test_a_day_leaves_the_window_when_it_is_too_old() -> None:
     found = window([(20_000 * DAY, 9.0), (20_001 * DAY, 1.0)])
     found.add_value(20_014 * DAY, 2.0)
-    assert (sorted(found.by_day()), found.whole().top) == ([20_001, 20_014], 2.0)
+    assert (sorted(found.histograms_by_day()), found.merge_days().top) == ([20_001, 20_014], 2.0)
     assert found.first >= 20_001 * DAY
 
 
 def test_a_value_from_before_the_window_is_left_out() -> None:
     found = window([(20_020 * DAY, 1.0)])
     assert not found.add_value(20_000 * DAY, 5.0)
-    assert found.whole().total == 1
+    assert found.merge_days().total_count == 1
 
 
 def test_a_late_value_counts_for_its_day() -> None:
     found = window([(20_020 * DAY, 1.0), (20_018 * DAY + 5, 3.0)])
-    assert found.by_day()[20_018].top == 3.0
+    assert found.histograms_by_day()[20_018].top == 3.0
 
 
 @given(st.lists(st.lists(alike, min_size=3, max_size=3), min_size=1, max_size=9))
@@ -197,7 +204,7 @@ def test_a_poll_of_many_is_adding_to_each(polls: list[list[float]]) -> None:
     many, single = [DailyHistograms() for _ in range(3)], [DailyHistograms() for _ in range(3)]
     for number_, values in enumerate(polls):
         at = 20_000 * DAY + number_ * DAY // 72
-        observe(many, at, values)
+        add_to_windows(many, at, values)
         for found, value in zip(single, values, strict=True):
             found.add_value(at, value)
     assert many == single

@@ -29,7 +29,7 @@ def filled(draw: Draw, a_day: int) -> tuple[DailyHistograms, list[float]]:
     drawn, found, every = random.Random(7), DailyHistograms(), list[float]()
     for day in range(20_000, 20_014):
         values = [draw(drawn) for _ in range(a_day)]
-        found.extend(day * DAY, (day + 1) * DAY - 1, values)
+        found.add_values(day * DAY, (day + 1) * DAY - 1, values)
         every += values
     return found, sorted(every)
 
@@ -49,7 +49,7 @@ def test_two_weeks_stay_below_three_kilobytes_and_within_two_percent(draw: Draw,
     window, every = filled(draw, a_day)
     assert size(window) <= 3072
     exact = [every[ceil(share * len(every) - 1e-9) - 1] for share in SHARES]
-    assert window.percentiles(SHARES) == pytest.approx(exact, rel=0.02)
+    assert window.compute_percentiles(SHARES) == pytest.approx(exact, rel=0.02)
     again = DailyHistograms.load(window.dump())
     assert again == window
     assert len(again.packed_past) <= MAX_PAST_BYTES
@@ -57,7 +57,7 @@ def test_two_weeks_stay_below_three_kilobytes_and_within_two_percent(draw: Draw,
 
 def wide(a_day: int = 50_000) -> UsageHistogram:
     drawn, found = random.Random(7), UsageHistogram()
-    found.extend([10 ** drawn.uniform(-3, 0) for _ in range(a_day)])
+    found.add_values([10 ** drawn.uniform(-3, 0) for _ in range(a_day)])
     return found
 
 
@@ -65,8 +65,8 @@ def wide(a_day: int = 50_000) -> UsageHistogram:
 def test_counting_in_units_moves_no_rank_by_more_than_half_a_unit(day: int) -> None:
     counts, most = wide(), 512
     ((found, units),) = unpack_days(pack_day(day, counts, over=True, max_units=most))
-    assert (found, units.total, units.top) == (day, counts.total, counts.top)
-    unit = 1 << ((counts.total - 1) // most).bit_length()
+    assert (found, units.total_count, units.top) == (day, counts.total_count, counts.top)
+    unit = 1 << ((counts.total_count - 1) // most).bit_length()
     below = after = 0
     for one, other in zip(counts.counts, units.counts, strict=True):
         below, after = below + one, after + other
@@ -76,11 +76,11 @@ def test_counting_in_units_moves_no_rank_by_more_than_half_a_unit(day: int) -> N
 
 def test_what_is_spread_over_seven_octaves_is_counted_in_pairs() -> None:
     narrow, spread = UsageHistogram(), UsageHistogram()
-    narrow.extend([1.0, 127.0])
-    spread.extend([1.0, 128.0])
+    narrow.add_values([1.0, 127.0])
+    spread.add_values([1.0, 128.0])
     assert (narrow.is_paired, len(narrow.counts)) == (False, MAX_SINGLE_BUCKETS)
     assert (spread.is_paired, len(spread.counts)) == (True, MAX_SINGLE_BUCKETS // 2 + 1)
-    assert spread.percentiles([0.5]) == pytest.approx([1.0], rel=1 / 64)
+    assert spread.compute_percentiles([0.5]) == pytest.approx([1.0], rel=1 / 64)
 
 
 def test_the_past_is_never_larger_than_its_budget_and_a_day_than_its_places() -> None:

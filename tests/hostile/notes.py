@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trimtab.compaction.candidates import CORDONED_BY_US, DELAY
+from trimtab.compaction.candidates import CORDONED_BY_US, DELAY_DELETION_PREFIX
 
 LIMIT = 256 * 1024
 """Bytes of all annotations of one object."""
@@ -64,6 +64,6 @@ ANNOTATIONS: tuple[Annotated, ...] = (
     *(Annotated(f"note-{text.name}", lambda n, text=text: {CORDONED_BY_US: text.make(n)}) for text in NOTES),
     Annotated("keys", lambda n: {f"example.com/k{at}": "v" for at in range(n)}),
     Annotated("values", lambda n: {f"example.com/k{at}": f"a/{at}" for at in range(n)}),
-    Annotated("delays", lambda n: {f"{DELAY}{at}": "" for at in range(n)}),
+    Annotated("delays", lambda n: {f"{DELAY_DELETION_PREFIX}{at}": "" for at in range(n)}),
     Annotated("keep", lambda n: {"trimtab.dev/do-not-disrupt": "y" * n}),
 )

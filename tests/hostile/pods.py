@@ -238,7 +238,7 @@ def fingerprint() -> str:
     from trimtab.cluster.api.pod import Pod
     from trimtab.policy import changed_annotation as marker
 
-    return marker.fingerprint(msgspec.convert(pod(), Pod), NAMESPACE)
+    return marker.pod_fingerprint(msgspec.convert(pod(), Pod), NAMESPACE)
 
 
 def _applied(count: int) -> Json:

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from trimtab.cluster.snapshot import load
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
@@ -133,6 +133,6 @@ def facts() -> ClusterFacts:
 def with_more(manifests: list[Any]) -> ClusterFacts:
     """The same and these."""
     listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [*yaml.safe_load(SURROUNDINGS), *manifests]})
-    loaded = load([("surroundings.yaml", listed.encode())])
+    loaded = load_snapshot([("surroundings.yaml", listed.encode())])
     assert not loaded.mistakes, loaded.mistakes
     return from_snapshot(loaded.snapshot)

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.errors import NotConfigured, Unreachable
 
 
@@ -90,13 +90,13 @@ def kubeconfig(folder: Path, server: str, authority: str) -> str:
 
 
 def test_an_authority_without_key_usage_is_trusted(server: str, tmp_path: Path) -> None:
-    client = connect(kubeconfig(tmp_path, server, "ca"))
+    client = connect_to_cluster(kubeconfig(tmp_path, server, "ca"))
     assert client.get("/version") == b"ok"
     client.close()
 
 
 def test_another_authority_is_not(server: str, tmp_path: Path) -> None:
-    client = connect(kubeconfig(tmp_path, server, "stranger"))
+    client = connect_to_cluster(kubeconfig(tmp_path, server, "stranger"))
     with pytest.raises(Unreachable, match=r"get the version: .*CERTIFICATE_VERIFY_FAILED"):
         client.get("/version", doing="get the version")
     client.close()
@@ -104,9 +104,9 @@ def test_another_authority_is_not(server: str, tmp_path: Path) -> None:
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match="nowhere"):
-        connect(str(tmp_path / "nowhere"))
+        connect_to_cluster(str(tmp_path / "nowhere"))
 
 
 def test_a_context_that_is_not_there_is_named(server: str, tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match="context other"):
-        connect(kubeconfig(tmp_path, server, "ca"), "other")
+        connect_to_cluster(kubeconfig(tmp_path, server, "ca"), "other")

@@ -13,7 +13,7 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from tests.kube.test_client import kubeconfig, pem
-from trimtab.kube.client import Client, connect
+from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import Unreachable
 
 
@@ -35,7 +35,7 @@ def test_slow_in_the_handshake_in_the_head_and_in_the_body_is_still_one_deadline
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        client = connect(kubeconfig(tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}", "ca"))
+        client = connect_to_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}", "ca"))
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="evict: "):
             client.request("POST", "/x", deadline=2.4, body={}, doing="evict")

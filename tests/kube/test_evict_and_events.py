@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trimtab.kube.client import Deadlines
-from trimtab.kube.errors import ApiStatus, Conflict, NotFound, refused
+from trimtab.kube.errors import ApiStatus, Conflict, NotFound, refusal_of_response
 from trimtab.kube.events import About, Recorder
 from trimtab.kube.evict import EvictionStatus, evict
 from trimtab.kube.objects import Writer
@@ -49,15 +49,19 @@ def test_a_conflict_is_another_pod_only_where_another_pod_is_there(
 ) -> None:
     writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
     found = evict(writer, "shop", "web", "u1")
-    assert (found.became, found.done) == (became, done)
+    assert (found.eviction_status, found.is_done) == (became, done)
 
 
 @pytest.mark.parametrize("status", [400, 403, 422])
 def test_who_denies_this_eviction_says_nothing_of_others(status: int) -> None:
     """A webhook's no, or a namespace that is being deleted: an answer about one pod, and not trouble at the door."""
-    said = refused("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
+    said = refusal_of_response("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
     found = evict(Writer(client=Answers(["u1"], [said])), "shop", "web", "u1")  # type: ignore[arg-type]
-    assert (found.became, found.done, found.message) == (EvictionStatus.DENIED, False, "denied the request: hands off")
+    assert (found.eviction_status, found.is_done, found.message) == (
+        EvictionStatus.DENIED,
+        False,
+        "denied the request: hands off",
+    )
 
 
 def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
@@ -66,22 +70,22 @@ def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
     recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", elapsed=lambda: time[0])  # type: ignore[arg-type]
     told = []
     for _ in range(3):
-        told.append(recorder.tell(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
+        told.append(recorder.record_event(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
         time[0] += 7200
     assert told == [True, True, True]
     assert client.written == ["POST", "PATCH", "POST", "PATCH", "POST"]
-    assert recorder.lost == 0
+    assert recorder.lost_events == 0
 
 
 def test_what_many_threads_tell_is_one_event_that_counts_them_all() -> None:
     client = Answers([], [])
-    recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", quiet=1e9)  # type: ignore[arg-type]
+    recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", quiet_seconds=1e9)  # type: ignore[arg-type]
     together = threading.Barrier(8)
 
     def tell() -> None:
         together.wait()
         for _ in range(50):
-            recorder.tell(About(kind="Node", name="n"), "Kept", "note", action="Plan")
+            recorder.record_event(About(kind="Node", name="n"), "Kept", "note", action="Plan")
 
     threads = [threading.Thread(target=tell) for _ in range(8)]
     for thread in threads:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from tests.kube.fake_api import FakeApi
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import PLACES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource
 
-NODES = PLACES["Node"]
-LABELLED = replace(NODES, labels="later=yes")
+NODES = LIST_SOURCES["Node"]
+LABELLED = replace(NODES, label_selector="later=yes")
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -24,7 +24,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 def feed(api: FakeApi, sources: tuple[ListSource, ...] = (NODES,), **more: object) -> ChangeQueue:
     made = ChangeQueue(api.client(), sources, {"Node": lambda shape: shape.metadata.name}, **more)  # type: ignore[arg-type]
     made.start()
-    assert eventually(lambda: made.watch.synced)
+    assert eventually(lambda: made.informers.is_synced)
     return made
 
 
@@ -33,8 +33,8 @@ def test_a_batch_is_all_that_was_told_since_the_last_time() -> None:
         api.put("one")
         api.put("two")
         found = feed(api)
-        assert sorted(change.after for change in found.taken()) == ["one", "two"]
-        assert found.taken() == []
+        assert sorted(change.after for change in found.take_changes()) == ["one", "two"]
+        assert found.take_changes() == []
         found.stop()
 
 
@@ -42,7 +42,7 @@ def test_who_waits_hears_what_comes_and_what_comes_together_with_it() -> None:
     with FakeApi() as api:
         found = feed(api)
         api.put("one")
-        heard = [change.after for change in found.taken(within=10, settle=0.05)]
+        heard = [change.after for change in found.take_changes(within=10, settle=0.05)]
         assert heard[0] == "one"
         found.stop()
 
@@ -52,7 +52,7 @@ def test_what_is_not_wanted_is_not_told() -> None:
         api.put("one")
         api.put("two")
         found = feed(api, wanted=lambda change: change.after == "two")
-        assert [change.after for change in found.taken()] == ["two"]
+        assert [change.after for change in found.take_changes()] == ["two"]
         found.stop()
 
 
@@ -60,14 +60,14 @@ def test_more_lists_count_once_they_are_followed_and_are_followed_once() -> None
     with FakeApi() as api:
         api.put("one")
         found = feed(api, sources=())
-        assert found.synced
-        assert found.follow([LABELLED])
-        assert not found.follow([LABELLED])
-        assert eventually(lambda: found.synced)
-        assert [change.after for change in found.taken(within=10)] == ["one"]
-        assert found.follow([])
-        assert found.synced
+        assert found.is_synced
+        assert found.watch_added([LABELLED])
+        assert not found.watch_added([LABELLED])
+        assert eventually(lambda: found.is_synced)
+        assert [change.after for change in found.take_changes(within=10)] == ["one"]
+        assert found.watch_added([])
+        assert found.is_synced
         api.put("two")
-        assert found.taken(within=0.05) == []
+        assert found.take_changes(within=0.05) == []
         found.stop()
-        assert found.troubles() == {}
+        assert found.errors_by_list() == {}

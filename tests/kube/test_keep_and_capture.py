@@ -13,17 +13,17 @@ from msgspec import Raw
 
 from tests.bench.population import pod as full_pod
 from trimtab.cluster import cluster_autoscaler
-from trimtab.cluster.anonymize import hashed
+from trimtab.cluster.anonymize import hash_names
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.recommendation import KEY, LABEL, decode, encode
-from trimtab.cluster.snapshot import KINDS, Snapshot, load
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode, encode
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, load_snapshot
 from trimtab.kube import decode as decoding
-from trimtab.kube.capture import items, written
+from trimtab.kube.capture import encode_capture, plain_objects
 from trimtab.kube.reflector import Reflector
-from trimtab.kube.resources import PLACES, sources
+from trimtab.kube.resources import LIST_SOURCES, list_sources
 from trimtab.kube.transform import FieldPruner, PlannerPodTransform
 
 KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
@@ -76,7 +76,7 @@ def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> N
         given["spec"]["volumes"] = []
         pods.append(planned(decoding.decode_item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
     assert pods[1].annotations == {"example.com/keep": "true"}
-    assert pods[0].alike != pods[1].alike == pods[2].alike
+    assert pods[0].likeness != pods[1].likeness == pods[2].likeness
 
 
 def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
@@ -116,7 +116,7 @@ def test_pods_of_one_template_share_what_they_ask_for() -> None:
 
 
 def test_what_is_watched_does_not_grow_with_the_changes() -> None:
-    it: Reflector[Any] = Reflector(None, PLACES["Pod"], FieldPruner())  # type: ignore[arg-type]
+    it: Reflector[Any] = Reflector(None, LIST_SOURCES["Pod"], FieldPruner())  # type: ignore[arg-type]
     lines = [json.dumps({"type": "MODIFIED", "object": a_pod(f"web-{n}")}).encode() for n in range(50)]
 
     def go(times: int) -> int:
@@ -133,12 +133,12 @@ def test_what_is_watched_does_not_grow_with_the_changes() -> None:
 
 
 def test_every_kind_of_a_snapshot_has_a_place() -> None:
-    assert {source.kind for source in sources()} == set(KINDS)
+    assert {source.kind for source in list_sources()} == set(SHAPES_BY_KIND)
 
 
 def test_of_config_maps_only_ours_are_asked_for() -> None:
-    asked = [source for source in sources() if source.kind == "ConfigMap"]
-    assert all(source.labels or source.fields for source in asked)
+    asked = [source for source in list_sources() if source.kind == "ConfigMap"]
+    assert all(source.label_selector or source.field_selector for source in asked)
 
 
 def test_a_capture_reads_back_as_what_was_captured() -> None:
@@ -150,10 +150,10 @@ def test_a_capture_reads_back_as_what_was_captured() -> None:
         "Deployment": (kept({"metadata": {"name": "web"}, "spec": {"replicas": 3}}, "Deployment"),),
         "Node": (kept(nodes, "Node"),),
     })  # fmt: skip
-    reading = load([("capture", written(snapshot))])
+    reading = load_snapshot([("capture", encode_capture(snapshot))])
     assert reading.mistakes == ()
     assert reading.snapshot == snapshot
-    [old] = reading.snapshot.all(Workload, "ReplicationController")
+    [old] = reading.snapshot.objects_of(Workload, "ReplicationController")
     assert old.spec.selector.match_labels == {"app": "old"}  # type: ignore[union-attr]
 
 
@@ -175,16 +175,16 @@ def test_an_owner_is_captured_with_its_template_where_that_was_read() -> None:
         "ReplicaSet": (kept(web, "ReplicaSet"), kept(old, "ReplicaSet")),
         "ReplicaSetTemplate": (kept(web, "ReplicaSetTemplate"), kept(old, "ReplicaSetTemplate")),
     })  # fmt: skip
-    first, second = items(snapshot)
+    first, second = plain_objects(snapshot)
     assert first["spec"]["template"]["metadata"] == {"labels": {"app": "web"}}
     assert first["spec"]["template"]["spec"]["containers"] == ({"name": "c", "image": "web:1"},)
     assert "template" not in second["spec"], "what wants no pods makes none"
     assert "hunter2" not in json.dumps([first, second])
-    assert load([("capture", written(snapshot))]).mistakes == ()
+    assert load_snapshot([("capture", encode_capture(snapshot))]).mistakes == ()
 
 
 def test_a_template_that_cannot_be_read_is_captured_as_its_owner_by_name() -> None:
-    body = json.loads(written(Snapshot(), [Unreadable("ReplicaSetTemplate shop/web", "odd")]))
+    body = json.loads(encode_capture(Snapshot(), [Unreadable("ReplicaSetTemplate shop/web", "odd")]))
     assert (body["items"][0]["kind"], body["items"][0]["metadata"]["name"]) == ("ReplicaSet", "web")
 
 
@@ -192,7 +192,7 @@ def test_a_template_that_cannot_be_read_is_captured_as_its_owner_by_name() -> No
 
 
 def test_hashed_names_keep_their_order_and_stay_the_same_everywhere() -> None:
-    found = hashed(items(Snapshot({"Pod": tuple(kept(a_pod(name)) for name in ("b", "a", "c"))})), b"salt")
+    found = hash_names(plain_objects(Snapshot({"Pod": tuple(kept(a_pod(name)) for name in ("b", "a", "c"))})), b"salt")
     names = [item["metadata"]["name"] for item in found]
     assert sorted(names) == [names[1], names[0], names[2]]
     assert len({item["metadata"]["namespace"] for item in found}) == 1
@@ -207,7 +207,7 @@ def test_what_is_kubernetes_own_stays_readable() -> None:
     node = {"metadata": {"name": "n1", "labels": {
         "topology.kubernetes.io/zone": "eu-1a", "node.kubernetes.io/instance-type": "m5.large",
         "kubernetes.io/hostname": "n1", "team": "blue"}}}  # fmt: skip
-    [found] = hashed(items(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
+    [found] = hash_names(plain_objects(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
     labels = found["metadata"]["labels"]
     assert labels["topology.kubernetes.io/zone"] == "eu-1a"
     assert labels["node.kubernetes.io/instance-type"] == "m5.large"
@@ -217,16 +217,19 @@ def test_what_is_kubernetes_own_stays_readable() -> None:
 
 def test_recommendations_follow_their_workloads() -> None:
     payload = encode(decode("", json.dumps({"schema": 1, "workloads": {"shop/Deployment/web": {"main": {}}}})))  # type: ignore[arg-type]
-    usage = {"metadata": {"name": "r", "namespace": "ours", "labels": {LABEL: "v1"}}, "data": {KEY: payload}}
+    usage = {
+        "metadata": {"name": "r", "namespace": "ours", "labels": {RECOMMENDATIONS_LABEL: "v1"}},
+        "data": {PAYLOAD_KEY: payload},
+    }
     deployment = {"metadata": {"name": "web", "namespace": "shop"}}
-    found = hashed(
-        items(Snapshot({
+    found = hash_names(
+        plain_objects(Snapshot({
             "ConfigMap": (kept(usage, "ConfigMap"),), "Deployment": (kept(deployment, "Deployment"),),
             "Pod": (kept(a_pod()),),
         })), b"salt",
     )  # fmt: skip
     meta, pod = found[1]["metadata"], found[2]
-    [(workload, containers)] = decode("", found[0]["data"][KEY]).items()  # type: ignore[union-attr]
+    [(workload, containers)] = decode("", found[0]["data"][PAYLOAD_KEY]).items()  # type: ignore[union-attr]
     assert workload == f"{meta['namespace']}/Deployment/{meta['name']}"
     assert list(containers) == [pod["spec"]["containers"][0]["name"]]
     assert msgspec.convert(pod, Pod).metadata.namespace == meta["namespace"]
@@ -239,9 +242,9 @@ def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
     updated = {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 00:00:00 +0000 UTC"}
     status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": updated}}
     snapshot = Snapshot({"ConfigMap": tuple(kept(each, "ConfigMap") for each in (state, status))})
-    assert b"hunter2" not in written(snapshot)
-    assert b"blue" not in written(snapshot, salt=b"salt")
-    found = hashed(items(snapshot), b"salt")
+    assert b"hunter2" not in encode_capture(snapshot)
+    assert b"blue" not in encode_capture(snapshot, salt=b"salt")
+    found = hash_names(plain_objects(snapshot), b"salt")
     assert found[0]["metadata"]["labels"]["trimtab.dev/state"] == "x"
     assert found[1]["metadata"]["annotations"] == updated
 
@@ -250,7 +253,9 @@ def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
     pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
             "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip
     node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
-    found = hashed(items(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt")
+    found = hash_names(
+        plain_objects(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt"
+    )
     assert found[1]["metadata"]["labels"] == {"team": "web"}
 
 
@@ -270,22 +275,22 @@ def test_what_the_autoscaler_says_names_nobodys_project_and_decides_the_same() -
     status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": STATUS}}
     node = {"metadata": {"name": "n1", "labels": {"cloud.google.com/gke-nodepool": "batch"}}}
     snapshot = Snapshot({"ConfigMap": (kept(status, "ConfigMap"),), "Node": (kept(node, "Node"),)})
-    found = hashed(items(snapshot), b"salt")
+    found = hash_names(plain_objects(snapshot), b"salt")
     assert "hunter2" not in json.dumps(found)
-    before, after = cluster_autoscaler.read(STATUS), cluster_autoscaler.read(found[0]["data"]["status"])
+    before, after = cluster_autoscaler.parse_status(STATUS), cluster_autoscaler.parse_status(found[0]["data"]["status"])
     assert isinstance(before, cluster_autoscaler.Autoscaler)
     assert isinstance(after, cluster_autoscaler.Autoscaler)
     assert after.updated == before.updated
-    [mine], [same] = before.of("batch"), after.of("batch")
+    [mine], [same] = before.groups_of_pool("batch"), after.groups_of_pool("batch")
     assert replace(mine, name="") == replace(same, name="")
     assert [replace(group, name="") for group in after.groups] == [replace(group, name="") for group in before.groups]
 
 
 def test_a_status_that_cannot_be_read_stays_one_and_tells_nothing() -> None:
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "hunter2?", "more": "hunter2"}}
-    [found] = hashed(items(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
+    [found] = hash_names(plain_objects(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
     assert "hunter2" not in json.dumps(found)
-    assert not isinstance(cluster_autoscaler.read(found["data"]["status"]), cluster_autoscaler.Autoscaler)
+    assert not isinstance(cluster_autoscaler.parse_status(found["data"]["status"]), cluster_autoscaler.Autoscaler)
 
 
 def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
@@ -301,12 +306,12 @@ def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
         "Node": (kept({"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}, "Node"),),
         "PersistentVolume": (kept(disk, "PersistentVolume"), kept(home, "PersistentVolume")),
     })  # fmt: skip
-    found = written(snapshot, salt=b"salt")
+    found = encode_capture(snapshot, salt=b"salt")
     assert b"hunter2" not in found
-    reading = load([("capture", found)])
+    reading = load_snapshot([("capture", found)])
     assert reading.mistakes == ()
-    assert [len(p.spec.resource_claims) for p in reading.snapshot.all(Pod)] == [2]
-    assert all(v.spec.local or v.spec.host_path for v in reading.snapshot.all(PersistentVolume))
+    assert [len(p.spec.resource_claims) for p in reading.snapshot.objects_of(Pod)] == [2]
+    assert all(v.spec.local or v.spec.host_path for v in reading.snapshot.objects_of(PersistentVolume))
 
 
 @pytest.mark.parametrize("salt", [None, b"salt"])
@@ -318,7 +323,7 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
         found = decoding.decode_item(kind, Raw(json.dumps({"metadata": meta}).encode()))
         assert isinstance(found, decoding.UndecodableObject)
         wrong.append(found.unreadable)
-    reading = load([("capture", written(Snapshot({}), wrong, salt=salt))])
+    reading = load_snapshot([("capture", encode_capture(Snapshot({}), wrong, salt=salt))])
     assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
     assert all("could be read when it was captured" in mistake.sentence for mistake in reading.mistakes)
     for name in ("shop", "odd"):

@@ -82,56 +82,56 @@ class World:
 
 def test_a_new_leader_waits_one_write_deadline() -> None:
     world = World()
-    assert world.one.step()
-    assert not world.one.leading
+    assert world.one.try_once()
+    assert not world.one.is_leading
     world.time += 9.9
-    assert world.one.step()
-    assert not world.one.leading
+    assert world.one.try_once()
+    assert not world.one.is_leading
     world.time += 0.2
-    assert world.one.leading
-    world.one.fence("write")
+    assert world.one.is_leading
+    world.one.check_leading("write")
 
 
 def test_a_renewal_is_one_request() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.api.asked.clear()
     for _ in range(10):
         world.time += world.one.timings.renew_interval_seconds
-        assert world.one.step()
+        assert world.one.try_once()
     assert world.api.asked == ["PUT"] * 10
 
 
 def test_a_renewal_that_may_or_may_not_have_come_through_is_read_before_the_next() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.api.cut = True
-    assert not world.one.step()
+    assert not world.one.try_once()
     world.api.cut = False
     world.api.asked.clear()
-    world.one.step()
+    world.one.try_once()
     assert world.api.asked == ["GET", "PUT"]
 
 
 def test_a_leader_that_sleeps_past_its_renew_deadline_writes_nothing() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.time += 14
-    assert world.one.leading
+    assert world.one.is_leading
     world.time += 2
     with pytest.raises(NotLeading, match="evict: one does not lead ns/trimtab"):
-        world.one.fence("evict")
+        world.one.check_leading("evict")
 
 
 def test_the_last_write_of_the_old_ends_before_the_first_of_the_new_begins() -> None:
     """Whatever moment the old leader is cut off at, and however late it begins its last write."""
     for tenth in range(300):
         world = World()
-        world.one.step()
-        world.two.step()
+        world.one.try_once()
+        world.two.try_once()
         world.time += 10 + tenth / 10
         world.api.cut = True
-        world.one.step()
+        world.one.try_once()
         world.api.cut = False
         assert_the_second_leads_after_the_firsts_last_write(world)
 
@@ -140,10 +140,10 @@ def assert_the_second_leads_after_the_firsts_last_write(world: World) -> None:
     """The second steps every half second until it leads; what the first began while it led has ended by then."""
     last_begin, first = world.time, None
     while first is None:
-        if world.one.leading:
+        if world.one.is_leading:
             last_begin = world.time
-        world.two.step()
-        if world.two.leading:
+        world.two.try_once()
+        if world.two.is_leading:
             first = world.time
         world.time += 0.5
     assert last_begin + world.api.deadlines.write <= first
@@ -154,10 +154,10 @@ def test_a_lease_that_somebody_takes_from_its_holder_makes_no_two_leaders(how: s
     """The holder does not know of it before its next renewal, and writes until then."""
     for tenth in range(0, 160, 3):
         world = World()
-        world.one.step()
-        world.two.step()
+        world.one.try_once()
+        world.two.try_once()
         world.time += world.one.timings.renew_interval_seconds
-        world.one.step()
+        world.one.try_once()
         if how == "deleted":
             world.api.stored = None
         else:
@@ -170,10 +170,10 @@ def test_a_lease_that_somebody_takes_from_its_holder_makes_no_two_leaders(how: s
 def test_a_replica_that_never_saw_the_lease_waits_for_who_may_have_held_it(tenth: int) -> None:
     """Somebody deletes the Lease while a replica starts: it sees none, as in a new cluster."""
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.time += 11
-    world.one.step()
-    assert world.one.leading
+    world.one.try_once()
+    assert world.one.is_leading
     world.api.stored = None
     world.time += tenth / 10
     assert_the_second_leads_after_the_firsts_last_write(world)
@@ -189,73 +189,73 @@ def test_of_two_that_find_no_lease_one_creates_it() -> None:
         world.api.request = seen  # type: ignore[method-assign]
         raise NotFound(doing, 404, ApiStatus())
 
-    assert world.one.step()
+    assert world.one.try_once()
     world.api.request = nobody  # type: ignore[method-assign]
-    assert not world.two.step()
+    assert not world.two.try_once()
     assert world.api.asked == ["GET", "PUT", "PUT", "GET"]
     assert world.two.last_error == ""
 
 
 def test_a_lease_given_back_is_free_at_once() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.one.release()
-    assert world.two.step()
+    assert world.two.try_once()
 
 
 def test_an_earlier_life_of_the_same_name_is_waited_out_too() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     again = LeaderElector(world.api, "ns", "trimtab", "one", elapsed=lambda: world.time)  # type: ignore[arg-type]
-    assert not again.step()
+    assert not again.try_once()
     world.time += 31
-    assert again.step()
+    assert again.try_once()
 
 
 def test_of_two_that_try_at_once_one_loses() -> None:
     world = World()
-    world.one.step()
-    world.two.step()
+    world.one.try_once()
+    world.two.try_once()
     world.time += 31
     world.api.edits = 99  # somebody else's writes, between reading and writing
-    assert not world.two.step()
+    assert not world.two.try_once()
 
 
 def test_who_edits_the_lease_takes_it_from_nobody() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.time += 11
-    world.one.step()
+    world.one.try_once()
     world.api.edits = 1
-    assert world.one.step()
-    assert world.one.leading
+    assert world.one.try_once()
+    assert world.one.is_leading
     world.time += 14
     world.api.edits = 99  # somebody fights us for every version: we lead as long as if nobody answered
-    assert world.one.step()
+    assert world.one.try_once()
     assert "409" in world.one.last_error
     world.time += 2
-    assert not world.one.step()
+    assert not world.one.try_once()
     world.api.edits = 0
-    assert world.one.step()
-    assert world.one.leading
+    assert world.one.try_once()
+    assert world.one.is_leading
 
 
 def test_an_edit_that_names_another_holder_ends_our_lead_at_once() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.time += 11
-    assert world.one.leading
+    assert world.one.is_leading
     world.api.edit(holderIdentity="two")
-    assert not world.one.step()
-    assert not world.one.leading
+    assert not world.one.try_once()
+    assert not world.one.is_leading
 
 
 def test_what_others_wrote_on_the_lease_stays() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.api.edit(strategy="theirs")
     world.time += 3
-    assert world.one.step()
+    assert world.one.try_once()
     world.one.release()
     assert world.api.stored is not None
     assert world.api.stored["metadata"]["labels"] == {"team": "theirs"}
@@ -265,27 +265,29 @@ def test_what_others_wrote_on_the_lease_stays() -> None:
 
 def test_a_bug_is_told_once_ends_our_lead_and_not_the_election() -> None:
     world = World()
-    world.one.step()
+    world.one.try_once()
     world.time += 11
     world.api.bug = RuntimeError("a bug")
-    assert not world.one.step()
-    assert not world.one.leading
-    world.one.step()
+    assert not world.one.try_once()
+    assert not world.one.is_leading
+    world.one.try_once()
     world.one.release()
     assert world.told == ["RuntimeError: a bug"]
     world.api.bug = None
-    world.one.step()
+    world.one.try_once()
     world.time += 31
-    assert world.one.step()
+    assert world.one.try_once()
 
 
 def test_trouble_is_told_and_not_raised() -> None:
     world = World()
     world.api.cut = True
-    assert not world.one.step()
+    assert not world.one.try_once()
     assert world.one.last_error == "cut off"
 
 
 def test_terms_that_would_let_two_write_are_refused() -> None:
     with pytest.raises(ValueError, match="must together be shorter than the lease of 20 s"):
-        LeaderElector(OneLease(), "ns", "l", "one", timings=LeaseTimings(lease=20, renew_deadline=12))  # type: ignore[arg-type]
+        LeaderElector(
+            OneLease(), "ns", "l", "one", timings=LeaseTimings(lease_duration_seconds=20, renew_deadline_seconds=12)
+        )  # type: ignore[arg-type]

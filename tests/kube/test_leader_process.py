@@ -32,10 +32,10 @@ class Votes:
     happened: list[str] = field(default_factory=list)
 
     @property
-    def leading(self) -> bool:
+    def is_leading(self) -> bool:
         return self.won
 
-    def fence(self, doing: str) -> None:
+    def check_leading(self, doing: str) -> None:
         if not self.won:
             raise NotLeading(doing)
 
@@ -53,11 +53,11 @@ class Time(GracefulShutdown):
         self.now = 100.0
         self.at: dict[float, Callable[[], None]] = {}
 
-    def wait(self, seconds: float) -> bool:
+    def wait_for_stop(self, seconds: float) -> bool:
         self.now += seconds
         for moment in [moment for moment in self.at if moment <= self.now]:
             self.at.pop(moment)()
-        return self.begun
+        return self.is_requested
 
 
 @dataclass
@@ -71,8 +71,8 @@ class World:
 
     def replica(self) -> LeaderProcess:
         return LeaderProcess(
-            name="tester", settings=self.settings, log=log.build("info", "json", self.said), client=None,  # type: ignore[arg-type]
-            election=self.votes, identity="me", max_silence_seconds=60.0, stop=self.time, elapsed=lambda: self.time.now,
+            name="tester", settings=self.settings, log=log.build_logger("info", "json", self.said), client=None,  # type: ignore[arg-type]
+            election=self.votes, identity="me", max_silence_seconds=60.0, shutdown=self.time, elapsed=lambda: self.time.now,
         )  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -84,10 +84,10 @@ class World:
 
         def once() -> None:
             lead(replica)
-            replica.stop.begin()
+            replica.shutdown.request_stop()
 
-        with replica.standing(CollectorRegistry()):
-            replica.work(once)
+        with replica.serve_and_elect(CollectorRegistry()):
+            replica.lead_until_stopped(once)
 
 
 def raising(error: BaseException) -> Callable[[LeaderProcess], object]:
@@ -122,7 +122,7 @@ def test_however_the_work_ends_the_lease_is_let_go(
 
 def test_a_taken_address_or_an_unwritable_ready_file_ends_it_before_it_stands(tmp_path: Path) -> None:
     world = World()
-    with world.replica().standing(CollectorRegistry()):
+    with world.replica().serve_and_elect(CollectorRegistry()):
         port = int(url_of(world).rpartition(":")[2])
         taken = World(settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", port)))
         with pytest.raises(CannotServe):
@@ -147,14 +147,16 @@ def test_who_does_not_lead_waits_and_leads_when_it_may() -> None:
 def test_nobody_sleeps_longer_than_the_work_may_go_on(ends: str) -> None:
     world = World()
     replica = world.replica()
-    world.time.at[110.0] = replica.stop.begin if ends == "asked to stop" else lambda: setattr(world.votes, "won", False)
-    replica.wait(3600)
+    world.time.at[110.0] = (
+        replica.shutdown.request_stop if ends == "asked to stop" else lambda: setattr(world.votes, "won", False)
+    )
+    replica.wait_while_leading(3600)
     assert world.time.now == pytest.approx(110, abs=1)
 
 
 def test_a_wait_is_as_long_as_it_says() -> None:
     world = World()
-    world.replica().wait(3.5)
+    world.replica().wait_while_leading(3.5)
     assert world.time.now == pytest.approx(103.5)
 
 
@@ -169,7 +171,7 @@ def test_a_turn_is_waited_for_as_long_as_a_dead_leader_keeps_the_lease() -> None
 
 def test_writes_are_fenced_by_the_election_and_carry_the_processs_name() -> None:
     world = World(votes=Votes(won=False))
-    writer = world.replica().writer
+    writer = world.replica().fenced_writer
     with pytest.raises(NotLeading):
         writer.fence("evict")
     assert writer.manager == "trimtab-tester"
@@ -179,7 +181,7 @@ def test_pages_tell_how_it_is() -> None:
     world, registry = World(), CollectorRegistry()
     Gauge("weight", "Of nothing.", registry=registry).set(7)
     replica = world.replica()
-    with replica.standing(registry, {"/more": lambda: (200, "text/plain", b"more")}):
+    with replica.serve_and_elect(registry, {"/more": lambda: (200, "text/plain", b"more")}):
         url = url_of(world)
         assert (page(url, "/healthz"), page(url, "/readyz"), page(url, "/more")) == (
             (200, "ok\n"), (200, "ok\n"), (200, "more"),
@@ -187,9 +189,9 @@ def test_pages_tell_how_it_is() -> None:
         assert "weight 7.0" in page(url, "/metrics")[1]
         world.time.now += 61
         assert page(url, "/healthz")[0] == 500, "nothing was heard of it for longer than it may hang"
-        replica.may()
+        replica.may_continue()
         assert page(url, "/healthz")[0] == 200
-        replica.stop.begin()
+        replica.shutdown.request_stop()
         assert page(url, "/readyz") == (503, "stopping\n")
 
 

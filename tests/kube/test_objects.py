@@ -30,25 +30,25 @@ class Remembers:
 
 def test_an_object_comes_with_everything_it_has() -> None:
     client: Any = Remembers(json.dumps({"metadata": {"name": "s"}, "ours": {"not": 1}}).encode())
-    found = objects.get(client, "Secret", "s", "a")
+    found = objects.get_plain(client, "Secret", "s", "a")
     assert found == {"metadata": {"name": "s"}, "ours": {"not": 1}, "kind": "Secret", "apiVersion": "v1"}
     assert client.asked == [("GET", "/api/v1/namespaces/a/secrets/s")]
 
 
 def test_what_is_not_there_is_none() -> None:
     client: Any = Remembers(None)
-    assert objects.get(client, "MutatingWebhookConfiguration", "trimtab") is None
+    assert objects.get_plain(client, "MutatingWebhookConfiguration", "trimtab") is None
 
 
 def test_what_makes_no_sense_is_said_without_its_content() -> None:
     client: Any = Remembers(b'["c2VjcmV0"]')
     with pytest.raises(InvalidResponse, match="read Secret a/s") as caught:
-        objects.get(client, "Secret", "s", "a")
+        objects.get_plain(client, "Secret", "s", "a")
     assert "c2VjcmV0" not in str(caught.value)
 
 
 def test_it_goes_back_under_the_version_it_came_with() -> None:
     client: Any = Remembers(b"{}")
     document = {"kind": "Secret", "metadata": {"name": "s", "namespace": "a", "resourceVersion": "7"}}
-    objects.put(Writer(client=client), document)
+    objects.replace_plain(Writer(client=client), document)
     assert client.asked == [("PUT", "/api/v1/namespaces/a/secrets/s", document, "trimtab")]

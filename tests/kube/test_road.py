@@ -9,7 +9,7 @@ from typing import Any
 from tests.kube.test_reflector import Quick
 from trimtab.kube.errors import Unreachable
 from trimtab.kube.reflector import ReconnectGate, Reflector
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 
 
 class Nobody:
@@ -30,7 +30,7 @@ class Nobody:
 
 def test_when_nobody_answers_one_list_asks_and_the_others_wait_for_its_word() -> None:
     client, road = Nobody(), ReconnectGate()
-    sources = [PLACES[kind] for kind in ("Pod", "Node", "Namespace", "Job", "Deployment")]
+    sources = [LIST_SOURCES[kind] for kind in ("Pod", "Node", "Namespace", "Job", "Deployment")]
     lists: list[Reflector[Any]] = [
         Reflector(client, source, lambda it: it, reconnect_gate=road, backoff=Quick())  # type: ignore[arg-type]
         for source in sources

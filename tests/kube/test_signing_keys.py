@@ -8,7 +8,7 @@ import pytest
 
 from trimtab.cluster.signature import SigningKeys
 from trimtab.kube.errors import ApiStatus, Conflict, NotFound
-from trimtab.kube.signing_keys import NoSigningKeys, keys_of, read_or_create, rotated, with_keys
+from trimtab.kube.signing_keys import NoSigningKeys, keys_of, read_or_create, rotate_keys, with_keys
 
 FIRST, SECOND = SigningKeys(b"a" * 32), SigningKeys(b"b" * 32, b"a" * 32)
 
@@ -52,8 +52,8 @@ def test_a_current_key_that_is_none_is_no_key_and_such_a_previous_one_is_left_ou
 
 def test_after_a_rotation_the_key_before_still_verifies_and_after_two_it_does_not() -> None:
     signature = FIRST.sign("purpose", "part")
-    once = rotated(FIRST)
-    twice = rotated(once)
+    once = rotate_keys(FIRST)
+    twice = rotate_keys(once)
     assert [keys.verify(signature, "purpose", "part") for keys in (once, twice)] == [True, False]
     assert not once.without_previous.verify(signature, "purpose", "part")
     assert len({FIRST.current, once.current, twice.current}) == 3

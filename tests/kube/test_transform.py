@@ -13,7 +13,7 @@ from tests.bench.population import pod as full_pod
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.kube import decode
 from trimtab.kube.reflector import Reflector
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 from trimtab.kube.transform import FieldPruner, PlannerPodTransform
 
 Told = dict[str, Any]
@@ -28,13 +28,13 @@ def shape(value: Told) -> Any:
 
 def captured(value: Told) -> PodInfo:
     """As a plan reads it from a capture."""
-    return PodReader().pod(FieldPruner()(shape(value)))  # type: ignore[arg-type]
+    return PodReader().read_pod(FieldPruner()(shape(value)))  # type: ignore[arg-type]
 
 
 def said(pod: PodInfo) -> Told:
     """All of it but its number, which only tells pods of one reader apart."""
     own = {name: getattr(pod, name) for name in pod.__struct_fields__ if name not in ("ask", "alike")}
-    return own | {f"ask.{name}": getattr(pod.ask, name) for name in pod.ask.__dataclass_fields__}
+    return own | {f"ask.{name}": getattr(pod.requirements, name) for name in pod.requirements.__dataclass_fields__}
 
 
 def line(what: str, value: Told) -> bytes:
@@ -60,8 +60,8 @@ def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_a
         owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
         value = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
         value["spec"]["volumes"] = []
-        seen.append(planned(shape(value)).alike)
-        assert len(planned._reader.likes) <= 6
+        seen.append(planned(shape(value)).likeness)
+        assert len(planned._reader.likeness_numbers) <= 6
     assert min(seen) >= 0
     assert len(set(seen)) == 40
 
@@ -127,7 +127,7 @@ EVENTS = st.lists(
 def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first_time(
     events: list[tuple[str, str, Told]], most: int
 ) -> None:
-    it: Reflector[PodInfo] = Reflector(None, PLACES["Pod"], PlannerPodTransform(max_parts=most))  # type: ignore[arg-type]
+    it: Reflector[PodInfo] = Reflector(None, LIST_SOURCES["Pod"], PlannerPodTransform(max_parts=most))  # type: ignore[arg-type]
     there: dict[str, Told] = {}
     for number, (what, name, value) in enumerate(events):
         value["metadata"] = {"name": name, "namespace": "shop", "resourceVersion": str(number), **value["metadata"]}
@@ -139,5 +139,10 @@ def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first
     assert {name: said(pod) for name, pod in held.items()} == {n: said(captured(v)) for n, v in there.items()}
     alike: dict[int, PodInfo] = {}
     for pod in held.values():
-        other = alike.setdefault(pod.alike, pod) if pod.alike >= 0 else pod
-        assert (pod.ask, pod.owner, pod.ready, pod.phase) == (other.ask, other.owner, other.ready, other.phase)
+        other = alike.setdefault(pod.likeness, pod) if pod.likeness >= 0 else pod
+        assert (pod.requirements, pod.owner, pod.is_ready, pod.phase) == (
+            other.requirements,
+            other.owner,
+            other.is_ready,
+            other.phase,
+        )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.kube.test_client import kubeconfig, pem
-from trimtab.kube.client import connect
+from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.errors import Unreachable
 from trimtab.kube.informers import ClusterInformers
 
@@ -47,7 +47,7 @@ def frozen(folder: Path, said: bytes) -> Iterator[tuple[str, threading.Event]]:
 @pytest.mark.parametrize("said", [b"", HEAD[:20], HEAD, HEAD + b'{"items": ['])
 def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) -> None:
     with frozen(tmp_path, said) as (config, waited_for):
-        client = connect(config)
+        client = connect_to_cluster(config)
         watch = ClusterInformers(client, ["Node"]).start()
         assert waited_for.wait(30)
         assert watch.stop(within=3), "it would wait for 15 s"
@@ -57,7 +57,7 @@ def test_a_watch_of_a_frozen_server_ends_at_once(tmp_path: Path, said: bytes) ->
 
 def test_who_does_not_wait_is_not_interrupted(tmp_path: Path) -> None:
     with frozen(tmp_path, HEAD) as (config, waited_for):
-        client, raised = connect(config), []
+        client, raised = connect_to_cluster(config), []
 
         def ask() -> None:
             with pytest.raises(Unreachable) as found:

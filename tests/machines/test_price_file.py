@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster_of import cluster, node
-from trimtab.cluster.node import INSTANCE_TYPE, REGION_LABEL, NodeInfo
-from trimtab.machines.prices import read, together
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
+from trimtab.machines.prices import merge_price_files, read_price_file
 
 HEADER = "EndTimestamp,InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly,Version\n"
 
 
 def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", provider: str = "") -> NodeInfo:
-    found = cluster(node(name, labels={INSTANCE_TYPE: kind, REGION_LABEL: region})).nodes[0]
+    found = cluster(node(name, labels={INSTANCE_TYPE_LABEL: kind, REGION_LABEL: region})).nodes[0]
     return replace(found, provider_id=provider)
 
 
@@ -29,28 +29,28 @@ def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", 
     ],
 )
 def test_a_row_prices_the_nodes_it_speaks_of(row: str, asked: NodeInfo, price: int | None) -> None:
-    found, mistakes = read("prices.csv", HEADER + row + "\n")
-    assert (found.price(asked), mistakes) == (price, [])
+    found, mistakes = read_price_file("prices.csv", HEADER + row + "\n")
+    assert (found.price_of(asked), mistakes) == (price, [])
 
 
 def test_a_type_costs_the_mean_of_its_rows() -> None:
     rows = ",x,eu-west-1,node,metadata.name,m5.large,0.04,\n,y,eu-west-1,node,metadata.name,m5.large,0.06,\n"
-    assert read("prices.csv", HEADER + rows)[0].price(machine()) == 50_000
+    assert read_price_file("prices.csv", HEADER + rows)[0].price_of(machine()) == 50_000
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much", "", "1e9"])
 def test_what_is_no_price_is_named_and_prices_nothing(amount: str) -> None:
-    found, mistakes = read("prices.csv", HEADER + f",a,,node,metadata.name,,{amount},\n")
-    assert found.price(machine()) is None
+    found, mistakes = read_price_file("prices.csv", HEADER + f",a,,node,metadata.name,,{amount},\n")
+    assert found.price_of(machine()) is None
     assert "MarketPriceHourly" in str(mistakes[0])
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "\0"])
 def test_another_file_is_refused_with_the_columns_that_are_needed(text: str) -> None:
-    _, mistakes = read("prices.csv", text)
+    _, mistakes = read_price_file("prices.csv", text)
     assert "InstanceIDField" in str(mistakes[0])
 
 
 def test_of_two_files_the_later_counts() -> None:
-    one, other = (read("p", HEADER + f",a,,node,metadata.name,,{price},\n")[0] for price in ("1", "2"))
-    assert together([one, other]).price(machine()) == 2_000_000
+    one, other = (read_price_file("p", HEADER + f",a,,node,metadata.name,,{price},\n")[0] for price in ("1", "2"))
+    assert merge_price_files([one, other]).price_of(machine()) == 2_000_000

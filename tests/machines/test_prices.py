@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster_of import cluster, node
-from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import MachinePrice, PriceSource, price, price_table, quote
+from trimtab.machines.prices import MachinePrice, PriceSource, price_of, price_table, quote_price
 
 
 def made(**labels: str) -> NodeInfo:
@@ -15,7 +15,7 @@ def made(**labels: str) -> NodeInfo:
 
 
 def of_type(name: str, **labels: str) -> NodeInfo:
-    return cluster(node("a", labels={INSTANCE_TYPE: name, **labels})).nodes[0]
+    return cluster(node("a", labels={INSTANCE_TYPE_LABEL: name, **labels})).nodes[0]
 
 
 def test_the_table_knows_machines_of_three_clouds() -> None:
@@ -28,19 +28,19 @@ def test_the_table_knows_machines_of_three_clouds() -> None:
 
 
 def test_label_before_settings_before_table() -> None:
-    assert price(of_type("a1.large"), {}) == 51000
-    assert price(of_type("a1.large"), {"a1.large": 7}) == 7
-    assert price(of_type("a1.large", **{"trimtab.dev/price": "9"}), {"a1.large": 7}) == 9
+    assert price_of(of_type("a1.large"), {}) == 51000
+    assert price_of(of_type("a1.large"), {"a1.large": 7}) == 7
+    assert price_of(of_type("a1.large", **{"trimtab.dev/price": "9"}), {"a1.large": 7}) == 9
 
 
 def test_an_unknown_type_or_a_spot_node_has_no_price_rather_than_a_wrong_one() -> None:
-    assert isinstance(price(of_type("made-up"), {}), NotYet)
-    assert isinstance(price(of_type("a1.large", **{"karpenter.sh/capacity-type": "spot"}), {}), NotYet)
-    assert price(of_type("a1.large", **{"cloud.google.com/gke-spot": "true"}), {"a1.large": 5}) == 5
+    assert isinstance(price_of(of_type("made-up"), {}), NotYet)
+    assert isinstance(price_of(of_type("a1.large", **{"karpenter.sh/capacity-type": "spot"}), {}), NotYet)
+    assert price_of(of_type("a1.large", **{"cloud.google.com/gke-spot": "true"}), {"a1.large": 5}) == 5
 
 
 def test_a_label_that_is_no_price_is_not_one() -> None:
-    assert isinstance(price(made(trimtab_price="cheap"), {}), NotYet)
+    assert isinstance(price_of(made(trimtab_price="cheap"), {}), NotYet)
 
 
 REGION = "topology.kubernetes.io/region"
@@ -60,15 +60,15 @@ SPOT = {"karpenter.sh/capacity-type": "spot"}
 def test_a_quote_says_on_whose_word_it_is(
     labels: dict[str, str], settings: dict[str, int], amount: int, source: str
 ) -> None:
-    assert quote(of_type("a1.large", **labels), settings) == MachinePrice(amount, PriceSource(source))
+    assert quote_price(of_type("a1.large", **labels), settings) == MachinePrice(amount, PriceSource(source))
 
 
 def test_the_list_price_of_another_region_is_refused() -> None:
-    found = quote(of_type("a1.large", **{REGION: "eu-central-1"}), {})
+    found = quote_price(of_type("a1.large", **{REGION: "eu-central-1"}), {})
     assert isinstance(found, NotYet)
     assert found.reason.code.name == "price-of-another-region"
 
 
 def test_what_a_price_file_says_of_the_node_counts_first() -> None:
     priced = replace(of_type("a1.large", **{"trimtab.dev/price": "9"}), price=3)
-    assert quote(priced, {}) == MachinePrice(3, PriceSource.FILE)
+    assert quote_price(priced, {}) == MachinePrice(3, PriceSource.FILE)

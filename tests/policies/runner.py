@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from trimtab.admission.apiserver.admission_chain import admit
+from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import build
-from trimtab.cluster.yaml_documents import Document, read
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.load import load_policies
@@ -46,7 +46,7 @@ class Run:
             return set()
         first = self.decisions[0]
         found = {c.reason.code.name for d in self.decisions for c in d.changes}
-        found |= {left.reason.code.name for left in first.left}
+        found |= {left.reason.code.name for left in first.fields_kept}
         found |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
         return found or (set() if first.matched else {"no-policy"})
 
@@ -68,7 +68,7 @@ def shipped(folder: str = "*") -> tuple[PodPolicy, ...]:
 @lru_cache(maxsize=256)
 def world(text: bytes = b"") -> ClusterFacts:
     """Facts of a few documents; no text: an empty cluster."""
-    reading = build(documents(text)) if text.strip() else build(())
+    reading = build_snapshot(documents(text)) if text.strip() else build_snapshot(())
     assert reading.mistakes == ()
     facts = from_snapshot(reading.snapshot)
     assert facts.problems == ()
@@ -76,7 +76,7 @@ def world(text: bytes = b"") -> ClusterFacts:
 
 
 def documents(text: bytes) -> tuple[Document, ...]:
-    found = read("text", text)
+    found = read_documents("text", text)
     assert found.mistakes == ()
     return found.documents
 
@@ -87,14 +87,14 @@ def run(
     """The pod through both passes of the server."""
     decisions: list[Decision] = []
     shown: list[Pod] = []
-    checked = Policies.of(*policies)
+    checked = Policies.from_policies(*policies)
 
     def webhook(seen: Pod) -> Pod:
         shown.append(seen)
         decisions.append(decide(seen, checked, facts, namespace))
         return decisions[-1].pod
 
-    outcome = admit(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
+    outcome = run_admission_chain(pod, facts, namespace, webhook, second_call_comes=second_call_comes)
     denied = next((decision.denied for decision in decisions if decision.denied is not None), None)
     if denied is not None:
         outcome = PodRejected(403, "trimtab", f"trimtab: {denied}")

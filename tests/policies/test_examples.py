@@ -11,7 +11,7 @@ from tests.policies.examples import FOLDER, Example, examples, outcome
 from tests.policies.runner import run, shipped, world
 from trimtab.admission.apiserver import resourcequota
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.json_patch import diff, problem
+from trimtab.admission.json_patch import check_patch, diff_pods
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.decide import decide
 from trimtab.policy.podpolicy import Policies
@@ -43,7 +43,7 @@ def test_a_policy_that_claims_to_act_makes_a_difference_and_one_that_does_not_ma
 def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) -> None:
     path = example.path("world")
     facts = world(path.read_bytes() if path.exists() else b"")
-    namespace, policies = example.run.namespace, Policies.of(*shipped())
+    namespace, policies = example.run.namespace, Policies.from_policies(*shipped())
     found = run(example.run.made, namespace, shipped(), facts)
     # What a policy requires goes out also where the quota has no room; then that is what the example shows.
     by_quota = isinstance(example.run.outcome, PodRejected) and example.run.outcome.plugin == resourcequota.PLUGIN
@@ -53,7 +53,7 @@ def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) 
 
     for seen, decision in zip(found.seen, found.decisions, strict=True):
         after = decision.pod
-        wrong = problem(seen, after, diff(seen, after), again, facts, namespace, quota_may_refuse=by_quota)
+        wrong = check_patch(seen, after, diff_pods(seen, after), again, facts, namespace, quota_may_refuse=by_quota)
         assert wrong is None
 
 

@@ -17,9 +17,9 @@ import policies
 from tests.policies.examples import examples
 from tests.policies.runner import SHIPPED, Run, pods, run, shipped, world
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
-from trimtab.cluster.resources import QoS, all_containers, limits_of, qos, requests_of
+from trimtab.cluster.resources import QoS, all_containers, limits_of, qos_class, requests_of
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import CRITICAL
 
@@ -148,7 +148,7 @@ def test_recommended_refuses_no_pod_that_was_accepted(manifest: bytes, cluster: 
 def test_recommended_changes_nobodys_class_of_service(manifest: bytes, cluster: bytes, second: bool) -> None:
     ours, without = with_and_without(manifest, cluster, second=second)
     if isinstance(ours.outcome, PodAdmitted) and isinstance(without.outcome, PodAdmitted):
-        assert qos(ours.outcome.pod.spec) is qos(without.outcome.pod.spec)
+        assert qos_class(ours.outcome.pod.spec) is qos_class(without.outcome.pod.spec)
 
 
 @law
@@ -164,7 +164,7 @@ def test_recommended_changes_nothing_a_scheduler_or_hpa_reads(manifest: bytes, c
 @given(manifests(), worlds())
 def test_recommended_leaves_guaranteed_pods_as_they_are(manifest: bytes, cluster: bytes) -> None:
     ours, without = with_and_without(manifest, cluster)
-    if isinstance(without.outcome, PodAdmitted) and qos(without.outcome.pod.spec) is QoS.GUARANTEED:
+    if isinstance(without.outcome, PodAdmitted) and qos_class(without.outcome.pod.spec) is QoS.GUARANTEED:
         assert isinstance(ours.outcome, PodAdmitted)
         assert ours.outcome.pod.spec == without.outcome.pod.spec
 
@@ -209,8 +209,8 @@ def test_all_policies_together_on_real_manifests_change_nothing_the_second_time(
     for pod, namespace in found:
         first, second = stored_twice(pod, namespace)
         assert first == second
-        critical = get(pod.spec.priority_class_name, "") in CRITICAL
-        assert ("trimtab.dev/changed" in get(first.metadata.annotations, {})) is not critical
+        critical = value_or(pod.spec.priority_class_name, "") in CRITICAL
+        assert ("trimtab.dev/changed" in value_or(first.metadata.annotations, {})) is not critical
 
 
 def test_all_policies_together_on_every_example_change_nothing_the_second_time() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.policies.runner import pods, world
 from trimtab.policy.autoscalers import KIND, is_scaled_by_utilization
-from trimtab.policy.cluster_facts import EVERYTHING, ClusterFacts
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.pod_context import PodContext
 
 DEPLOYMENT = b"""
@@ -52,4 +52,4 @@ def test_an_hpa_of_another_workload_says_nothing_of_this_one() -> None:
 
 
 def test_while_hpas_are_not_listed_yet_the_cautious_reading_holds() -> None:
-    assert is_scaled_by_utilization(subject(replace(ClusterFacts(), known=EVERYTHING - {KIND})))
+    assert is_scaled_by_utilization(subject(replace(ClusterFacts(), listed_kinds=ALL_KINDS - {KIND})))

@@ -18,11 +18,11 @@ from tests.build import (
     usage,
 )
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.json_patch import diff
+from trimtab.admission.json_patch import diff_pods
 from trimtab.cluster.api.core import ScopedRequirement, ScopeSelector
 from trimtab.cluster.api.meta import UNSET
 from trimtab.cluster.quantity import scheduler_value
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, qos_class
 from trimtab.policy.load import load_policies
 
 NO_CPU_LIMIT = policies(policy("{limits: {cpu: remove}}"))
@@ -57,7 +57,11 @@ def test_d4_a_guaranteed_pod_loses_its_cpu_limit_only_where_the_policy_says_so()
     decision = decided(
         pod(container(requests=both, limits=both)), policies(policy("{limits: {cpu: remove}}", guaranteed="change"))
     )
-    assert (requests(decision), limits(decision), qos(decision.pod.spec)) == (both, {"memory": "1Gi"}, QoS.BURSTABLE)
+    assert (requests(decision), limits(decision), qos_class(decision.pod.spec)) == (
+        both,
+        {"memory": "1Gi"},
+        QoS.BURSTABLE,
+    )
 
 
 def test_d4_a_guaranteed_pod_is_left_alone_otherwise():
@@ -84,7 +88,7 @@ def test_d7_a_request_cannot_be_removed_by_policy():
 
 def test_d8_the_last_limit_takes_the_mapping_with_it():
     came = pod(container(requests={"cpu": "1"}, limits={"cpu": "1"}))
-    operations = diff(came, decided(came, NO_CPU_LIMIT).pod)
+    operations = diff_pods(came, decided(came, NO_CPU_LIMIT).pod)
     assert operations[-1] == {"op": "remove", "path": "/spec/containers/0/resources/limits"}
 
 
@@ -166,7 +170,9 @@ def test_e2_a_limit_that_the_limit_range_brings_back_stays_and_the_reason_is_tol
 def test_e2_the_limit_range_is_named():
     came = owned(container(requests={"cpu": "50m"}, limits={"cpu": "75m"}))
     messages = [
-        str(kept_field.reason) for kept_field in decided(came, NO_CPU_LIMIT, facts(DEFAULTS)).left if kept_field.loud
+        str(kept_field.reason)
+        for kept_field in decided(came, NO_CPU_LIMIT, facts(DEFAULTS)).fields_kept
+        if kept_field.loud
     ]
     assert messages == ["LimitRange abc brings a cpu limit back, or demands one"]
 
@@ -219,7 +225,7 @@ def test_e12_overhead_does_not_count_against_a_limit_range_for_pods():
 def test_e13_a_limit_that_a_quota_counts_stays_and_the_quota_is_named():
     came = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
     decision = decided(came, NO_CPU_LIMIT, facts(quota({"limits.cpu": "10"}, name="team")))
-    messages = [str(kept_field.reason) for kept_field in decision.left if kept_field.loud]
+    messages = [str(kept_field.reason) for kept_field in decision.fields_kept if kept_field.loud]
     assert (decision.pod, messages) == (came, ["ResourceQuota team counts limits.cpu"])
 
 

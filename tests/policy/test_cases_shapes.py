@@ -18,11 +18,11 @@ from tests.build import (
     toleration,
     usage,
 )
-from trimtab.admission.handler import AdmissionOutcome, answer
-from trimtab.admission.json_patch import diff
+from trimtab.admission.handler import AdmissionOutcome, answer_review
+from trimtab.admission.json_patch import diff_pods
 from trimtab.cluster.api.meta import Metadata, OwnerReference, change
 from trimtab.cluster.api.pod import PodOS
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, qos_class
 
 FILL = policies(policy("{requests: {cpu: {from: policy, otherwise: 100m}}}"))
 NO_LIMITS = policies(policy("{limits: {cpu: remove, memory: remove}}"))
@@ -50,7 +50,7 @@ def test_g2_a_sidecar_is_a_container_of_its_own_role():
 
 def test_g3_ephemeral_containers_are_none_of_our_business():
     body = review(MANIFEST, operation="UPDATE", subResource="ephemeralcontainers")
-    assert answer(body, FILL, facts()).record.outcome is AdmissionOutcome.NOT_OURS
+    assert answer_review(body, FILL, facts()).record.outcome is AdmissionOutcome.NOT_OURS
 
 
 def test_g4_a_mirror_pod_is_left_alone():
@@ -71,7 +71,7 @@ def test_g6_containers_below_pod_level_limits_get_none():
 
 def test_g7_a_resize_is_allowed_and_not_changed():
     body = review(MANIFEST, operation="UPDATE", subResource="resize")
-    assert answer(body, NO_LIMITS, facts()).record.operations == ()
+    assert answer_review(body, NO_LIMITS, facts()).record.patch_operations == ()
 
 
 def test_g9_a_windows_pod_gets_requests_and_no_class():
@@ -91,12 +91,14 @@ def test_g10_a_pod_without_a_name_is_known_by_its_owner():
 def test_g12_several_entries_are_removed_last_first():
     before = pod(tolerations=tuple(toleration(key, operator="Exists") for key in "abcd"))
     after = change(before, spec=change(before.spec, tolerations=before.spec.tolerations[1:3]))
-    assert [o["path"] for o in diff(before, after)] == ["/spec/tolerations/3", "/spec/tolerations/0"]
+    assert [o["path"] for o in diff_pods(before, after)] == ["/spec/tolerations/3", "/spec/tolerations/0"]
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "trimtab-system", "kube-node-lease"])
 def test_pods_of_the_system_and_our_own_are_never_changed(namespace):
-    assert answer(review(MANIFEST, namespace=namespace), FILL, facts()).record.outcome is AdmissionOutcome.SKIPPED
+    assert (
+        answer_review(review(MANIFEST, namespace=namespace), FILL, facts()).record.outcome is AdmissionOutcome.SKIPPED
+    )
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
@@ -112,5 +114,5 @@ def test_opting_out_with_false_is_opting_in():
 def test_a_burstable_pod_does_not_become_guaranteed_by_a_request():
     came = pod(container(requests={"cpu": "1"}, limits={"cpu": "1", "memory": "1Gi"}))
     rule = policies(policy("{requests: {memory: {from: policy, otherwise: 1Gi}}}"))
-    assert qos(decided(came, rule).pod.spec) is QoS.BURSTABLE
-    assert qos(stored(came, rule).pod.spec) is QoS.GUARANTEED  # the server makes the memory request of its limit
+    assert qos_class(decided(came, rule).pod.spec) is QoS.BURSTABLE
+    assert qos_class(stored(came, rule).pod.spec) is QoS.GUARANTEED  # the server makes the memory request of its limit

@@ -4,7 +4,7 @@ import pytest
 
 from tests.policies.runner import Run, pods, run, world
 from trimtab.admission.apiserver.outcome import PodAdmitted
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, qos_class
 from trimtab.policy.load import load_policies
 
 HEAD = "apiVersion: trimtab.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: p}\nspec: {actions: %s}\n"
@@ -22,7 +22,7 @@ def after(actions: str, resources: str, cluster: bytes = b"") -> Run:
 
 def stored_class(result: Run) -> QoS:
     assert isinstance(result.outcome, PodAdmitted)
-    return qos(result.outcome.pod.spec)
+    return qos_class(result.outcome.pod.spec)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from tests.build import facts, namespace, quota, runtime_class
-from trimtab.policy.cluster_facts import Freshness, watched
+from trimtab.policy.cluster_facts import Freshness, track_dependencies
 
 WORLD = facts(namespace("a", team="x"), runtime_class("kata"), quota({"pods": "9"}, used={"pods": "1"}))
 
 
 def since(ask, newer):
-    noted, reads = watched(WORLD)
+    noted, reads = track_dependencies(WORLD)
     ask(noted)
-    return reads.since(newer)
+    return reads.check_freshness(newer)
 
 
 def test_a_key_that_was_absent_is_a_question_too():
@@ -31,7 +31,7 @@ def test_to_go_through_all_is_to_ask_for_all():
 
 def test_a_field_without_keys_counts_as_read():
     assert since(lambda f: None, replace(WORLD, vpa_reach=())) is Freshness.OTHER
-    assert since(lambda f: None, replace(WORLD, known=frozenset(WORLD.known))) is Freshness.SAME
+    assert since(lambda f: None, replace(WORLD, listed_kinds=frozenset(WORLD.listed_kinds))) is Freshness.SAME
 
 
 def test_only_the_use_of_a_quota_is_told_apart():
@@ -45,9 +45,9 @@ def test_only_the_use_of_a_quota_is_told_apart():
 
 
 def test_noted_facts_answer_as_the_facts_do():
-    noted, _ = watched(WORLD)
+    noted, _ = track_dependencies(WORLD)
     assert dict(noted.namespaces) == dict(WORLD.namespaces)
-    assert noted.recommendations.find("a", "Deployment", "b", "c") == WORLD.recommendations.find(
+    assert noted.recommendations.find_usage("a", "Deployment", "b", "c") == WORLD.recommendations.find_usage(
         "a", "Deployment", "b", "c"
     )
     assert ("nope" in noted.quotas, noted.quotas.get("nope", ())) == (False, ())

@@ -7,13 +7,13 @@ from trimtab.cluster.api.autoscaling import ContainerRecommendation, VPARecommen
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.owner import Owner
-from trimtab.cluster.pool import PAUSED
-from trimtab.cluster.recommendation import KEY
+from trimtab.cluster.pool import PAUSED_MARK
+from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
 from trimtab.policy.facts_cache import FactsCache
-from trimtab.policy.retained_facts import holds
+from trimtab.policy.retained_facts import projections_by_kind
 
-HOLDS = holds(OWN_NAMESPACE)
+HOLDS = projections_by_kind(OWN_NAMESPACE)
 
 
 def told(gathering, *objects):
@@ -48,14 +48,14 @@ def test_what_decides_nothing_is_no_change(before, after):
 def test_a_shard_that_turned_bad_keeps_what_it_said_last_and_is_named():
     gathering, good = FactsCache(), usage(cpu=("10m", "90m"))
     before = told(gathering, good)
-    after = told(gathering, change(good, data={KEY: "{"}))
+    after = told(gathering, change(good, data={PAYLOAD_KEY: "{"}))
     assert after.recommendations is before.recommendations
     assert [problem.where for problem in after.problems] == [f"ConfigMap {OWN_NAMESPACE}/trimtab-recommendations-00"]
 
 
 def test_a_shard_mended_is_no_problem_any_more():
     gathering, good = FactsCache(), usage(cpu=("10m", "90m"))
-    told(gathering, change(good, data={KEY: "{"}))
+    told(gathering, change(good, data={PAYLOAD_KEY: "{"}))
     assert told(gathering, good).problems == ()
 
 
@@ -69,21 +69,21 @@ def test_a_shard_in_somebody_elses_namespace_is_not_believed():
     ("metadata", "paused"),
     [
         ({}, False),
-        ({"annotations": {PAUSED: "true"}}, True),
-        ({"labels": {PAUSED: ""}}, True),
-        ({"annotations": {PAUSED: "false"}}, False),
+        ({"annotations": {PAUSED_MARK: "true"}}, True),
+        ({"labels": {PAUSED_MARK: ""}}, True),
+        ({"annotations": {PAUSED_MARK: "false"}}, False),
     ],
 )
 def test_our_own_namespace_says_whether_all_is_paused(metadata, paused):
     gathering = FactsCache()
     told(gathering, Namespace(metadata=Metadata(name=OWN_NAMESPACE, **metadata)))
-    assert gathering.paused is paused
+    assert gathering.is_paused is paused
 
 
 def test_another_namespace_pauses_nobody():
     gathering = FactsCache()
-    told(gathering, Namespace(metadata=Metadata(name="team-a", labels={PAUSED: "true"})))
-    assert not gathering.paused
+    told(gathering, Namespace(metadata=Metadata(name="team-a", labels={PAUSED_MARK: "true"})))
+    assert not gathering.is_paused
 
 
 def test_nodes_that_take_no_pods_do_not_count_for_the_largest():

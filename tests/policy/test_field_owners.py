@@ -8,7 +8,7 @@ import pytest
 from tests.build import facts, policies, policy, review, runtime_class
 from tests.policies.runner import Run, pods, run, world
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.policy import field_owners as server_side
 from trimtab.policy.field_owners import APPLIED
 from trimtab.policy.load import load_policies
@@ -42,7 +42,7 @@ OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "cont
 def test_what_is_written_is_not_replaced(actions: str) -> None:
     result = after(actions, WRITTEN, **ANNOTATED)
     assert (result.because, result.decisions[0].changes) == ({"applied-as-written"}, ())
-    assert all(kept_field.loud for kept_field in result.decisions[0].left)
+    assert all(kept_field.loud for kept_field in result.decisions[0].fields_kept)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_who_applies_a_pod_is_not_exempted_from_what_is_required(actions: str) -
 
 
 def test_what_stays_is_named() -> None:
-    (kept_field,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].left
+    (kept_field,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].fields_kept
     assert kept_field.reason.sentence.startswith("containers[a].limits.cpu stays as it is written")
 
 
@@ -138,9 +138,11 @@ def reviewed(actions: str, operation: str, fields: Any = FIELDS, **metadata: Any
     spec = {**WRITTEN, "tolerations": [OWN]}
     body = review({"metadata": {"name": "p", "managedFields": [entry], **metadata}, "spec": spec})
     kata = runtime_class("kata", node_selector={"kata": "yes"})
-    result = answer(body, policies(policy(actions)), facts(kata)).record.finding.decision
+    result = answer_review(body, policies(policy(actions)), facts(kata)).record.finding.decision
     assert result is not None
-    stays = {kept_field.field for kept_field in result.left if kept_field.reason.code.name == "applied-as-written"}
+    stays = {
+        kept_field.field for kept_field in result.fields_kept if kept_field.reason.code.name == "applied-as-written"
+    }
     return {change.field for change in result.changes}, stays
 
 

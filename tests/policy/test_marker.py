@@ -7,7 +7,7 @@ import pytest
 
 from tests.build import NAMESPACE, SIGNER, SIGNING, decided, facts, namespace, pod, policies, policy, runtime_class
 from tests.build import review as written_review
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import OwnerReference, change
 from trimtab.cluster.signature import SigningKeys
@@ -29,7 +29,7 @@ def stateful(ordinal=0):
 
 def forged(came, by="x", field="runtimeClassName", value="none"):
     """A pod with an annotation as any author of pods can write it."""
-    text = json.dumps({"by": {by: {field: value}}, "pod": changed_annotation.fingerprint(came, NAMESPACE)})
+    text = json.dumps({"by": {by: {field: value}}, "pod": changed_annotation.pod_fingerprint(came, NAMESPACE)})
     return change(came, metadata=change(came.metadata, annotations={ANNOTATION: text}))
 
 
@@ -42,7 +42,7 @@ def later(slots, keys=SIGNER.keys):
 def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
     decision = decided(forged(came), SANDBOX, WORLD, terms)
     assert decision.pod.spec.runtime_class_name == "kata"
-    assert changed_annotation.claimed(decision.pod, NAMESPACE) == ChangedAnnotation(
+    assert changed_annotation.read_claimed_annotation(decision.pod, NAMESPACE) == ChangedAnnotation(
         {"sandbox": {"runtimeClassName": "kata"}}
     )
 
@@ -52,7 +52,7 @@ def test_a_forged_marker_keeps_no_pod_from_its_class(came, terms):
 )
 def test_a_marker_that_is_not_believed_is_told(terms, code):
     decision = decided(forged(pod()), policies(), WORLD, terms)
-    assert code in {kept_field.reason.code.name for kept_field in decision.left}
+    assert code in {kept_field.reason.code.name for kept_field in decision.fields_kept}
 
 
 def test_a_forged_marker_goes_where_nothing_else_changes():
@@ -62,7 +62,7 @@ def test_a_forged_marker_goes_where_nothing_else_changes():
 def test_without_a_key_a_marker_stays_and_decides_nothing():
     first = decided(pod(), COST, WORLD, AdmissionSettings()).pod
     assert decided(first, COST, WORLD, AdmissionSettings()).pod == first
-    assert changed_annotation.read(first, NAMESPACE, SIGNER) is None
+    assert changed_annotation.read_trusted_annotation(first, NAMESPACE, SIGNER) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_marker_is_believed_for_seconds(slots, believed):
     theirs = change(first, metadata=change(first.metadata, labels={"cost": "high"}))
     decision = decided(theirs, COST, WORLD, later(slots))
     assert (decision.pod.metadata.labels["cost"] == "high") is believed
-    assert (changed_annotation.read(first, NAMESPACE, later(slots).signer) is not None) is believed
+    assert (changed_annotation.read_trusted_annotation(first, NAMESPACE, later(slots).signer) is not None) is believed
 
 
 OTHER = SigningKeys(b"o" * 32)
@@ -85,7 +85,9 @@ OTHER = SigningKeys(b"o" * 32)
 )
 def test_the_current_and_the_previous_key_verify(keys, believed):
     first = decided(pod(), COST, WORLD).pod
-    assert (changed_annotation.read(first, NAMESPACE, MarkerSigner(keys, SIGNER.slot)) is not None) is believed
+    assert (
+        changed_annotation.read_trusted_annotation(first, NAMESPACE, MarkerSigner(keys, SIGNER.slot)) is not None
+    ) is believed
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,9 @@ def test_a_marker_is_good_for_one_pod(other):
     came = change(pod(), metadata=change(pod().metadata, owner_references=above))
     first = decided(came, COST, WORLD).pod
     copied = change(first, metadata=change(first.metadata, **other))
-    assert changed_annotation.read(first, NAMESPACE, SIGNER) is not None
-    assert changed_annotation.read(copied, NAMESPACE, SIGNER) is None
-    assert changed_annotation.read(first, "team-b", SIGNER) is None
+    assert changed_annotation.read_trusted_annotation(first, NAMESPACE, SIGNER) is not None
+    assert changed_annotation.read_trusted_annotation(copied, NAMESPACE, SIGNER) is None
+    assert changed_annotation.read_trusted_annotation(first, "team-b", SIGNER) is None
 
 
 @pytest.mark.parametrize("key", ["by", "at"])
@@ -113,14 +115,14 @@ def test_what_is_written_cannot_be_changed(key):
     text = json.loads(first.metadata.annotations[ANNOTATION])
     text[key] = {"x": {"labels[cost]": "none"}} if key == "by" else text[key] + 10
     changed = change(first, metadata=change(first.metadata, annotations={ANNOTATION: json.dumps(text)}))
-    assert changed_annotation.read(changed, NAMESPACE, SIGNER) is None
+    assert changed_annotation.read_trusted_annotation(changed, NAMESPACE, SIGNER) is None
 
 
 def test_the_marker_of_an_admission_is_believed_by_the_second_call_offline_too():
-    from trimtab.admission.preview import preview
+    from trimtab.admission.preview import preview_admission
 
     by = policies(policy("{runtimeClass: {name: kata}, labels: {add: {cost: low}, override: true}}", match="{}"))
-    result = preview(pod(), by, WORLD, NAMESPACE)
+    result = preview_admission(pod(), by, WORLD, NAMESPACE)
     assert [call.outcome.value for call in result.calls] == ["changed"] or result.calls[1].outcome.value == "unchanged"
 
 
@@ -131,8 +133,8 @@ def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
     memory, result = ResponseCache(), []
     for slots in (0, 0, 1, 1, 5):
         terms = later(slots)
-        body = answer(written_review(SENT), COST, WORLD, terms, memory).body
-        assert body == answer(written_review(SENT), COST, WORLD, replace(terms)).body
+        body = answer_review(written_review(SENT), COST, WORLD, terms, memory).body
+        assert body == answer_review(written_review(SENT), COST, WORLD, replace(terms)).body
         result.append(body)
     assert [result[0] == result[1], result[1] == result[2], result[2] == result[3], result[3] == result[4]] == [
         True, False, True, False,
@@ -141,8 +143,8 @@ def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
 
 def test_a_pod_without_any_marker_is_remembered_for_longer():
     memory, body = ResponseCache(), written_review(SENT)
-    first = answer(body, NOTHING, WORLD, later(0), memory).record.finding
-    assert answer(body, NOTHING, WORLD, later(99), memory).record.finding is first
+    first = answer_review(body, NOTHING, WORLD, later(0), memory).record.finding
+    assert answer_review(body, NOTHING, WORLD, later(99), memory).record.finding is first
 
 
 def test_a_pod_with_a_marker_is_answered_as_its_age_says():
@@ -150,8 +152,8 @@ def test_a_pod_with_a_marker_is_answered_as_its_age_says():
     sent = {**SENT, "metadata": {"name": "web", "labels": {"cost": "high"}, "annotations": first.metadata.annotations}}
     for slots in (0, 2, 3, 9):
         terms = later(slots)
-        body = answer(written_review(sent), COST, WORLD, terms, memory).body
-        assert body == answer(written_review(sent), COST, WORLD, terms).body
+        body = answer_review(written_review(sent), COST, WORLD, terms, memory).body
+        assert body == answer_review(written_review(sent), COST, WORLD, terms).body
 
 
 def test_the_terms_of_another_moment_are_the_same_terms():

@@ -1,7 +1,7 @@
 """The pods that a policy's match selects, and the share of owners that its rollout selects."""
 
 from tests.build import codes, decided, facts, pod, policies, policy, workload
-from trimtab.policy.match import match_asks
+from trimtab.policy.match import match_dependencies
 
 
 def rolled_out(share: int) -> set[int]:
@@ -44,4 +44,4 @@ def test_policies_ask_for_the_annotations_that_a_match_or_what_it_excludes_names
     """Policies are evaluated again only where one of these annotations changes."""
     asking = policy("{labels: {add: {a: b}}}", match="{annotations: {x/y: '*'}, exclude: [{annotations: {z: low}}]}")
     silent = policy("{annotations: {add: {other: yes!}}}", name="silent")
-    assert match_asks(policies(asking, silent)).annotations == {"x/y", "z"}
+    assert match_dependencies(policies(asking, silent)).annotations == {"x/y", "z"}

@@ -1,11 +1,11 @@
 """Trimtab never causes a pod to be refused, lost or denied: cases that a review of the whole project found."""
 
 from tests.build import NAMESPACE, changed, codes, container, facts, pod, policies, policy, quota, runtime_class
-from trimtab.admission.admission_result import AdmissionOutcome, judge
+from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.admission.apiserver.outcome import PodAdmitted
-from trimtab.admission.preview import preview
+from trimtab.admission.preview import preview_admission
 from trimtab.policy import reasons
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
+from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.decide import decide
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
@@ -18,7 +18,7 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
         policy("{runtimeClass: {name: gvisor}}", name="class", priority=100),
         policy("{placement: {nodeSelector: {pool: batch}}}", name="place"),
     )
-    result = preview(pod(), rules, facts(SANDBOX), NAMESPACE)
+    result = preview_admission(pod(), rules, facts(SANDBOX), NAMESPACE)
     assert isinstance(result.result, PodAdmitted)
     assert codes(result.calls[0].decision, loud=True) == {"contradiction"}
 
@@ -26,7 +26,7 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
 def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
     full = quota({"requests.cpu": "110m"}, used={"requests.cpu": "0"})
     small = pod(container(requests={"cpu": "100m"}))
-    decision = judge(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
+    decision = decide_pod(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
     assert (decision.outcome, codes(decision.decision, loud=True)) == (
         AdmissionOutcome.UNCHANGED,
         {"quota-would-refuse"},
@@ -35,7 +35,7 @@ def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
 
 def test_before_anything_is_known_of_the_cluster_no_limit_is_removed():
     limited = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
-    decision = decide(limited, policies(policy("{limits: {cpu: remove}}")), NOTHING_KNOWN, NAMESPACE)
+    decision = decide(limited, policies(policy("{limits: {cpu: remove}}")), NO_FACTS, NAMESPACE)
     assert (changed(decision), codes(decision, loud=True)) == ({}, {"facts-missing"})
 
 

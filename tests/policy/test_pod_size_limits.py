@@ -11,16 +11,16 @@ from tests.hostile import world
 from tests.hostile.pods import SHAPES, container, review
 from tests.hostile.pods import pod as manifest
 from trimtab.admission.admission_result import AdmissionOutcome
-from trimtab.admission.audit.drift import stand
+from trimtab.admission.audit.drift import audit_template
 from trimtab.admission.audit.original_pod import PodTemplateKey
-from trimtab.admission.handler import answer
-from trimtab.admission.readmission import readmitted
+from trimtab.admission.handler import answer_review
+from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.cluster.api.pod import Pod, Toleration
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import Unreadable
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.pod_size_limits import LIMITS, MAX_BYTES, excess
+from trimtab.policy.pod_size_limits import LIMITS, MAX_BYTES, find_excess
 from trimtab.policy.reasons import REQUIRED, TOO_LARGE
 from trimtab.runtime import log
 from webhook.metrics import DecisionLogger, WebhookMetrics
@@ -29,7 +29,7 @@ LABELLED = policies(policy("{labels: {add: {cost: low}}}"))
 
 
 def answered(built, by=None, **how):
-    return answer(review(built), by or world.policies(), world.facts(), **how)
+    return answer_review(review(built), by or world.policies(), world.facts(), **how)
 
 
 def tolerating(count):
@@ -100,7 +100,7 @@ def test_what_the_first_call_added_does_not_make_the_second_another_one():
     most = {f"l{at}": "" for at in range(LIMITS.labels - 2)}
     first = answered(manifest(labels=most), LABELLED)
     assert first.record.outcome is AdmissionOutcome.CHANGED
-    second = answer(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
+    second = answer_review(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
     assert second.record.outcome is AdmissionOutcome.UNCHANGED
 
 
@@ -117,30 +117,30 @@ def test_a_number_without_end_is_unreadable_and_no_mistake_of_ours():
 
 def test_the_log_names_the_pods_namespace_and_who_sent_it():
     text = io.StringIO()
-    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build("info", "json", text))
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", text))
     verdict = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
-    teller.tell(verdict.record, seconds=0.7)
+    teller.log_review(verdict.record, seconds=0.7)
     lines = [json.loads(line) for line in text.getvalue().splitlines()]
     assert [(line["namespace"], line["user"]) for line in lines] == [("tenant", "mallory")] * 2
-    assert b'trimtab_review_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.metrics()
+    assert b'trimtab_review_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.render_metrics()
 
 
 def test_a_running_pod_over_the_gate_is_left_out_by_name():
     alike = PodTemplateKey(NAMESPACE, tolerating(257), None)
-    store = stand(alike, LABELLED, facts(), AdmissionSettings())
+    store = audit_template(alike, LABELLED, facts(), AdmissionSettings())
     assert [(name, reason.code) for name, reason in store.left_out.items()] == [("p", TOO_LARGE)]
 
 
 def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
     template = PodTemplateSpec(spec=tolerating(257).spec)
-    result = readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
+    result = requests_if_readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
     assert isinstance(result, Unreadable)
     assert "too-large" in str(result)
 
 
 def test_counting_takes_no_notice_of_what_is_ordinary():
-    assert excess(pod()) is None
-    assert excess(Pod()) is None
+    assert find_excess(pod()) is None
+    assert find_excess(Pod()) is None
 
 
 def expressing(terms, values):

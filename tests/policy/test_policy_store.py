@@ -31,7 +31,7 @@ def test_a_broken_edit_leaves_the_policy_as_it_was_and_is_named():
     store = PolicyStore()
     before = put(store, stored("a"), stored("b"))
     assert put(store, stored("a", "{limits: {cpu: remoev}}")) is before
-    assert [m.sentence for m in store.broken()["a"]] == [
+    assert [m.sentence for m in store.invalid_documents()["a"]] == [
         "PodPolicy a spec.actions.limits.cpu: expected remove, keep, request, or request x 1.5, got 'remoev'"
     ]
 
@@ -43,7 +43,7 @@ def test_a_policy_that_never_was_sound_is_not_in_force():
 def test_mending_it_ends_the_report():
     store = PolicyStore()
     put(store, stored("a", "{}"), stored("a"))
-    assert store.broken() == {}
+    assert store.invalid_documents() == {}
 
 
 def test_an_edit_that_says_the_same_changes_nothing():
@@ -55,7 +55,7 @@ def test_a_policy_deleted_is_out_of_force():
     store = PolicyStore()
     put(store, stored("a"), stored("b"))
     store.drop("a")
-    assert [each.name for each in store.policies().all] == ["b"]
+    assert [each.name for each in store.current_policies().all] == ["b"]
 
 
 def test_an_edit_leaves_the_other_policies_the_very_same():

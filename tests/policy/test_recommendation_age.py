@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.build import changed, codes, container, decided, facts, pod, policies, policy, usage, workload
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.policy.load import load_policies
-from trimtab.policy.recommendation_age import RecommendationAges, ages
+from trimtab.policy.recommendation_age import RecommendationAges, count_recommendation_ages
 
 DAY = 86400
 MARCH = 1_772_323_200
@@ -19,7 +19,7 @@ SEEN = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=1.0)
 
 
 def web(created: int | None = None):
-    return workload("Deployment/web", created=None if created is None else written(created))
+    return workload("Deployment/web", created=None if created is None else format_timestamp(created))
 
 
 def owned(*containers):
@@ -94,11 +94,11 @@ def test_what_is_no_age_and_no_confidence_is_named(rule, expected):
 ])  # fmt: skip
 def test_recommendations_of_standing_workloads_are_counted_by_their_age(days, rule, age):
     by = policies(policy(f"{{requests: {{cpu: {rule}}}}}"))
-    counted = ages(facts(SEEN, web(MARCH)), by, MARCH + days * DAY)
+    counted = count_recommendation_ages(facts(SEEN, web(MARCH)), by, MARCH + days * DAY)
     assert {name: getattr(counted, name) for name in ("fresh", "aging", "ended")} == {
         "fresh": 0, "aging": 0, "ended": 0, age: 1,
     }  # fmt: skip
 
 
 def test_a_recommendation_of_a_workload_that_is_gone_grows_old_for_nobody():
-    assert ages(facts(SEEN), ALWAYS, END + DAY) == RecommendationAges()
+    assert count_recommendation_ages(facts(SEEN), ALWAYS, END + DAY) == RecommendationAges()

@@ -20,10 +20,10 @@ from trimtab.cli.policies.describe import describe_actions
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import PodOS
 from trimtab.policy.actions import runtime_class as runtime_class_action
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
+from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.lint import lint
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.required_actions import required_policies_for
 
 TEAM = "{namespaces: {include: ['team-*']}}"
@@ -54,7 +54,7 @@ def test_a_missing_class_denies():
 
 
 def test_classes_that_are_not_listed_yet_deny():
-    assert "facts-missing" in why(pod(), world=replace(NOTHING_KNOWN, namespaces={"team-a": {}}))
+    assert "facts-missing" in why(pod(), world=replace(NO_FACTS, namespaces={"team-a": {}}))
 
 
 def test_a_contradiction_denies():
@@ -261,19 +261,19 @@ def test_the_mistake_names_the_namespaces_that_must_be_spared():
 @pytest.mark.parametrize(
     ("by", "namespace_", "terms", "found"),
     [
-        (sandbox(), "team-a", DEFAULT_TERMS, ("sandbox",)),
-        (sandbox(), "other", DEFAULT_TERMS, ()),
-        (sandbox("{runtimeClass: {name: kata}}"), "team-a", DEFAULT_TERMS, ()),
-        (sandbox(mode="warn"), "team-a", DEFAULT_TERMS, ()),
-        (sandbox(rollout="0%"), "team-a", DEFAULT_TERMS, ()),
+        (sandbox(), "team-a", DEFAULT_SETTINGS, ("sandbox",)),
+        (sandbox(), "other", DEFAULT_SETTINGS, ()),
+        (sandbox("{runtimeClass: {name: kata}}"), "team-a", DEFAULT_SETTINGS, ()),
+        (sandbox(mode="warn"), "team-a", DEFAULT_SETTINGS, ()),
+        (sandbox(rollout="0%"), "team-a", DEFAULT_SETTINGS, ()),
         (sandbox(), "team-a", AdmissionSettings(paused=True), ()),
-        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "kube-system", DEFAULT_TERMS, ()),
-        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "team-a", DEFAULT_TERMS, ()),
-        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "new", DEFAULT_TERMS, ("sandbox",)),
+        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "kube-system", DEFAULT_SETTINGS, ()),
+        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "team-a", DEFAULT_SETTINGS, ()),
+        (sandbox(match="{namespaces: {selector: {matchLabels: {a: b}}}}"), "new", DEFAULT_SETTINGS, ("sandbox",)),
         (
             sandbox(match="{namespaces: {include: ['team-*']}, podLabels: {a: b}}"),
             "team-a",
-            DEFAULT_TERMS,
+            DEFAULT_SETTINGS,
             ("sandbox",),
         ),
     ],
@@ -284,7 +284,7 @@ def test_which_policies_may_require_something_in_a_namespace(by, namespace_, ter
 
 def test_a_policy_outside_whose_rollout_the_pod_is_requires_nothing_of_it():
     drawn = [
-        required_policies_for(sandbox(rollout="50%"), WORLD, "team-a", DEFAULT_TERMS, pod(owner=f"Job/{n}")) != ()
+        required_policies_for(sandbox(rollout="50%"), WORLD, "team-a", DEFAULT_SETTINGS, pod(owner=f"Job/{n}")) != ()
         for n in range(40)
     ]
     assert 5 < sum(drawn) < 35
@@ -292,7 +292,9 @@ def test_a_policy_outside_whose_rollout_the_pod_is_requires_nothing_of_it():
 
 def test_a_namespace_that_opted_out_requires_nothing():
     world = facts(namespace(**{OPT_OUT: "true"}))
-    result = [required_policies_for(sandbox(optOut=o), world, "team-a", DEFAULT_TERMS) for o in ("namespace", "nobody")]
+    result = [
+        required_policies_for(sandbox(optOut=o), world, "team-a", DEFAULT_SETTINGS) for o in ("namespace", "nobody")
+    ]
     assert result == [(), ("sandbox",)]
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.policy.retained_facts import retain_vpa, vpa_with_growth
+from trimtab.policy.retained_facts import retain_vpa, retain_vpa_with_growth
 
 
 def recommending(mode: str) -> VerticalPodAutoscaler:
@@ -22,7 +22,7 @@ def recommending(mode: str) -> VerticalPodAutoscaler:
 def test_upper_bounds_are_held_for_plans_alone_and_where_pods_are_resized_in_place(
     mode: str, held: dict[str, str]
 ) -> None:
-    [planned] = vpa_with_growth(recommending(mode)).status.recommendation.container_recommendations
+    [planned] = retain_vpa_with_growth(recommending(mode)).status.recommendation.container_recommendations
     [decided] = retain_vpa(recommending(mode)).status.recommendation.container_recommendations
     assert (planned.target, planned.upper_bound, planned.lower_bound) == ({"cpu": "1"}, held, {})
     assert (decided.target, decided.upper_bound) == ({"cpu": "1"}, {})

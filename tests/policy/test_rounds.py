@@ -53,14 +53,19 @@ def test_the_marker_stays_ours_when_another_webhook_adds_a_sidecar_and_rewrites_
     first = decided(pod(), by).pod
     more = (container("app", image="mirror.example/app:1"), container("proxy"))
     result = decided(change(first, spec=change(first.spec, containers=more)), by).pod
-    assert changed_annotation.read(result, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
+    assert changed_annotation.read_trusted_annotation(result, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
         {"label": {"labels[tier]": "batch"}}
     )
 
 
 def test_a_marker_nested_without_end_is_no_marker():
     deep = '{"pod":"0","by":{},"more":' + "[" * 100_000
-    assert changed_annotation.read(pod(annotations={changed_annotation.ANNOTATION: deep}), "team-a", SIGNER) is None
+    assert (
+        changed_annotation.read_trusted_annotation(
+            pod(annotations={changed_annotation.ANNOTATION: deep}), "team-a", SIGNER
+        )
+        is None
+    )
 
 
 NOT_BEST_EFFORT = quota({"limits.cpu": "10", "requests.cpu": "10"}, scopes=("NotBestEffort",))

@@ -18,12 +18,12 @@ from tests.build import (
     runtime_class,
     usage,
 )
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.policy.lint import lint
 from trimtab.policy.load import load_policies
-from trimtab.policy.validating_policy import validating
+from trimtab.policy.validating_policy import compile_validating_policy
 from trimtab.policy.write_resources import ANNOTATION
 
 
@@ -44,7 +44,7 @@ def test_a_share_of_what_is_written_is_taken_once(written: str, half: str):
 
 
 def _but_the_marker(found: Pod) -> dict[str, str]:
-    return {key: text for key, text in get(found.metadata.annotations, {}).items() if key != "trimtab.dev/changed"}
+    return {key: text for key, text in value_or(found.metadata.annotations, {}).items() if key != "trimtab.dev/changed"}
 
 
 def test_another_share_is_one_of_what_was_written():
@@ -229,7 +229,7 @@ def test_values_that_the_cluster_has_no_node_or_namespace_for_are_found():
 @pytest.mark.parametrize("actions", ["placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}",
     "labels: {fromPod: {a: {label: b, among: [c]}}, required: true}"])  # fmt: skip
 def test_what_cel_cannot_say_is_refused_by_name(actions: str):
-    assert "Pod" in validating(policies(policy("{" + actions + "}", match=TEAM)).all[0]).problem
+    assert "Pod" in compile_validating_policy(policies(policy("{" + actions + "}", match=TEAM)).all[0]).problem
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,22 @@
 """The status of a policy fits the schema in its CustomResourceDefinition."""
 
 from trimtab.cluster.api.meta import Dated, ManagedFields
-from trimtab.policy.status import PolicyStatus, StatusCondition, plain, read, status_schema
+from trimtab.policy.status import PolicyStatus, StatusCondition, decode_status, encode_status, status_schema
 
 
 def test_what_is_written_is_read_again() -> None:
     on = StatusCondition(type="HarmBrake", status="True", reason="OomKilled", message="m", last_transition_time="t")
     status = PolicyStatus(matched=3, conditions=(on,))
-    assert read(plain(status)) == status
-    assert read(plain(status)).condition("HarmBrake") == on
+    assert decode_status(encode_status(status)) == status
+    assert decode_status(encode_status(status)).find_condition("HarmBrake") == on
 
 
 def test_what_somebody_else_wrote_is_an_empty_one() -> None:
-    assert read({"matched": "many"}) == read(None) == PolicyStatus()
+    assert decode_status({"matched": "many"}) == decode_status(None) == PolicyStatus()
 
 
 def test_every_field_is_in_the_schema() -> None:
-    assert set(status_schema()["properties"]) == set(plain(PolicyStatus())) | {"harm"}
+    assert set(status_schema()["properties"]) == set(encode_status(PolicyStatus())) | {"harm"}
 
 
 def test_an_object_was_written_when_its_spec_was_last_written() -> None:
@@ -30,6 +30,6 @@ def test_an_object_was_written_when_its_spec_was_last_written() -> None:
             entry("2026-05-01T00:00:00Z", "status", "spec", sub="status"),
         ),
     )  # fmt: skip
-    assert result.written("spec") == "2026-03-01T00:00:00Z"
-    assert Dated(creation_timestamp="2026-01-01T00:00:00Z").written("spec") == "2026-01-01T00:00:00Z"
-    assert Dated().written("spec") is None
+    assert result.last_written_at("spec") == "2026-03-01T00:00:00Z"
+    assert Dated(creation_timestamp="2026-01-01T00:00:00Z").last_written_at("spec") == "2026-01-01T00:00:00Z"
+    assert Dated().last_written_at("spec") is None

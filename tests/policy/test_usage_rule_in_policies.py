@@ -7,7 +7,7 @@ import pytest
 
 from tests.build import NAMESPACE, changed, container, decided, facts, pod, policies, policy
 from trimtab.cluster.api.meta import Metadata
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Percentiles, encode
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.policy.load import load_policies
 
@@ -30,8 +30,10 @@ def asked(rule: str, amount: str | None = None, **more: Any) -> Any:
 
 def usage_of(usage_record: Percentiles) -> ConfigMap:
     workloads = {f"{NAMESPACE}/Deployment/web": {"app": ContainerUsage(memory=usage_record, days=14, confidence=1.0)}}
-    metadata = Metadata(name="trimtab-recommendations-00", namespace="trimtab-system", labels={LABEL: "v1"})
-    return ConfigMap(metadata=metadata, data={KEY: encode(workloads)})
+    metadata = Metadata(
+        name="trimtab-recommendations-00", namespace="trimtab-system", labels={RECOMMENDATIONS_LABEL: "v1"}
+    )
+    return ConfigMap(metadata=metadata, data={PAYLOAD_KEY: encode(workloads)})
 
 
 @pytest.mark.parametrize(("rule", "request_"), [

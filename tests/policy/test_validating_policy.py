@@ -3,14 +3,16 @@
 import pytest
 
 from tests.build import policies, policy
-from trimtab.policy.validating_policy import validating
+from trimtab.policy.validating_policy import compile_validating_policy
 
 TEAM = "{namespaces: {include: ['team-*'], exclude: [team-x]}}"
 
 
 def compiled(actions="{runtimeClass: {name: kata, required: true}}", *, match=TEAM, enforce=False, **spec):
     spec = {"optOut": "nobody", **spec}
-    return validating(policies(policy(actions, name="sandbox", match=match, **spec)).all[0], enforce=enforce)
+    return compile_validating_policy(
+        policies(policy(actions, name="sandbox", match=match, **spec)).all[0], enforce=enforce
+    )
 
 
 def test_a_policy_and_its_binding_that_only_warns():

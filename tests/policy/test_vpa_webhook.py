@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
-from trimtab.policy.vpa_webhook import called, endpoints, reach, services
+from trimtab.policy.vpa_webhook import find_vpa_targets, find_webhook_reach, retain_endpoints, target_services
 
 SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
 
 
 def configuration(client_config, name="vpa.k8s.io"):
     value = {"metadata": {"name": "vpa-webhook-config"}, "webhooks": [{"name": name, "clientConfig": client_config}]}
-    return {("", "vpa-webhook-config"): called(msgspec.convert(value, MutatingWebhookConfiguration))}
+    return {("", "vpa-webhook-config"): find_vpa_targets(msgspec.convert(value, MutatingWebhookConfiguration))}
 
 
 def slice_of(*ready, service="vpa-webhook"):
@@ -19,11 +19,11 @@ def slice_of(*ready, service="vpa-webhook"):
         "metadata": {"name": "s", "namespace": "kube-system", "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"conditions": {} if r is None else {"ready": r}} for r in ready],
     }
-    return {("kube-system", "s"): endpoints(msgspec.convert(value, EndpointSlice))}
+    return {("kube-system", "s"): retain_endpoints(msgspec.convert(value, EndpointSlice))}
 
 
 def test_it_acts_with_a_trusted_configuration_and_somebody_who_answers():
-    assert reach(configuration(SERVICE), slice_of(False, True))
+    assert find_webhook_reach(configuration(SERVICE), slice_of(False, True))
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def test_it_acts_with_a_trusted_configuration_and_somebody_who_answers():
     ids=["no configuration", "another", "no bundle", "no slice", "no endpoint", "none ready", "another service"],
 )
 def test_it_cannot_act(configurations, slices):
-    assert not reach(configurations, slices)
+    assert not find_webhook_reach(configurations, slices)
 
 
 def test_an_endpoint_of_which_nothing_is_known_counts_as_ready():
-    assert reach(configuration(SERVICE), slice_of(None))
+    assert find_webhook_reach(configuration(SERVICE), slice_of(None))
 
 
 def test_behind_a_url_nobody_can_look():
-    assert reach(configuration({"url": "https://vpa.example:443/"}), {})
+    assert find_webhook_reach(configuration({"url": "https://vpa.example:443/"}), {})
 
 
 def test_only_a_trusted_services_endpoints_are_asked_for():
-    assert services(configuration(SERVICE)) == {("kube-system", "vpa-webhook")}
-    assert services(configuration({"service": SERVICE["service"]})) == frozenset()
+    assert target_services(configuration(SERVICE)) == {("kube-system", "vpa-webhook")}
+    assert target_services(configuration({"service": SERVICE["service"]})) == frozenset()

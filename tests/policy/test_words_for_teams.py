@@ -5,11 +5,11 @@ import msgspec
 import pytest
 
 from tests.build import changed, codes, container, decided, facts, namespace, pod, policies, policy
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import requests_of
 from trimtab.policy.load import load_policies
-from trimtab.policy.validating_policy import validating
+from trimtab.policy.validating_policy import compile_validating_policy
 
 MARK = '{labels: {add: {meant: "yes"}}}'
 
@@ -109,8 +109,13 @@ ANY = """{placement: {requireAny: [[{label: arch, in: [arm]}],
 
 def test_each_of_a_pods_terms_gets_each_group():
     result = decided(pod(), policies(policy(ANY))).pod
-    terms = get(get(get(result.spec.affinity, None).node_affinity, None).required, None).node_selector_terms
-    assert [[r.key for r in get(term.match_expressions, ())] for term in terms] == [["arch"], ["arch", "generation"]]
+    terms = value_or(
+        value_or(value_or(result.spec.affinity, None).node_affinity, None).required, None
+    ).node_selector_terms
+    assert [[r.key for r in value_or(term.match_expressions, ())] for term in terms] == [
+        ["arch"],
+        ["arch", "generation"],
+    ]
     assert decided(result, policies(policy(ANY))).pod == result
 
 
@@ -142,7 +147,7 @@ MATCHES = (
 @pytest.mark.parametrize("match", [*MATCHES, "{serviceAccounts: [x]}"])
 def test_what_cel_cannot_say_of_a_match_is_refused_by_name(match: str):
     result = policies(policy(MARK, match=match)).all[0]
-    assert "spec.match" in validating(result).problem
+    assert "spec.match" in compile_validating_policy(result).problem
 
 
 @pytest.mark.parametrize(

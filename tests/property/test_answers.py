@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.build import facts, policies, policy, review
 from tests.property import strategies as some
-from trimtab.admission.handler import AdmissionOutcome, answer
+from trimtab.admission.handler import AdmissionOutcome, answer_review
 
 EVERYTHING = policies(
     policy(
@@ -22,11 +22,11 @@ EVERYTHING = policies(
 
 @given(some.manifests(), some.policies(), some.worlds())
 def test_the_patch_applied_by_the_library_to_what_was_sent_gives_the_decided_pod(manifest, by, world):
-    found = answer(review(manifest), by, world)
+    found = answer_review(review(manifest), by, world)
     told = json.loads(found.body)["response"]
     assert told["uid"] == "u-1"
-    assert ("patch" in told) is ("patchType" in told) is bool(found.record.operations)
-    if found.record.operations:
+    assert ("patch" in told) is ("patchType" in told) is bool(found.record.patch_operations)
+    if found.record.patch_operations:
         applied = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(told["patch"])))
         decided = found.record.decision.pod
         read = msgspec.to_builtins(some.read(applied))
@@ -37,12 +37,12 @@ def test_the_patch_applied_by_the_library_to_what_was_sent_gives_the_decided_pod
 
 @given(some.manifests(), some.policies(), some.worlds())
 def test_nothing_of_ours_ever_fails(manifest, by, world):
-    assert answer(review(manifest), by, world).record.outcome is not AdmissionOutcome.FAILED
+    assert answer_review(review(manifest), by, world).record.outcome is not AdmissionOutcome.FAILED
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_answered(body):
-    assert answer(body, EVERYTHING, facts()).status in (200, 400)
+    assert answer_review(body, EVERYTHING, facts()).status in (200, 400)
 
 
 @given(some.manifests(), st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=3)), min_size=1, max_size=4))
@@ -51,7 +51,7 @@ def test_a_damaged_review_is_answered_and_with_its_uid_where_there_is_one(manife
     for place, bytes_ in damage:
         place %= len(body)
         body = body[:place] + bytes_ + body[place + 1 :]
-    found = answer(body, EVERYTHING, facts())
+    found = answer_review(body, EVERYTHING, facts())
     told = json.loads(found.body)
     assert (found.status, "error" in told) == (400, True) or told["response"]["uid"] == found.record.uid != ""
 
@@ -85,7 +85,7 @@ def planted(value, path, junk):
 @given(some.manifests(), st.data(), JUNK)
 def test_a_pod_with_nonsense_anywhere_is_allowed(manifest, data, junk):
     place = data.draw(st.sampled_from(list(places(manifest))))
-    found = answer(review(planted(manifest, place, junk)), EVERYTHING, facts())
+    found = answer_review(review(planted(manifest, place, junk)), EVERYTHING, facts())
     told = json.loads(found.body)["response"]
     assert (told["uid"], told["allowed"]) == ("u-1", True)
     # What the server itself cannot read (a quantity that is none) may cost us the decision, never the pod.

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from tests.build import NAMESPACE
 from tests.property import strategies as some
-from trimtab.policy.applicable_policies import ask, possible, turns
-from trimtab.policy.decide import decide, decided
+from trimtab.policy.applicable_policies import compile_policies, find_applicable_policies, find_candidate_policies
+from trimtab.policy.decide import decide, decide_with_policies
 from trimtab.policy.pod_context import PodContext
 from trimtab.policy.reasons import NO_NODE
 
@@ -14,32 +14,32 @@ from trimtab.policy.reasons import NO_NODE
 @given(some.pods(), some.policies(), some.worlds())
 def test_the_check_finds_what_a_whole_second_decision_finds(pod, by, world):
     subject = PodContext(pod=pod, namespace=NAMESPACE, facts=world)
-    first, asked = decided(subject, by)
-    now = (asked.subject if asked is not None else subject).as_now(first.pod)
-    again = decided(now, by, watching=False, like=asked)[0]
+    first, asked = decide_with_policies(subject, by)
+    now = (asked.subject if asked is not None else subject).with_pod(first.pod)
+    again = decide_with_policies(now, by, watching=False, like=asked)[0]
     assert again == decide(first.pod, by, world, NAMESPACE, watching=False)
 
 
 @given(some.pods(), some.pods(), some.policies(), some.worlds())
 def test_who_was_asked_about_another_pod_changes_no_decision(pod, other, by, world):
-    asked = decided(PodContext(pod=other, namespace=NAMESPACE, facts=world), by)[1]
-    found = decided(PodContext(pod=pod, namespace=NAMESPACE, facts=world), by, like=asked)[0]
+    asked = decide_with_policies(PodContext(pod=other, namespace=NAMESPACE, facts=world), by)[1]
+    found = decide_with_policies(PodContext(pod=pod, namespace=NAMESPACE, facts=world), by, like=asked)[0]
     assert found == decide(pod, by, world, NAMESPACE)
 
 
 @given(some.pods(), some.policies(), some.worlds(), st.data())
 def test_what_is_known_of_a_pod_changes_no_decision_without_some_of_its_actions(pod, by, world, data):
     subject = PodContext(pod=pod, namespace=NAMESPACE, facts=world)
-    asked = decided(subject, by)[1]
-    actions = [(turn.name, name) for turn in (asked.ours if asked else ()) for name, _, _ in turn.actions]
+    asked = decide_with_policies(subject, by)[1]
+    actions = [(turn.name, name) for turn in (asked.in_effect if asked else ()) for name, _, _ in turn.actions]
     withheld = dict.fromkeys(data.draw(st.sets(st.sampled_from(actions))) if actions else (), NO_NODE("none"))
     anew = PodContext(pod=pod, namespace=NAMESPACE, facts=world, withheld=withheld)
-    assert decided(subject.without(withheld), by)[0] == decided(anew, by)[0]
+    assert decide_with_policies(subject.with_withheld(withheld), by)[0] == decide_with_policies(anew, by)[0]
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_policy_that_means_the_pod_is_among_the_possible_ones(pod, by, world):
     subject = PodContext(pod=pod, namespace=NAMESPACE, facts=world)
-    meant = [turn.name for turn in turns(by) if turn.in_namespace(subject) and turn.matches(subject)]
-    assert [turn.name for turn in ask(by, subject).meaning] == meant
-    assert set(meant) <= {turn.name for turn in possible(by, subject)}
+    meant = [turn.name for turn in compile_policies(by) if turn.in_namespace(subject) and turn.matches(subject)]
+    assert [turn.name for turn in find_applicable_policies(by, subject).matching] == meant
+    assert set(meant) <= {turn.name for turn in find_candidate_policies(by, subject)}

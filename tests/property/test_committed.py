@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests.build import NAMESPACE
 from tests.property import strategies as some
-from trimtab.admission.pod_templates import PodTemplateLocation, templates
-from trimtab.admission.preview import preview
-from trimtab.cli.manifests import committed
-from trimtab.cluster.yaml_documents import read
+from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
+from trimtab.admission.preview import preview_admission
+from trimtab.cli.manifests import rewrite_manifests
+from trimtab.cluster.yaml_documents import read_documents
 
 
 def manifest_of(pod, kind):
@@ -22,10 +22,12 @@ def manifest_of(pod, kind):
 def printed(text, by, world):
     """The text of `-o yaml`, and how many of its documents came out otherwise."""
     contents = [("it.yaml", text.encode())]
-    documents = read(*contents[0]).documents
-    found = [each for document in documents for each in templates(document) if isinstance(each, PodTemplateLocation)]
-    made = [preview(each.pod, by, each.facts(world), NAMESPACE) for each in found]
-    return committed(contents, list(zip(found, made, strict=True)))
+    documents = read_documents(*contents[0]).documents
+    found = [
+        each for document in documents for each in read_templates(document) if isinstance(each, PodTemplateLocation)
+    ]
+    made = [preview_admission(each.pod, by, each.with_owners(world), NAMESPACE) for each in found]
+    return rewrite_manifests(contents, list(zip(found, made, strict=True)))
 
 
 @given(

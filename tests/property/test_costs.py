@@ -14,15 +14,15 @@ from tests.hostile.cost import growth, lines
 from tests.hostile.documents import DOCUMENTS
 from tests.hostile.pods import SHAPES, Json, container
 from tests.hostile.pods import pod as pod_of
-from trimtab.admission.admission_result import judge
-from trimtab.admission.preview import preview
-from trimtab.admission.validate_config import validate
+from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.preview import preview_admission
+from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.snapshot import KINDS, load, without_nulls
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot, without_nulls
 from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.retained_facts import holds
+from trimtab.policy.retained_facts import projections_by_kind
 
 STEP = 24
 MOST_GROWTH = 1.3
@@ -42,7 +42,7 @@ def costs(made, call):
 
 def judged(pod, overhead="server"):
     with suppress(NotAQuantity):
-        judge(pod, world.policies(), world.facts(), world.NAMESPACE, AdmissionSettings(overhead=overhead))
+        decide_pod(pod, world.policies(), world.facts(), world.NAMESPACE, AdmissionSettings(overhead=overhead))
 
 
 def together(first: Json, second: Json) -> Json:
@@ -70,7 +70,7 @@ def test_limits_that_a_quota_counts_are_asked_about_once_and_not_for_each_contai
     facts, limits = world.with_more([quota]), {"cpu": "1", "memory": "128Mi"}
 
     def call(pod):
-        judge(pod, world.policies(), facts, world.NAMESPACE)
+        decide_pod(pod, world.policies(), facts, world.NAMESPACE)
 
     def made(count):
         return pod_of({"containers": [container(f"c-{at}", resources={"limits": limits}) for at in range(count)]})
@@ -91,7 +91,7 @@ def test_what_a_tenant_writes_around_a_pod_is_looked_through_once_and_not_for_ea
     pod = read(SHAPES[0].make(3))
 
     def call(facts):
-        judge(pod, world.policies(), facts, world.NAMESPACE, AdmissionSettings())
+        decide_pod(pod, world.policies(), facts, world.NAMESPACE, AdmissionSettings())
 
     for facts in (few, many):
         call(facts)
@@ -102,11 +102,11 @@ def test_what_a_tenant_writes_around_a_pod_is_looked_through_once_and_not_for_ea
 def test_what_a_tenant_writes_around_a_pod_is_gathered_in_proportion(around):
     def gathered(count):
         made = objects(around(count))
-        gathering, held = FactsCache(), holds("trimtab-system")
+        gathering, held = FactsCache(), projections_by_kind("trimtab-system")
         return lines(lambda: [
             *(gathering.put(kind, (item.metadata.namespace, item.metadata.name), held[kind](item))
               for kind, item in made),
-            gathering.facts(),
+            gathering.build_facts(),
         ])  # fmt: skip
 
     gathered(3)
@@ -115,15 +115,19 @@ def test_what_a_tenant_writes_around_a_pod_is_gathered_in_proportion(around):
 
 def objects(manifests):
     """(kind, object) of each."""
-    found = load([("around.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}).encode())])
+    found = load_snapshot(
+        [("around.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}).encode())]
+    )
     assert not found.mistakes
-    return [(one["kind"], item) for one in manifests[:1] for item in found.snapshot.all(KINDS[one["kind"]])]
+    return [
+        (one["kind"], item) for one in manifests[:1] for item in found.snapshot.objects_of(SHAPES_BY_KIND[one["kind"]])
+    ]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_preview_of_a_template_costs_no_more_than_in_proportion(shape):
     def call(pod):
-        preview(pod, world.policies(), world.facts(), world.NAMESPACE)
+        preview_admission(pod, world.policies(), world.facts(), world.NAMESPACE)
 
     assert growth(costs(shape.make, call)) <= MOST_GROWTH
 
@@ -132,5 +136,5 @@ def test_a_preview_of_a_template_costs_no_more_than_in_proportion(shape):
 def test_a_policy_or_a_pool_costs_no_more_than_in_proportion_to_what_is_written(document):
     bodies = [document.make(count) for count in (0, 100, 200, 300)]
     for body in bodies:
-        validate(body)
-    assert growth(tuple(lines(lambda body=body: validate(body)) for body in bodies)) <= MOST_GROWTH
+        validate_review(body)
+    assert growth(tuple(lines(lambda body=body: validate_review(body)) for body in bodies)) <= MOST_GROWTH

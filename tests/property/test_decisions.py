@@ -8,11 +8,11 @@ from tests.build import NAMESPACE, changed, decided
 from tests.property import strategies as some
 from trimtab.admission.apiserver import admission_chain, limitranger
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.json_patch import apply, diff, plain, problem
+from trimtab.admission.json_patch import apply_patch, check_patch, diff_pods, to_plain_json
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.resources import QoS, all_containers, limits_of, qos, requests_of
+from trimtab.cluster.resources import QoS, all_containers, limits_of, qos_class, requests_of
 from trimtab.policy.podpolicy import Policies
 
 
@@ -28,14 +28,14 @@ def arrived(pod: Pod, world) -> Pod | None:
         seen.append(found)
         return found
 
-    admission_chain.admit(pod, world, NAMESPACE, look)
+    admission_chain.run_admission_chain(pod, world, NAMESPACE, look)
     return seen[0] if seen else None
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_the_patch_applied_gives_the_decided_pod(pod, by, world):
     after = decided(pod, by, world).pod
-    assert msgspec.convert(apply(plain(pod), diff(pod, after)), Pod) == after
+    assert msgspec.convert(apply_patch(to_plain_json(pod), diff_pods(pod, after)), Pod) == after
 
 
 @given(some.pods(), some.policies(), some.worlds())
@@ -54,9 +54,9 @@ def test_deciding_twice_changes_nothing_on_a_pod_that_no_server_has_seen(pod, by
 
 @given(some.pods(), some.policies(), some.worlds(), st.booleans(), st.booleans())
 def test_a_valid_pod_stays_valid_with_and_without_our_second_call(pod, by, world, reinvocation, second):
-    without = admission_chain.admit(pod, world, NAMESPACE, unchanged)
+    without = admission_chain.run_admission_chain(pod, world, NAMESPACE, unchanged)
     assume(isinstance(without, PodAdmitted))
-    found = admission_chain.admit(
+    found = admission_chain.run_admission_chain(
         pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, reinvocation=reinvocation, second_call_comes=second
     )
     assert isinstance(found, PodAdmitted), str(found)
@@ -65,15 +65,18 @@ def test_a_valid_pod_stays_valid_with_and_without_our_second_call(pod, by, world
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_patch_of_a_valid_pod_is_never_found_unsafe(pod, by, world):
     came = arrived(pod, world)
-    assume(came is not None and isinstance(admission_chain.admit(pod, world, NAMESPACE, unchanged), PodAdmitted))
+    assume(
+        came is not None
+        and isinstance(admission_chain.run_admission_chain(pod, world, NAMESPACE, unchanged), PodAdmitted)
+    )
     after = decided(came, by, world).pod
-    again = problem(came, after, diff(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE)
+    again = check_patch(came, after, diff_pods(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE)
     assert again is None
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_the_second_call_finds_nothing_to_do(pod, by, world):
-    found = admission_chain.admit(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
+    found = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
     assume(isinstance(found, PodAdmitted))
     assert [step for step in found.steps if step.name == "webhook" and step.number == 2] == []
 
@@ -94,7 +97,7 @@ def test_no_request_is_ever_above_its_limit_also_when_the_defaults_come_back(pod
     assume(came is not None)
     after = decided(came, by, world).pod
     assert above_limit(after) <= above_limit(came)
-    assert above_limit(limitranger.admit(after, world, NAMESPACE)) <= above_limit(came)
+    assert above_limit(limitranger.apply_limit_ranges(after, world, NAMESPACE)) <= above_limit(came)
 
 
 def allows(by: Policies, what) -> bool:
@@ -105,7 +108,7 @@ def allows(by: Policies, what) -> bool:
 def test_the_class_of_service_changes_only_where_a_policy_says_so(pod, by, world):
     came = arrived(pod, world)
     assume(came is not None)
-    before, after = qos(came.spec), qos(decided(came, by, world).pod.spec)
+    before, after = qos_class(came.spec), qos_class(decided(came, by, world).pod.spec)
     if before is QoS.GUARANTEED and after is not before:
         assert allows(by, lambda spec: spec.guaranteed == "change")
     if after is QoS.GUARANTEED and after is not before:
@@ -124,7 +127,9 @@ def test_a_pod_that_opted_out_is_untouched(pod, by, world):
 def test_policies_that_only_watch_change_nothing(pod, by, world):
     found = decided(pod, by, world)
     assert found.changes == ()
-    assert [o for o in diff(pod, found.pod) if "trimtab.dev~1changed" not in o["path"] and o["op"] != "remove"] == []
+    assert [
+        o for o in diff_pods(pod, found.pod) if "trimtab.dev~1changed" not in o["path"] and o["op"] != "remove"
+    ] == []
 
 
 @given(some.pods(), some.documents(), some.worlds(), st.randoms(use_true_random=False))
@@ -187,7 +192,7 @@ def test_what_another_webhook_sizes_after_us_stays_valid(pod, other, by, world):
 @given(some.pods(), some.policies(), some.worlds())
 def test_what_runs_in_a_pod_and_as_whom_is_no_policys_to_change(pod, by, world):
     """Whoever writes policies changes what a pod asks for and where it runs; of volumes a bound of an emptyDir."""
-    before, after = plain(pod)["spec"], plain(decided(pod, by, world).pod)["spec"]
+    before, after = to_plain_json(pod)["spec"], to_plain_json(decided(pod, by, world).pod)["spec"]
     for spec in (before, after):
         for volume in spec.get("volumes") or ():
             (volume.get("emptyDir") or {}).pop("sizeLimit", None)

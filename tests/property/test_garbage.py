@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from tests.build import NAMESPACE
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
-from trimtab.admission.admission_result import judge
+from trimtab.admission.admission_result import decide_pod
 
 
 @settings(max_examples=60)
 @given(some.manifests(), some.policies(), crowded_worlds())
 def test_a_review_leaves_no_garbage(manifest, by, drawn):
     pod = some.read(manifest)
-    judge(pod, by, drawn[0], NAMESPACE)  # what is made of the policies and the cluster stays
+    decide_pod(pod, by, drawn[0], NAMESPACE)  # what is made of the policies and the cluster stays
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
-        judge(pod, by, drawn[0], NAMESPACE)
+        decide_pod(pod, by, drawn[0], NAMESPACE)
         assert gc.collect() == 0
     finally:
         gc.enable()

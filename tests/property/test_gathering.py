@@ -11,13 +11,13 @@ from tests.property.strategies import sometimes
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.recommendation import KEY
+from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
 from trimtab.policy.facts_cache import FactsCache
-from trimtab.policy.retained_facts import holds
+from trimtab.policy.retained_facts import projections_by_kind
 
-HOLDS = holds(OWN_NAMESPACE)
+HOLDS = projections_by_kind(OWN_NAMESPACE)
 TWO = st.sampled_from(["a", "b"])
 OWNER = st.sampled_from(["", "Deployment/a", "Deployment/b"])
 AMOUNT = st.sampled_from(["1", "2", "4"])
@@ -33,7 +33,7 @@ def unschedulable(found, yes):
 
 
 def torn(found: ConfigMap, yes: bool) -> ConfigMap:
-    return change(found, data={KEY: found.data[KEY][:-20]}) if yes else found
+    return change(found, data={PAYLOAD_KEY: found.data[PAYLOAD_KEY][:-20]}) if yes else found
 
 
 OBJECTS = st.one_of(
@@ -84,7 +84,7 @@ class World:
             self.gathering.drop(kind, key)
 
     def told(self):
-        return self.gathering.facts()
+        return self.gathering.build_facts()
 
     def expected(self):
         """What a snapshot of just what is there tells, each object as it is held."""

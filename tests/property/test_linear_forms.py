@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.admission.apiserver.runtimeclass import merge
+from trimtab.admission.apiserver.runtimeclass import merge_tolerations
 from trimtab.cluster.api.meta import UNSET, SelectorRequirement
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec, Toleration
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.policy.affinity_conflicts import contradiction, is_empty
+from trimtab.policy.affinity_conflicts import find_contradiction, is_empty
 
 TOLERATIONS = st.builds(
     Toleration,
@@ -42,7 +42,7 @@ def test_tolerations_are_merged_as_if_each_were_compared_with_each(first, second
         later = [other for other in every[place + 1 :] if other != one]
         if not any(covers(other, one) for other in (*merged, *later)):
             merged.append(one)
-    assert merge(tuple(first), tuple(second)) == tuple(merged)
+    assert merge_tolerations(tuple(first), tuple(second)) == tuple(merged)
 
 
 VALUES = ("1", "2", "3", "x")
@@ -77,5 +77,5 @@ def test_a_contradiction_is_found_only_where_no_node_will_do(selector, written, 
         own = [term.match_expressions for term in terms if not is_empty(term)]
         return held and (not own or any(all(requirement_matches(one, node) for one in term) for term in own))
 
-    if contradiction(spec, more):
+    if find_contradiction(spec, more):
         assert not any(map(will_do, NODES))

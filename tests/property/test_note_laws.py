@@ -21,7 +21,7 @@ from trimtab.cli.doctor import check_signatures
 from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotations, gathered
+from trimtab.compaction.drain.annotation import DrainAnnotations, read_annotations
 
 KEYS = SigningKeys(b"k" * 32, b"p" * 32)
 MOST_GROWTH = 1.3
@@ -31,11 +31,11 @@ def read(text: str) -> DrainAnnotations:
     """By all who read it: the compactor, `release`, `doctor`; with a key and without one."""
     [found] = cluster(node("n1", annotations={CORDONED_BY_US: text}, cordoned=True)).nodes
     for keys in (None, KEYS):
-        notes = gathered([found], keys, "trimtab-system")
+        notes = read_annotations([found], keys, "trimtab-system")
         assert len([*notes.ours, *notes.others, *notes.doubtful]) == 1
         assert str(judge_node(found, keys)).isprintable()
-        told = SignatureState(webhook_keys=True, keys=keys is not None, notes=notes, states={})
-        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signed=told)))
+        told = SignatureState(webhook_keys=True, keys=keys is not None, annotations=notes, states={})
+        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signatures=told)))
     return notes
 
 
@@ -88,11 +88,11 @@ def rounds(played: Played) -> int:
 
     def three() -> None:
         for _ in range(3):
-            loop.round()
+            loop.run_round()
             played.tick()
 
     cost = lines(three)
-    assert (loop.faults.count, loop.trouble) == (0, "")
+    assert (loop.error_guard.error_count, loop.problem) == (0, "")
     assert played.nodes["n1"]["spec"]["unschedulable"], "what it did not close it does not open"
     return cost
 

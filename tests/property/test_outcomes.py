@@ -10,11 +10,11 @@ from tests.build import NAMESPACE
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
 from trimtab.admission.apiserver.outcome import PodAdmitted
-from trimtab.admission.preview import preview
+from trimtab.admission.preview import preview_admission
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.limit_ranges import quota_covers
-from trimtab.cluster.resources import amounts, limits_of, pod_limits, pod_requests
+from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import missing_part
 
@@ -25,7 +25,7 @@ OF_STORED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.fi
 
 
 def shown(manifest, by, world):
-    return preview(some.read(manifest), by, world, NAMESPACE)
+    return preview_admission(some.read(manifest), by, world, NAMESPACE)
 
 
 def codes(found):
@@ -59,15 +59,15 @@ def holds(requirement, labels):
 def takes(machine, spec):
     """Node selector, required node affinity and taints, as kube-scheduler filters by them."""
     labels = machine.metadata.labels
-    if any(labels.get(key) != value for key, value in get(spec.node_selector, {}).items()):
+    if any(labels.get(key) != value for key, value in value_or(spec.node_selector, {}).items()):
         return False
-    affinity = get(spec.affinity, None)
-    node = get(affinity.node_affinity, None) if affinity else None
-    required = get(node.required, None) if node else None
+    affinity = value_or(spec.affinity, None)
+    node = value_or(affinity.node_affinity, None) if affinity else None
+    required = value_or(node.required, None) if node else None
     if required is not None:
         fields = {"metadata.name": machine.metadata.name}
         for term in required.node_selector_terms:
-            expressions, of_fields = get(term.match_expressions, ()), get(term.match_fields, ())
+            expressions, of_fields = value_or(term.match_expressions, ()), value_or(term.match_fields, ())
             if not expressions and not of_fields:
                 continue
             if all(holds(e, labels) for e in expressions) and all(holds(e, fields) for e in of_fields):
@@ -75,7 +75,7 @@ def takes(machine, spec):
         else:
             return False
     return all(
-        any(tolerates(toleration, taint) for toleration in get(spec.tolerations, ()))
+        any(tolerates(toleration, taint) for toleration in value_or(spec.tolerations, ()))
         for taint in machine.spec.taints
         if taint.effect != "PreferNoSchedule"
     )
@@ -90,7 +90,7 @@ def tolerates(toleration, taint):
 def has_node(pod, machines, daemon):
     asked = {name: amount for name, amount in pod_requests(pod.spec).items() if amount > 0}
     for machine in machines:
-        room = amounts(machine.status.allocatable)
+        room = scheduler_amounts(machine.status.allocatable)
         if daemon and not any(taint.effect != "PreferNoSchedule" for taint in machine.spec.taints):
             room["cpu"] -= quantity.scheduler_value("cpu", daemon)
         if takes(machine, pod.spec) and all(amount <= room.get(name, 0) for name, amount in asked.items()):
@@ -123,9 +123,9 @@ def test_a_pod_that_had_a_node_still_has_one(manifest, by, drawn):
 def counted(spec, name):
     side, _, resource = name.partition(".")
     if name == "pods":
-        return quantity.NANO
+        return quantity.NANO_PER_UNIT
     of = pod_limits(spec) if side == "limits" else pod_requests(spec)
-    return of.get(resource, 0) * (10**6 if resource == "cpu" else quantity.NANO)
+    return of.get(resource, 0) * (10**6 if resource == "cpu" else quantity.NANO_PER_UNIT)
 
 
 def fits(pod, world, replicas):
@@ -164,8 +164,8 @@ def test_no_memory_limit_of_ours_is_below_a_known_peak(manifest, by, drawn):
         return
     for was, now in zip(found.unaided.pod.spec.containers, found.result.pod.spec.containers, strict=True):
         before, after = limits_of(was.resources).get("memory"), limits_of(now.resources).get("memory")
-        if after is not None and was.name in peaks and (before is None or not quantity.same(before, after)):
-            assert quantity.compare(after, peaks[was.name]) > 0
+        if after is not None and was.name in peaks and (before is None or not quantity.is_same_quantity(before, after)):
+            assert quantity.compare_quantities(after, peaks[was.name]) > 0
 
 
 PLACES = ("nodeSelector[", "nodeAffinity.", "tolerations[")

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.property import strategies as some
-from trimtab.admission.json_patch import CannotApply, apply, diff, plain
+from trimtab.admission.json_patch import CannotApply, apply_patch, diff_pods, to_plain_json
 from trimtab.cluster.api.pod import Pod
 
 KEYS = st.sampled_from(["a", "b", "a/b", "a~b", "~1", "~0", "", "0", "-", "é"])
@@ -52,7 +52,7 @@ def cases(draw):
             operation["value"] = draw(VALUES)
         operations.append(operation)
         try:
-            current = apply(current, [operation])
+            current = apply_patch(current, [operation])
         except CannotApply:
             break
     return document, operations
@@ -68,7 +68,7 @@ def by_library(document, operations):
 
 def by_us(document, operations):
     try:
-        return [apply(document, operations)]
+        return [apply_patch(document, operations)]
     except CannotApply:
         return None
 
@@ -89,11 +89,11 @@ def test_the_difference_applied_gives_the_other(before, after):
     after = msgspec.structs.replace(
         after, spec=msgspec.structs.replace(after.spec, volumes=before.spec.volumes), status=before.status
     )
-    operations = diff(before, after)
-    assert msgspec.convert(apply(plain(before), operations), Pod) == after
-    assert by_library(plain(before), operations) == by_us(plain(before), operations)
+    operations = diff_pods(before, after)
+    assert msgspec.convert(apply_patch(to_plain_json(before), operations), Pod) == after
+    assert by_library(to_plain_json(before), operations) == by_us(to_plain_json(before), operations)
 
 
 @given(some.pods())
 def test_a_pod_does_not_differ_from_itself(pod):
-    assert diff(pod, msgspec.convert(plain(pod), Pod)) == ()
+    assert diff_pods(pod, msgspec.convert(to_plain_json(pod), Pod)) == ()

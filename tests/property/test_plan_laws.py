@@ -17,15 +17,15 @@ from tests.cluster_of import ALL, HOST, NOW, SAFE, ZONE, Item, apart, budget, cl
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import first_wave, plan
+from trimtab.compaction.plan import first_wave, make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.search.drain_search import Search
-from trimtab.compaction.search.problem import prepare
-from trimtab.compaction.simulate import Scheduler, simulate
+from trimtab.compaction.search.problem import prepare_problem
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
 from trimtab.scheduling.best_fit_index import BestFitIndex
-from trimtab.scheduling.cluster_model import FreeCapacity, build
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation
-from trimtab.scheduling.filters import admits, why_not
+from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
 KINDS = ("plain", "plain", "plain", "apart", "zone-spread", "host-spread", "port", "team", "picky", "loose",
          "likes", "shy", "even")  # fmt: skip
@@ -104,24 +104,24 @@ def steps_of(found: Plan) -> list[Any]:
 
 def printed(found: Plan) -> bytes:
     return msgspec.json.encode(
-        (steps_of(found), found.saves, {n: str(r) for n, r in found.refusals.items()}, found.bound, found.notes)
+        (steps_of(found), found.total_savings, {n: str(r) for n, r in found.refusals.items()}, found.bound, found.notes)
     )
 
 
 @EASY
 @given(clusters(), POOLS)
 def test_no_plan_breaks_a_budget_overfills_a_node_or_moves_a_pod_that_must_stay(items: list[Item], pool: Pool) -> None:
-    found = plan(build(cluster(*items)), [pool], PlanningContext(at=NOW))
+    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
     moved, gone = verify.verify(items, steps_of(found))
-    assert moved == len(found.moves)
-    assert gone == {step.node for step in found.steps}
+    assert moved == len(found.all_moves)
+    assert gone == {step.node for step in found.all_steps}
 
 
 def free_share(inventory: Inventory, left_out: set[str], targets: dict[str, str]) -> dict[str, tuple[float, float]]:
     """Pool → (free share of cpu, of memory) on its nodes that take pods and are not left out, by plain sums."""
     have: dict[tuple[str, str], int] = Counter()
     free: dict[tuple[str, str], int] = Counter()
-    stays = [n for n in inventory.nodes if n.ready and not n.cordoned and n.name not in left_out]
+    stays = [n for n in inventory.nodes if n.is_ready and not n.is_cordoned and n.name not in left_out]
     pool_of = {place.name: place.labels["trimtab.dev/pool"] for place in stays}
     for place in stays:
         for resource in ("cpu", "memory"):
@@ -130,7 +130,7 @@ def free_share(inventory: Inventory, left_out: set[str], targets: dict[str, str]
     for moving in inventory.pods:
         target = targets.get(moving.key, moving.node)
         for resource in ("cpu", "memory") if target in pool_of else ():
-            free[pool_of[target], resource] -= moving.ask.requests.get(resource, 0)
+            free[pool_of[target], resource] -= moving.requirements.requests.get(resource, 0)
     return {name: tuple(free[name, r] / max(1, have[name, r]) for r in ("cpu", "memory")) for name in pool_of.values()}
 
 
@@ -141,10 +141,10 @@ def test_no_plan_takes_the_room_that_another_pool_keeps(items: list[Item], perce
         item["metadata"]["labels"]["trimtab.dev/pool"] = f"p{number % 3}"
     inventory = cluster(*items)
     pools = [replace(ALL, everything=False, name=f"p{i}", headroom=Headroom(percent=percent)) for i in range(3)]
-    found = plan(build(inventory), pools, PlanningContext(at=NOW))
-    gone = {step.node for step in found.steps}
+    found = make_plan(build_cluster_model(inventory), pools, PlanningContext(now=NOW))
+    gone = {step.node for step in found.all_steps}
     before = free_share(inventory, set(), {})
-    after = free_share(inventory, gone, {move.pod: move.target for move in found.moves})
+    after = free_share(inventory, gone, {move.pod: move.target for move in found.all_moves})
     for name, shares in after.items():
         for share, was in zip(shares, before[name], strict=True):
             # A pool that has less already gets no more pods; what it lacks is not the plan's doing.
@@ -154,26 +154,28 @@ def test_no_plan_takes_the_room_that_another_pool_keeps(items: list[Item], perce
 @EASY
 @given(clusters(), POOLS, st.integers(1, 6))
 def test_a_first_wave_alone_keeps_the_same_laws(items: list[Item], pool: Pool, close: int) -> None:
-    wave = first_wave(build(cluster(*items)), [pool], PlanningContext(at=NOW), close)
+    wave = first_wave(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW), close)
     moved, gone = verify.verify(
         items, [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in wave.steps]]
     )
-    assert (moved, gone) == (wave.evictions, {step.node for step in wave.steps})
+    assert (moved, gone) == (wave.eviction_count, {step.node for step in wave.steps})
 
 
 @EASY
 @given(clusters(), POOLS, st.randoms(use_true_random=False))
 def test_a_plan_does_not_depend_on_the_order_of_its_input(items: list[Item], pool: Pool, chance: random.Random) -> None:
     shuffled = chance.sample(items, len(items))
-    first, second = (plan(build(cluster(*given)), [pool], PlanningContext(at=NOW)) for given in (items, shuffled))
+    first, second = (
+        make_plan(build_cluster_model(cluster(*given)), [pool], PlanningContext(now=NOW)) for given in (items, shuffled)
+    )
     assert printed(first) == printed(second)
 
 
 @EASY
 @given(clusters(), POOLS)
 def test_every_node_goes_or_has_a_reason_and_never_both(items: list[Item], pool: Pool) -> None:
-    found = plan(build(cluster(*items)), [pool], PlanningContext(at=NOW))
-    going = {step.node for step in found.steps}
+    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
+    going = {step.node for step in found.all_steps}
     assert not going & set(found.refusals)
     assert going | set(found.refusals) == {item["metadata"]["name"] for item in items if item["kind"] == "Node"}
 
@@ -181,44 +183,52 @@ def test_every_node_goes_or_has_a_reason_and_never_both(items: list[Item], pool:
 @EASY
 @given(clusters(), st.sampled_from([ALL, replace(ALL, goal=Goal.NODES)]))
 def test_no_plan_saves_more_than_its_bound(items: list[Item], pool: Pool) -> None:
-    found = plan(build(cluster(*items)), [pool], PlanningContext(at=NOW))
-    assert found.saves <= found.bound.saves
-    assert len(found.steps) <= found.bound.nodes
+    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
+    assert found.total_savings <= found.bound.saves
+    assert len(found.all_steps) <= found.bound.nodes
 
 
 @EASY
 @given(clusters())
 def test_the_quick_answer_and_the_answer_in_words_agree(items: list[Item]) -> None:
-    world = build(cluster(*items))
+    world = build_cluster_model(cluster(*items))
     room = FreeCapacity(world)
-    for kind in {id(k): k for k in world.next_of}.values():
+    for kind in {id(k): k for k in world.successor_class_of}.values():
         for target in range(len(world.nodes)):
-            assert admits(room, kind, target) == (why_not(room, kind, target) is None)
+            assert fits_on_node(room, kind, target) == (rejection_reason(room, kind, target) is None)
 
 
 @EASY
 @given(clusters())
 def test_a_node_that_can_go_has_places_for_all_its_pods(items: list[Item]) -> None:
-    world = build(cluster(*items))
+    world = build_cluster_model(cluster(*items))
     drains = DrainSimulation(world)
-    for number, pods in enumerate(world.on):
-        assert not drains.can(number, pods) or isinstance(drains.where(number, pods), DrainPlacement)
+    for number, pods in enumerate(world.pods_on_node):
+        assert not drains.can_drain(number, pods) or isinstance(drains.place_pods(number, pods), DrainPlacement)
 
 
 @EASY
 @given(clusters())
 def test_a_search_that_is_set_aside_leaves_the_room_as_it_was_and_can_be_taken_up_again(items: list[Item]) -> None:
-    world = build(cluster(*items))
-    made = prepare(world, [replace(ALL, headroom=Headroom(percent=10))], PlanningContext(at=NOW))
-    left = [limits.remaining for limits in made.limits if limits is not None]
-    search = Search(made.capacity, made.candidates, made.loads, made.errands, BestFitIndex(made.ways), made.limits, 0)
-    before, kept = made.capacity.saved(), [*map(list, left)]
-    search.fill()
-    filled, then = made.capacity.saved(), [*map(list, left)]
-    after = search.set_aside(before)
-    assert (made.capacity.saved(), left) == (before, kept)
-    search.take_up(after)
-    assert (made.capacity.saved(), left) == (filled, then)
+    world = build_cluster_model(cluster(*items))
+    made = prepare_problem(world, [replace(ALL, headroom=Headroom(percent=10))], PlanningContext(now=NOW))
+    left = [limits.allowance for limits in made.limits if limits is not None]
+    search = Search(
+        made.capacity,
+        made.candidates,
+        made.pods_to_move,
+        made.requests,
+        BestFitIndex(made.placement_requests),
+        made.limits,
+        0,
+    )
+    before, kept = made.capacity.save_state(), [*map(list, left)]
+    search.run_first_pass()
+    filled, then = made.capacity.save_state(), [*map(list, left)]
+    after = search.suspend_search(before)
+    assert (made.capacity.save_state(), left) == (before, kept)
+    search.resume_search(after)
+    assert (made.capacity.save_state(), left) == (filled, then)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -226,7 +236,7 @@ def test_a_search_that_is_set_aside_leaves_the_room_as_it_was_and_can_be_taken_u
 def test_a_simulation_ends_moves_no_pod_twice_and_leaves_none_waiting_as_planned(
     items: list[Item], scheduler: Scheduler
 ) -> None:
-    made = simulate(cluster(*items), [ALL], scheduler, PlanningContext(at=NOW))
+    made = simulate_rounds(cluster(*items), [ALL], scheduler, PlanningContext(now=NOW))
     assert made.moved_twice == 0
     assert made.nodes_after == made.nodes_before - sum(len(found.nodes) for found in made.rounds)
-    assert scheduler is not Scheduler.PLAN or made.waiting == 0
+    assert scheduler is not Scheduler.PLAN or made.pending_successors == 0

@@ -41,10 +41,10 @@ def test_a_quantity_is_exact_to_the_nano_rounded_away_from_zero_and_capped(given
 @given(written())
 def test_the_canonical_form_has_the_same_value_and_is_its_own(given_):
     text, _ = given_
-    canonical = quantity.canonical(text)
+    canonical = quantity.canonical_form(text)
     if not text.endswith("i"):  # 437.5Ki is stored as 448000, and that read again is 448k
-        assert quantity.canonical(canonical) == canonical
-        assert quantity.same(canonical, text)
+        assert quantity.canonical_form(canonical) == canonical
+        assert quantity.is_same_quantity(canonical, text)
     assert abs(quantity.parse(canonical) - quantity.parse(text)) < 10**9
 
 
@@ -52,15 +52,15 @@ def test_the_canonical_form_has_the_same_value_and_is_its_own(given_):
 def test_order_is_the_order_of_values(a, b):
     kept = [up(abs(value), Fraction(1, 10**9)) * (-1 if value < 0 else 1) for _, value in (a, b)]
     capped = [max(min(value, MOST * 10**9), -MOST * 10**9) for value in kept]
-    assert quantity.compare(a[0], b[0]) == (capped[0] > capped[1]) - (capped[0] < capped[1])
+    assert quantity.compare_quantities(a[0], b[0]) == (capped[0] > capped[1]) - (capped[0] < capped[1])
 
 
 @given(written())
 def test_whole_and_milli_round_up(given_):
     text, value = given_
     value = max(min(value, MOST), -MOST)
-    assert quantity.whole(text) == up(Fraction(quantity.parse(text)), 10**9) >= value
-    assert quantity.milli(text) >= value * 1000
+    assert quantity.to_whole_units(text) == up(Fraction(quantity.parse(text)), 10**9) >= value
+    assert quantity.to_milli(text) >= value * 1000
 
 
 @given(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 2**62))
@@ -72,7 +72,7 @@ def test_what_is_written_reads_back(resource, number):
 @given(st.text(max_size=8) | st.text(alphabet="0123456789.eEinumkKMGTP+-_ ", max_size=8))
 def test_any_text_is_a_quantity_or_is_refused(text):
     if quantity.is_quantity(text):
-        assert quantity.is_quantity(quantity.canonical(text))
+        assert quantity.is_quantity(quantity.canonical_form(text))
 
 
 @given(st.floats() | st.integers())

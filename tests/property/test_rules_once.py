@@ -9,7 +9,7 @@ from tests.property.drawn_outcomes import tight_quotas
 from tests.property.drawn_worlds import limit_ranges, quotas
 from trimtab.admission.apiserver import limitranger, resourcequota
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.cluster.limit_ranges import breaks_pod_bounds, unmet_quota
+from trimtab.cluster.limit_ranges import limit_range_broken_by_pod, quota_rejecting_pod
 
 PODS = some.manifests().map(some.read)
 RANGES = limit_ranges("bounds")
@@ -19,13 +19,13 @@ RANGES = limit_ranges("bounds")
 def test_sums_that_we_say_break_a_limit_range_are_those_that_limit_ranger_refuses(pod, bounds):
     items = [item for item in bounds.spec.limits if item.type == "Pod"]
     bounded = {name for item in items for of in (item.min, item.max, item.max_limit_request_ratio) for name in of}
-    ours = any(breaks_pod_bounds([bounds], pod.spec, resource) for resource in bounded)
+    ours = any(limit_range_broken_by_pod([bounds], pod.spec, resource) for resource in bounded)
     if items:
-        assert isinstance(limitranger.validate(pod, facts(bounds), NAMESPACE), PodRejected) is ours
+        assert isinstance(limitranger.check_limit_ranges(pod, facts(bounds), NAMESPACE), PodRejected) is ours
 
 
 @given(PODS, st.one_of(quotas("team"), tight_quotas("team")))
 def test_what_we_say_a_quota_demands_is_what_its_plugin_demands(pod, rule):
-    found = resourcequota.validate(pod, facts(rule), NAMESPACE)
+    found = resourcequota.check_quotas(pod, facts(rule), NAMESPACE)
     demands = isinstance(found, PodRejected) and "must specify" in found.message
-    assert (unmet_quota([rule], pod) is not None) is demands
+    assert (quota_rejecting_pod([rule], pod) is not None) is demands

@@ -13,7 +13,7 @@ from trimtab.cluster.api.meta import change
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_pod_that_was_just_admitted_lacks_nothing(pod, by, world):
     assume(not pod.spec.node_name)  # one sent with its node cannot be told from one that the scheduler placed
-    found = admission_chain.admit(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
+    found = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
     assume(isinstance(found, PodAdmitted))
     meta = change(found.pod.metadata, namespace=NAMESPACE, creation_timestamp="2026-11-21T00:00:00Z")
     status = change(found.pod.status, phase="Running")

@@ -139,7 +139,7 @@ class World:
         return found
 
     def of(self, name: str, namespace: str = "shop") -> ContainerUsage | None:
-        found = Recommendations(self.published()).find(namespace, "Deployment", name, "app")
+        found = Recommendations(self.published()).find_usage(namespace, "Deployment", name, "app")
         return found if isinstance(found, ContainerUsage) else None
 
 
@@ -153,9 +153,9 @@ class Moments:
         if self.world.silent:
             raise UnreachableSource("nobody answers")
         for container, cores in self.world.cores.items():
-            diary.see(container, f"{container.workload}-0", "cpu", now, cores)
-            diary.see(container, f"{container.workload}-0", "memory", now, self.world.bytes[container])
-        diary.turn(now)
+            diary.add_sample(container, f"{container.workload}-0", "cpu", now, cores)
+            diary.add_sample(container, f"{container.workload}-0", "memory", now, self.world.bytes[container])
+        diary.close_intervals(now)
         return len(self.world.cores)
 
 
@@ -175,7 +175,7 @@ class Histories:
                 if container.namespace == namespace:
                     rows = [row for row in rows if since <= row[0] <= now]
                     for resource, which in (("cpu", 1), ("memory", 2)):
-                        reading.take(container, "pod-0", resource, [r[0] for r in rows], [r[which] for r in rows])
+                        reading.add_series(container, "pod-0", resource, [r[0] for r in rows], [r[which] for r in rows])
             reading.commit(namespace, now)
         return len(self.past)
 
@@ -202,23 +202,23 @@ class Process:
         budgets = [WriteBudget(self.budget, elapsed) for _ in range(2)]
         checkpoints = Checkpointer(world.usage, world.days, diary, 600, budgets[0], elapsed)
         publishing = Publisher(world.told, diary, 0.05, budgets[1])
-        checkpoints.cabinet.max_bytes, publishing.cabinet.max_bytes = self.limit, 5 * self.limit
+        checkpoints.shard_store.max_bytes, publishing.shard_store.max_bytes = self.limit, 5 * self.limit
         seen = PodWatchState()
         for container in world.cores:
             seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)
         self.loop = Loop(
-            diary=diary, source=self.source, seen=seen, checkpoints=checkpoints, publishing=publishing,
-            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build("error", "json"), publish_every=600,
+            history=diary, source=self.source, pod_state=seen, checkpointer=checkpoints, publisher=publishing,
+            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"), publish_interval_seconds=600,
             now=lambda: world.now, elapsed=elapsed,
         )  # fmt: skip
-        self.loop.open()
+        self.loop.restore_state()
 
     def lives(self, seconds: int) -> Process:
         """Round by round."""
         for _ in range(seconds // self.world.step):
             if isinstance(self.source, Histories):
                 self.source.record()
-            self.loop.round()
+            self.loop.run_round()
             self.world.now += self.world.step
         return self
 

@@ -54,7 +54,7 @@ class Played:
 
 
 def histories(url: str) -> RangeCollector:
-    return RangeCollector(Prometheus(HttpApi(url, retry_policy=RetryPolicy(tries=1)), QueryPlan(step=3600)))
+    return RangeCollector(Prometheus(HttpApi(url, retry_policy=RetryPolicy(tries=1)), QueryPlan(step_seconds=3600)))
 
 
 def collect(source: Any, diary: LiveHistory, now: int) -> int:
@@ -75,7 +75,9 @@ def test_the_whole_window_is_asked_for_first_and_then_what_is_new() -> None:
     later = [int(query["start"]) for path, query, _ in server.asked[asked:] if path.endswith("query_range")]
     assert (min(first), set(later)) == (START - 2 * DAY, {START})
     assert diary.imported_until == {"shop": START + 3600, "team": START + 3600}
-    assert diary.window(WEB, "cpu").whole().total == diary.window(API, "cpu").whole().total
+    assert (
+        diary.get_window(WEB, "cpu").merge_days().total_count == diary.get_window(API, "cpu").merge_days().total_count
+    )
 
 
 def test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_twice() -> None:
@@ -85,11 +87,11 @@ def test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_tw
         source = histories(server.url)
         with pytest.raises(UsageFault):
             collect(source, diary, START)
-        assert diary.containers() == [WEB]
+        assert diary.list_containers() == [WEB]
         played.broken = ""
         collect(source, diary, START)
-    assert diary.containers() == [WEB, API]
-    assert diary.window(WEB, "cpu") == diary.window(API, "cpu")
+    assert diary.list_containers() == [WEB, API]
+    assert diary.get_window(WEB, "cpu") == diary.get_window(API, "cpu")
 
 
 def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
@@ -127,7 +129,7 @@ def test_who_leads_no_more_reads_no_further() -> None:
     diary = LiveHistory(days=2)
     with serving(Played()) as server:
         assert histories(server.url).collect_usage(diary, OwnerIndex(), START, lambda: False) == 0
-    assert diary.containers() == []
+    assert diary.list_containers() == []
 
 
 def test_a_moment_from_the_future_is_left_out() -> None:
@@ -140,17 +142,17 @@ def test_a_moment_from_the_future_is_left_out() -> None:
     diary = LiveHistory()
     with serving(lambda _asked: (200, {"items": items})) as server:
         api = client(server.url)
-        assert collect(InstantCollector(lambda: [metrics_api.now(api)]), diary, START) == 2
-    assert diary.containers() == [WEB]
+        assert collect(InstantCollector(lambda: [metrics_api.read_metrics(api)]), diary, START) == 2
+    assert diary.list_containers() == [WEB]
 
 
 def test_kubelets_are_a_source_of_moments() -> None:
     diary, names = LiveHistory(), ("web-7d4b9c6f5d-x2x4k", "api-7d4b9c6f5d-x2x4k")
     with serving(Nodes(a=summary(names[0]), b=summary(names[1]))) as server:
-        look = Kubelets(client(server.url)).look
+        look = Kubelets(client(server.url)).read_usage
         kubelets = InstantCollector(lambda: [look()])
         assert collect(kubelets, diary, AT) == 4
-    assert {(c.kind, c.workload) for c in diary.containers()} == {("Deployment", "web"), ("Deployment", "api")}
+    assert {(c.kind, c.workload) for c in diary.list_containers()} == {("Deployment", "web"), ("Deployment", "api")}
 
 
 def test_a_token_is_read_each_time_and_said_to_be_missing(tmp_path: Any) -> None:
@@ -182,7 +184,7 @@ def test_two_clusters_without_a_matcher_are_not_read() -> None:
         with pytest.raises(MixedClusters, match=r'"prod", "stage".*TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER'):
             collect(histories(server.url), diary, START + DAY)
         assert not diary.windows
-        chosen = Prometheus(HttpApi(server.url), QueryPlan(step=3600, extra='cluster="prod"'))
+        chosen = Prometheus(HttpApi(server.url), QueryPlan(step_seconds=3600, extra_matcher='cluster="prod"'))
         assert collect(RangeCollector(chosen), diary, START + DAY)
 
 

@@ -20,7 +20,7 @@ WEB = ContainerKey("shop", "Deployment", "web", "app")
 
 def p95(world: World, resource: str = "cpu", name: str = "web", namespace: str = "shop") -> int | None:
     found = world.of(name, namespace)
-    percentiles = found.of(resource) if found is not None else None
+    percentiles = found.percentiles_of(resource) if found is not None else None
     return None if percentiles is None else scheduler_value(resource, percentiles.p95)
 
 
@@ -54,7 +54,7 @@ def test_a_day_of_moments_is_published() -> None:
     moments(world).lives(2 * HOUR)
     known = world.of("web")
     assert known is not None
-    assert {resource: (found := known.of(resource)) is not None and found.young for resource in ("cpu", "memory")} == {
+    assert {resource: (found := known.percentiles_of(resource)) is not None and found.young for resource in ("cpu", "memory")} == {
         "cpu": True, "memory": True}  # fmt: skip
     moments(world).lives(DAY)
     known = world.of("web")
@@ -67,7 +67,7 @@ def test_a_day_of_moments_is_published() -> None:
 
 def test_what_is_missing_is_told_with_its_reason() -> None:
     process = moments(World().runs("web")).lives(HOUR // 2)
-    lacking = process.loop.verdicts.missing[WEB]
+    lacking = process.loop.recommendations.missing[WEB]
     assert {resource: one.reason.code.name for resource, one in lacking.items()} == {
         "cpu": "insufficient-history", "memory": "insufficient-history"}  # fmt: skip
     assert (lacking["cpu"].have, lacking["cpu"].need) == ("0.3 hours, 3 samples", "an hour, 10 samples")
@@ -79,15 +79,15 @@ def test_killed_at_any_write_loses_no_more_than_ten_minutes(write: int, after: b
     world = aged(300)  # small shards, so that there are several
     process = moments(world, limit=300)
     assert len(world.usage.stored) > 1
-    before = {c: w.whole().total for (c, r), w in process.loop.diary.windows.items() if r == "cpu"}
+    before = {c: w.merge_days().total_count for (c, r), w in process.loop.history.windows.items() if r == "cpu"}
     world.usage.kill_at, world.usage.kill_after = world.usage.count + write, after
     with pytest.raises(Killed):
         process.lives(2 * HOUR)
     world.usage.kill_at = None
     again = moments(world, limit=300)
-    assert again.loop.diary.containers() == sorted(before)
+    assert again.loop.history.list_containers() == sorted(before)
     for container, total in before.items():
-        assert again.loop.diary.window(container, "cpu").whole().total >= total - 600 // world.step
+        assert again.loop.history.get_window(container, "cpu").merge_days().total_count >= total - 600 // world.step
     again.lives(HOUR)
     assert {p95(world, "cpu", name, namespace) for namespace in NAMESPACES for name in ("web", "api")} == {100}
 
@@ -95,7 +95,7 @@ def test_killed_at_any_write_loses_no_more_than_ten_minutes(write: int, after: b
 @pytest.mark.parametrize("write", range(12))
 def test_killed_while_shards_become_more_loses_nothing(write: int) -> None:
     world = aged()
-    held = len(moments(world).loop.diary.containers())
+    held = len(moments(world).loop.history.list_containers())
     world.usage.kill_at = world.usage.count + write
     process = moments(world, limit=270)
     try:
@@ -103,10 +103,10 @@ def test_killed_while_shards_become_more_loses_nothing(write: int) -> None:
     except Killed:
         world.usage.kill_at = None
     found = moments(world, limit=270)
-    assert len(found.loop.diary.containers()) == held == 10
-    assert {found.loop.diary.window(c, "cpu").whole().total for c in found.loop.diary.containers()} <= set(
-        range(DAY // world.step - 2, (DAY + HOUR) // world.step + 1)
-    )  # and nothing twice
+    assert len(found.loop.history.list_containers()) == held == 10
+    assert {
+        found.loop.history.get_window(c, "cpu").merge_days().total_count for c in found.loop.history.list_containers()
+    } <= set(range(DAY // world.step - 2, (DAY + HOUR) // world.step + 1))  # and nothing twice
 
 
 def test_a_leader_that_is_one_no_more_writes_nothing() -> None:
@@ -116,10 +116,10 @@ def test_a_leader_that_is_one_no_more_writes_nothing() -> None:
     world.usage.fence = world.told.fence = lambda: False  # as the Lease says to the old one
     old.lives(2 * HOUR)
     assert (world.usage.stored, world.told.stored) == written
-    assert old.loop.faults > 0
+    assert old.loop.fault_count > 0
     world.usage.fence = world.told.fence = lambda: True
     new = moments(world).lives(HOUR)
-    assert new.loop.diary.window(WEB, "cpu").whole().total >= DAY // world.step
+    assert new.loop.history.get_window(WEB, "cpu").merge_days().total_count >= DAY // world.step
     assert p95(world) == 100
 
 
@@ -140,13 +140,13 @@ def test_a_corrupt_shard_is_kept_aside_and_the_others_live() -> None:
     shard = min(world.usage.stored)
     broken = damage(world, shard)
     again = moments(world, limit=300)
-    alive = again.loop.diary.containers()
+    alive = again.loop.history.list_containers()
     assert 0 < len(alive) < 10
     assert again.loop.metrics.registry.get_sample_value(
         "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
     again.lives(HOUR)
     assert world.usage.kept == {shard: broken}
-    assert len(moments(world, limit=300).loop.diary.containers()) == 10
+    assert len(moments(world, limit=300).loop.history.list_containers()) == 10
 
 
 def test_what_a_corrupt_shard_held_stays_published_until_it_is_known_again() -> None:
@@ -179,7 +179,7 @@ def test_history_fills_what_a_corrupt_shard_held() -> None:
     Process(world, source).lives(2 * DAY).loop.store_all()
     damage(world, 0)
     again = Process(world, source).lives(HOUR)
-    assert again.loop.diary.window(WEB, "cpu").observed_seconds >= 2 * DAY
+    assert again.loop.history.get_window(WEB, "cpu").observed_seconds >= 2 * DAY
     assert p95(world) == 200
 
 
@@ -191,7 +191,7 @@ def test_only_what_a_corrupt_shard_may_have_held_is_read_again() -> None:
     shard = max(world.usage.stored)
     lost = {name.partition("/")[0] for name in held(world.usage.stored[shard])}
     damage(world, shard)
-    diary = Process(world, source, limit=300).loop.diary
+    diary = Process(world, source, limit=300).loop.history
     assert (diary.is_complete, set(diary.imported_until)) == (False, set(NAMESPACES) - lost)
     assert 0 < len(lost) < len(NAMESPACES)
 
@@ -203,9 +203,9 @@ def test_a_namespace_that_is_spread_is_read_again_where_one_of_its_shards_is_cor
     assert len(world.usage.stored) > 1
     damage(world, max(world.usage.stored))
     again = Process(world, source, limit=300)
-    assert again.loop.diary.imported_until == {}
+    assert again.loop.history.imported_until == {}
     again.lives(HOUR)
-    assert {again.loop.diary.window(c, "cpu").observed_seconds >= DAY for c in world.cores} == {True}
+    assert {again.loop.history.get_window(c, "cpu").observed_seconds >= DAY for c in world.cores} == {True}
 
 
 def test_an_hour_without_prometheus_is_read_afterwards() -> None:
@@ -223,8 +223,8 @@ def test_an_hour_without_prometheus_is_read_afterwards() -> None:
     whole.cores[WEB], whole.bytes[WEB] = 0.4, 300.0 * MI
     other.lives(2 * HOUR)
     for resource in ("cpu", "memory"):
-        assert process.loop.diary.window(WEB, resource) == other.loop.diary.window(WEB, resource)
-        assert process.loop.diary.running(WEB, resource) == other.loop.diary.running(WEB, resource)
+        assert process.loop.history.get_window(WEB, resource) == other.loop.history.get_window(WEB, resource)
+        assert process.loop.history.running_peaks(WEB, resource) == other.loop.history.running_peaks(WEB, resource)
 
 
 def test_an_hour_without_a_source_publishes_nothing_wrong() -> None:
@@ -251,7 +251,7 @@ def test_samples_that_make_no_sense_are_counted() -> None:
 def asked(world: World, resource: str = "cpu") -> int:
     """What the recommender's own rule asks for."""
     known = world.of("web")
-    found = known.of(resource) if known is not None else None
+    found = known.percentiles_of(resource) if known is not None else None
     assert found is not None
     assert found.request is not None
     return scheduler_value(resource, found.request)

@@ -32,7 +32,9 @@ def lived(days: int, kills_every: int, of_the_last: int, used: float = 500.0 * M
         kill = OomKill(at=world.now, request=512.0 * MI)
         pod = PodOwnership((Owner("Deployment", "web"),), (("app", kill),))
         for number in range(pods):
-            process.loop.seen.apply_change(WatchEvent(ChangeType.ADDED, "Pod", ("shop", f"web-{number}"), None, pod))
+            process.loop.pod_state.apply_change(
+                WatchEvent(ChangeType.ADDED, "Pod", ("shop", f"web-{number}"), None, pod)
+            )
         process.lives(kills_every)
     process.lives(1200)
     return world

@@ -6,7 +6,7 @@ import msgspec
 
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import Owner
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.recommender.pod_watcher import PodOwnership, PodWatchState, ownership_of
@@ -64,17 +64,17 @@ def test_a_pod_that_is_gone_belongs_to_the_workload_that_stands() -> None:
     owners = seen(
         added("Rollout", "web", None), POD, added("Pod", "web-5d4f-x2x4k", None, ChangeType.DELETED)
     ).owner_index()
-    assert owners.of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
+    assert owners.topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
     assert isinstance(owners, OwnerIndex)
     gone = seen(added("Rollout", "web", None), added("Rollout", "web", None, ChangeType.DELETED))
-    assert gone.owner_index().of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Deployment", "web")
+    assert gone.owner_index().topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Deployment", "web")
 
 
 def test_a_container_killed_for_want_of_memory_is_told_once_with_what_it_was_allowed() -> None:
     ended = {"terminated": {"reason": "OOMKilled", "finishedAt": AT}}
     statuses = [{"name": "app", "lastState": ended}, {"name": "bare", "state": ended}, {"name": "other", "state": {}}]
     found = seen(added("Pod", "web-5d4f-x2x4k", ownership_of(pod(containerStatuses=statuses))))
-    at = seconds(AT) or 0
+    at = parse_timestamp(AT) or 0
     kills = (("app", OomKill(at=at, limit=float(2 << 30), request=float(1 << 30))), ("bare", OomKill(at=at)))
     assert found.take_new_kills() == {("shop", "web-5d4f-x2x4k"): kills}
     assert found.take_new_kills() == {}
@@ -84,6 +84,6 @@ def test_a_sidecar_that_was_killed_for_want_of_memory_is_told_too() -> None:
     proxy = {"name": "proxy", "restartPolicy": "Always", "resources": {"limits": {"memory": "1Gi"}}}
     ended = {"name": "proxy", "lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": AT}}}
     found = msgspec.convert({"spec": {"initContainers": [proxy]}, "status": {"initContainerStatuses": [ended]}}, Pod)
-    at = seconds(AT)
+    at = parse_timestamp(AT)
     assert at is not None
     assert ownership_of(found).kills == (("proxy", OomKill(at=at, limit=float(1 << 30))),)

@@ -30,9 +30,9 @@ class Pods(OnePod):
     def collect_usage(self, diary: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         for pod in range(self.count):
             large = pod < self.large
-            diary.see(APP, f"web-{pod}", "cpu", now, 3.0 if large else 0.2)
-            diary.see(APP, f"web-{pod}", "memory", now, (8192 if large else 1024) * MI)
-        diary.turn(now)
+            diary.add_sample(APP, f"web-{pod}", "cpu", now, 3.0 if large else 0.2)
+            diary.add_sample(APP, f"web-{pod}", "memory", now, (8192 if large else 1024) * MI)
+        diary.close_intervals(now)
         return self.count
 
 
@@ -65,8 +65,8 @@ def seen_pods(count: int, at: int = START) -> LiveHistory:
     diary = LiveHistory()
     for n in range(MIN_VALUES + 1):  # of a pod that is alone the first value is not averaged
         for pod in range(count):
-            diary.see(APP, f"web-{pod:03}", "cpu", at + 60 * n, (pod + 1) / 10)
-            diary.see(APP, f"web-{pod:03}", "memory", at + 60 * n, (pod + 1) * 10.0 * MI)
+            diary.add_sample(APP, f"web-{pod:03}", "cpu", at + 60 * n, (pod + 1) / 10)
+            diary.add_sample(APP, f"web-{pod:03}", "memory", at + 60 * n, (pod + 1) * 10.0 * MI)
     return diary
 
 
@@ -77,13 +77,13 @@ def again(*texts: str) -> LiveHistory:
 
 
 def stored(diary: LiveHistory) -> str:
-    return encode(diary, diary.containers(), ShardLayout())
+    return encode(diary, diary.list_containers(), ShardLayout())
 
 
 def test_of_two_texts_that_tell_of_a_pod_the_later_counts() -> None:
     one, other = seen_pods(2), seen_pods(3, at=START + 3600)
     for pod in range(2):
-        other.see(APP, f"web-{pod:03}", "cpu", START + 7200, 9.0)
+        other.add_sample(APP, f"web-{pod:03}", "cpu", START + 7200, 9.0)
     for texts in ((stored(one), stored(other)), (stored(other), stored(one))):
         found = again(*texts)
         for resource in ("cpu", "memory"):
@@ -91,7 +91,7 @@ def test_of_two_texts_that_tell_of_a_pod_the_later_counts() -> None:
 
 
 def means(diary: LiveHistory, resource: str) -> dict[str, float]:
-    return {pod.name: pod.mean for pod in diary.pod_uses(APP, resource)}
+    return {pod.name: pod.mean for pod in diary.average_pod_uses(APP, resource)}
 
 
 def test_of_many_pods_some_are_stored_spread_as_all_are() -> None:
@@ -102,15 +102,15 @@ def test_of_many_pods_some_are_stored_spread_as_all_are() -> None:
 
 
 def test_a_pod_that_is_alone_or_gone_takes_no_place() -> None:
-    assert seen_pods(1).pods.to_checkpoint((APP, "cpu")) == {}
+    assert seen_pods(1).pod_averages.to_checkpoint((APP, "cpu")) == {}
     diary = seen_pods(2)
     for n in range(300):
-        diary.see(APP, "web-000", "cpu", START + 60 * (MIN_VALUES + 1 + n), 0.1)
-    assert diary.pods.to_checkpoint((APP, "cpu")) == {}
+        diary.add_sample(APP, "web-000", "cpu", START + 60 * (MIN_VALUES + 1 + n), 0.1)
+    assert diary.pod_averages.to_checkpoint((APP, "cpu")) == {}
 
 
 def test_what_the_recommender_keeps_is_told_by_recommend_too() -> None:
     diary, book = seen_pods(3), BatchHistory()
-    diary.pour(book)
-    assert book.pods.present((APP, "cpu")) == diary.pod_uses(APP, "cpu")
-    assert book.window(APP, "memory").whole().top == 30.0 * MI  # of the interval that is not over
+    diary.copy_to_batch(book)
+    assert book.pod_averages.recent_uses((APP, "cpu")) == diary.average_pod_uses(APP, "cpu")
+    assert book.compressed_window(APP, "memory").merge_days().top == 30.0 * MI  # of the interval that is not over

@@ -51,12 +51,12 @@ def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
     look, diary, missed = Looked(), LiveHistory(), list[int]()
     with sampler(look, missed=missed) as line:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
-    line.join()
+    line.join_thread()
     owners, now = OwnerIndex({}, {("shop", "web"): Owner("Deployment", "web")}), World().now + 60 * look.looks
-    count = InstantCollector(line.looks).collect_usage(diary, owners, now, lambda: True)
+    count = InstantCollector(line.take_readings).collect_usage(diary, owners, now, lambda: True)
     assert count == look.looks - len(missed) >= 20
-    [container] = diary.containers()
-    assert diary.window(container, "cpu").whole().total == count
+    [container] = diary.list_containers()
+    assert diary.get_window(container, "cpu").merge_days().total_count == count
 
 
 def test_a_fault_is_raised_after_what_came_before_and_no_later_look_is_lost() -> None:
@@ -64,12 +64,12 @@ def test_a_fault_is_raised_after_what_came_before_and_no_later_look_is_lost() ->
     look.faults = {2}
     with sampler(look) as line:
         look.reach(4)
-    line.join()
-    assert len(list(line.looks())) == look.looks - 1
+    line.join_thread()
+    assert len(list(line.take_readings())) == look.looks - 1
     look.faults = {look.looks + 2}
     line._enqueue(line._take_reading())
     line._enqueue(line._take_reading())
-    found = line.looks()
+    found = line.take_readings()
     next(found)
     with pytest.raises(UnreachableSource):
         next(found)
@@ -78,11 +78,11 @@ def test_a_fault_is_raised_after_what_came_before_and_no_later_look_is_lost() ->
 def test_who_waits_hears_of_a_look_and_of_the_end() -> None:
     look = Looked()
     with sampler(look, interval=3600.0) as line:
-        line.wait(lambda: True)
+        line.wait_for_reading(lambda: True)
         assert look.looks == 1
-        list(line.looks())
-        line.wait(lambda: False)
-    line.join()
+        list(line.take_readings())
+        line.wait_for_reading(lambda: False)
+    line.join_thread()
 
 
 def test_what_nobody_takes_up_for_an_hour_is_counted_as_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_what_nobody_takes_up_for_an_hour_is_counted_as_missed(monkeypatch: pyte
     for _ in range(5):
         line._enqueue(line._take_reading())
     assert len(missed) == 2
-    assert len(list(line.looks())) == 3
+    assert len(list(line.take_readings())) == 3
 
 
 def test_a_look_that_takes_longer_than_the_interval_is_told() -> None:
@@ -108,6 +108,6 @@ def test_a_look_that_takes_longer_than_the_interval_is_told() -> None:
 
     with Sampler(look, 10.0, elapsed, lambda: missed.append(1)) as line:
         assert done.wait(WITHIN)
-        line.wait(lambda: True)
-    line.join()
+        line.wait_for_reading(lambda: True)
+    line.join_thread()
     assert missed == [1, 1]

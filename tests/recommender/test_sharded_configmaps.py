@@ -43,7 +43,7 @@ def test_a_new_life_writes_no_day_again() -> None:
     world = World().runs("web")
     moments(world).lives(3 * DAY + 2 * HOUR)
     again = moments(world)
-    assert again.loop.diary.window(WEB, "cpu").observed_days == 4
+    assert again.loop.history.get_window(WEB, "cpu").observed_days == 4
     again.lives(HOUR)
     assert world.days.puts == 3
 
@@ -52,7 +52,7 @@ def test_a_day_that_is_too_old_is_dropped() -> None:
     world = World(step=3600).runs("web")
     process = moments(world).lives(20 * DAY + 2 * HOUR)
     assert days(world) == [FIRST + n for n in range(6, 20)]
-    assert moments(world).loop.diary.windows == process.loop.diary.windows
+    assert moments(world).loop.history.windows == process.loop.history.windows
 
 
 def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
@@ -62,9 +62,9 @@ def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
     for held in (world.cores, world.bytes):
         del held[gone]
     process.lives(2 * DAY)
-    again = moments(world).loop.diary
-    assert again.windows == process.loop.diary.windows
-    assert again.window(gone, "cpu").whole().total == DAY // world.step
+    again = moments(world).loop.history
+    assert again.windows == process.loop.history.windows
+    assert again.get_window(gone, "cpu").merge_days().total_count == DAY // world.step
     alone = World().runs("web")
     moments(alone).lives(3 * DAY)
     assert len(world.usage.stored[0]) < len(alone.usage.stored[0]) + 40
@@ -73,12 +73,12 @@ def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
 def test_a_value_that_comes_late_is_written_beside_the_day() -> None:
     world = World().runs("web", "api")
     process = moments(world).lives(DAY + 2 * HOUR)
-    process.loop.diary.windows[WEB, "cpu"].add_value(START + 100, 0.5)
+    process.loop.history.windows[WEB, "cpu"].add_value(START + 100, 0.5)
     process.lives(HOUR)
     assert days(world) == [FIRST, FIRST]
     assert min(map(len, world.days.stored.values())) < max(map(len, world.days.stored.values()))
-    again = moments(world).loop.diary
-    assert again.windows == process.loop.diary.windows
+    again = moments(world).loop.history
+    assert again.windows == process.loop.history.windows
 
 
 def test_a_history_read_at_once_is_stored_day_by_day() -> None:
@@ -89,7 +89,7 @@ def test_a_history_read_at_once_is_stored_day_by_day() -> None:
         world.now += world.step
     process = Process(world, source).lives(2 * world.step)
     assert days(world) == [FIRST + n for n in range(5)]
-    assert Process(world, source).loop.diary.windows == process.loop.diary.windows
+    assert Process(world, source).loop.history.windows == process.loop.history.windows
 
 
 def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
@@ -100,7 +100,7 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
     again = moments(world)
     assert again.loop.metrics.registry.get_sample_value(
         "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
-    assert again.loop.diary.window(WEB, "cpu").observed_days == 3
+    assert again.loop.history.get_window(WEB, "cpu").observed_days == 3
     again.lives(DAY)
     assert broken in world.days.stored
 
@@ -108,12 +108,12 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
 def test_below_a_ceiling_the_oldest_days_go() -> None:
     world = World().runs(*(f"app-{number}" for number in range(20)))
     process = moments(world)
-    process.loop.checkpoints.max_stored_bytes = 3_000
+    process.loop.checkpointer.max_stored_bytes = 3_000
     process.lives(8 * DAY)
-    assert process.loop.checkpoints.stored_bytes <= 3_000
+    assert process.loop.checkpointer.stored_bytes <= 3_000
     assert 1 < len(days(world)) < 8
     assert days(world)[-1] == FIRST + 6
-    assert process.loop.faults == 0
+    assert process.loop.fault_count == 0
 
 
 def test_while_a_day_cannot_be_written_it_is_kept_with_what_changes() -> None:
@@ -125,7 +125,7 @@ def test_while_a_day_cannot_be_written_it_is_kept_with_what_changes() -> None:
     world.usage.kill_at = None
     assert days(world) == []
     again = moments(world)
-    assert again.loop.diary.window(WEB, "cpu").whole().total >= DAY // world.step
+    assert again.loop.history.get_window(WEB, "cpu").merge_days().total_count >= DAY // world.step
     again.lives(HOUR)
     assert days(world) == [FIRST]
 
@@ -138,8 +138,8 @@ def test_a_peak_that_ran_when_its_day_was_stored_counts_once() -> None:
     process.lives(2 * HOUR + 1800)
     world.usage.stored = before
     again = moments(world).lives(HOUR)
-    memory = again.loop.diary.window(WEB, "memory")
-    assert memory.histograms_of_days([FIRST])[FIRST].total == 4
+    memory = again.loop.history.get_window(WEB, "memory")
+    assert memory.histograms_of_days([FIRST])[FIRST].total_count == 4
 
 
 def test_names_are_in_order_of_days() -> None:

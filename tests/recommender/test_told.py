@@ -8,7 +8,7 @@ import yaml
 from tests.cli.snapshots import trimtab
 from tests.cluster_of import Item
 from tests.recommender.played import Process, World, moments
-from trimtab.cluster.recommendation import KEY, LABEL
+from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL
 from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.publisher import render_missing
 
@@ -20,8 +20,8 @@ RULES = {
 
 def _config_map(number: int, text: str) -> Item:
     name = f"trimtab-recommendations-{number:03}"
-    metadata = {"name": name, "namespace": "trimtab-system", "labels": {LABEL: "v1"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}}
+    metadata = {"name": name, "namespace": "trimtab-system", "labels": {RECOMMENDATIONS_LABEL: "v1"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: text}}
 
 
 def explained(world: World, folder: Path, workload: str) -> str:
@@ -66,7 +66,7 @@ def test_half_an_hour_of_history_gives_the_default_and_the_reason(tmp_path: Path
     text = explained(world, tmp_path, "new")
     assert "55m" in text
     assert "no usage is known of container app of Deployment shop/new" in text
-    told = json.loads(render_missing(process.loop.verdicts))
+    told = json.loads(render_missing(process.loop.recommendations))
     lacking = {one["resource"]: one for one in told["missing"] if one["container"] == "shop/Deployment/new/app"}
     assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "an hour, 10 samples")
 

@@ -49,22 +49,23 @@ def test_with_little_room_every_shard_is_written_in_its_turn() -> None:
     assert shards > 6
     process.lives(6 * HOUR)
     assert {*world.usage.writes[-2 * shards :]} == world.usage.stored.keys()
-    assert process.loop.checkpoints.unsaved_seconds <= 600 * (shards // 3 + 1)
+    assert process.loop.checkpointer.unsaved_seconds <= 600 * (shards // 3 + 1)
 
 
 def test_with_little_room_an_unexpected_end_costs_what_is_told() -> None:
     world = large()
     process = Process(world, moments(world).source, limit=400, budget=3 * (400 + OVERHEAD_BYTES)).lives(8 * HOUR)
-    told = process.loop.checkpoints.unsaved_seconds
-    again = moments(world, limit=400).loop.diary
+    told = process.loop.checkpointer.unsaved_seconds
+    again = moments(world, limit=400).loop.history
     lost = [
-        process.loop.diary.window(one, "cpu").whole().total - again.window(one, "cpu").whole().total
-        for one in process.loop.diary.containers()
+        process.loop.history.get_window(one, "cpu").merge_days().total_count
+        - again.get_window(one, "cpu").merge_days().total_count
+        for one in process.loop.history.list_containers()
     ]
     assert 0 < max(lost) <= told / world.step
     process.loop.store_all()
-    again = moments(world, limit=400).loop.diary
-    assert again.windows == process.loop.diary.windows
+    again = moments(world, limit=400).loop.history
+    assert again.windows == process.loop.history.windows
 
 
 def test_with_little_room_what_changed_most_is_published_first() -> None:
@@ -94,8 +95,8 @@ def test_with_little_room_a_shard_that_nobody_lives_in_goes() -> None:
     for number in range(6):
         world.runs("web", "api", "db", "job", namespace=f"team-{number}", cores=0.1 + number / 100)
     process = Process(world, moments(world).source, limit=420, budget=2 * (420 + OVERHEAD_BYTES)).lives(12 * HOUR)
-    checkpoints = process.loop.checkpoints
-    inhabited = set(checkpoints.cabinet.assignment.of.values())
+    checkpoints = process.loop.checkpointer
+    inhabited = set(checkpoints.shard_store.assignment.shard_by_workload.values())
     assert set(world.usage.writes) - inhabited, "shards grew in number, and some were left"
     assert world.usage.stored.keys() == inhabited
     assert checkpoints.unsaved_seconds <= 600 * (len(inhabited) // 2 + 1)

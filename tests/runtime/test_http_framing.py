@@ -184,34 +184,34 @@ def test_six_megabytes_of_chunks_of_one_byte_end_after_ten_thousand(base: type) 
 def test_what_a_parser_holds_is_in_the_account_until_it_is_read_or_released(base: type) -> None:
     reader = Reader(base, BodyBudget(100_000))
     reader.feed(b"POST / HTTP/1.1\r\n")
-    assert reader.room.left == 100_000 - 17
+    assert reader.room.available_bytes == 100_000 - 17
     reader.feed(b"Host: x\r\nContent-Length: 2\r\n\r\n")
-    assert reader.room.left == 100_000
+    assert reader.room.available_bytes == 100_000
     reader.feed(b"{}" + b"x" * 40_000)
-    assert reader.room.left == 60_000
+    assert reader.room.available_bytes == 60_000
     with pytest.raises(TooManyBodies):
         reader.feed(b"x" * 40_000)
     reader.parser.release()
-    assert reader.room.left == 100_000
+    assert reader.room.available_bytes == 100_000
 
 
 @BASES
 def test_trailers_that_do_not_end_are_in_the_account(base: type) -> None:
     reader = Reader(base, BodyBudget(100_000)).feed(CHUNKED + b"0\r\nA: " + b"b" * 6_000)
-    assert reader.room.left == 100_000 - 6_003
+    assert reader.room.available_bytes == 100_000 - 6_003
     reader.parser.reset()
-    assert reader.room.left == 100_000
+    assert reader.room.available_bytes == 100_000
 
 
 def test_one_address_cannot_take_the_room_of_all() -> None:
     room = BodyBudget(100)
-    room.hold("10.0.0.1", 50)
+    room.reserve_bytes("10.0.0.1", 50)
     with pytest.raises(TooManyBodies):
-        room.hold("10.0.0.1", 1)
-    room.hold("10.0.0.2", 50)
+        room.reserve_bytes("10.0.0.1", 1)
+    room.reserve_bytes("10.0.0.2", 50)
     with pytest.raises(TooManyBodies):
-        room.hold("10.0.0.3", 1)
-    room.hold("10.0.0.3", 9, always=True)
-    room.release("10.0.0.3", 9)
-    room.release("10.0.0.1", 50)
-    room.hold("10.0.0.3", 50)
+        room.reserve_bytes("10.0.0.3", 1)
+    room.reserve_bytes("10.0.0.3", 9, always=True)
+    room.release_bytes("10.0.0.3", 9)
+    room.release_bytes("10.0.0.1", 50)
+    room.reserve_bytes("10.0.0.3", 50)

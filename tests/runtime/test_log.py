@@ -16,7 +16,7 @@ def lines(out: io.StringIO) -> list[dict[str, Any]]:
 
 def test_an_event_is_one_json_line_with_level_and_time() -> None:
     out = io.StringIO()
-    log.build(stream=out).info("changed", uid="u-1", policies=["a"])
+    log.build_logger(stream=out).info("changed", uid="u-1", policies=["a"])
     (line,) = lines(out)
     assert line["timestamp"].endswith("Z")
     assert {**line, "timestamp": ""} == {
@@ -30,7 +30,7 @@ def test_an_event_is_one_json_line_with_level_and_time() -> None:
 
 def test_what_is_below_the_level_is_not_written() -> None:
     out = io.StringIO()
-    log.build("warning", stream=out).info("chatter")
+    log.build_logger("warning", stream=out).info("chatter")
     assert out.getvalue() == ""
 
 
@@ -46,7 +46,7 @@ def test_what_is_below_the_level_is_not_written() -> None:
 )
 def test_secrets_are_replaced(event: dict[str, str]) -> None:
     out = io.StringIO()
-    log.build(stream=out).info("seen", **event)
+    log.build_logger(stream=out).info("seen", **event)
     assert "abc" not in out.getvalue()
     assert "***" in out.getvalue()
 
@@ -56,14 +56,14 @@ def test_an_exception_is_part_of_its_line() -> None:
     try:
         raise ValueError("as asked")
     except ValueError:
-        log.build(stream=out).exception("failed")
+        log.build_logger(stream=out).exception("failed")
     (line,) = lines(out)
     assert "ValueError: as asked" in line["exception"]
 
 
 def test_a_terminal_gets_people_s_lines() -> None:
     out = io.StringIO()
-    log.build(style="console", stream=out).info("ready", url="https://x")
+    log.build_logger(style="console", stream=out).info("ready", url="https://x")
     assert "ready" in out.getvalue()
     assert not out.getvalue().startswith("{")
 
@@ -80,7 +80,7 @@ def library() -> Any:
 
 def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -> None:
     out = io.StringIO()
-    log.forward_logging(log.build(stream=out))
+    log.forward_logging(log.build_logger(stream=out))
     library.warning("pool of %d is full", 10)
     library.info("chatter")
     (line,) = lines(out)
@@ -89,7 +89,7 @@ def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -
 
 def test_a_plain_line_is_the_line_that_the_long_way_writes() -> None:
     out = io.StringIO()
-    made = log.build(stream=out)
+    made = log.build_logger(stream=out)
     made.info("seen", names=("a", "b"), count=1, db_password="x", where=None)
     made.bind(count=1).info("seen", names=("a", "b"), db_password="x", where=None)
     short, long = lines(out)

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.runtime import clock
-from trimtab.runtime.graceful_shutdown import GracefulShutdown, on_signals
-from trimtab.runtime.metrics import Bounded, render, safe
+from trimtab.runtime.graceful_shutdown import GracefulShutdown, stop_on_signals
+from trimtab.runtime.metrics import Bounded, nan_on_error, render_metrics
 
 
 def test_a_label_keeps_its_first_values_and_calls_the_rest_other() -> None:
@@ -21,23 +21,23 @@ def test_a_label_keeps_its_first_values_and_calls_the_rest_other() -> None:
 
 def test_a_gauge_that_fails_is_unknown_and_the_others_are_there() -> None:
     registry = CollectorRegistry()
-    Gauge("trimtab_one", "x", registry=registry).set_function(safe(lambda: 1 / 0))
+    Gauge("trimtab_one", "x", registry=registry).set_function(nan_on_error(lambda: 1 / 0))
     Gauge("trimtab_two", "x", registry=registry).set(2)
-    text = render(registry).decode()
+    text = render_metrics(registry).decode()
     assert "trimtab_one NaN" in text
     assert "trimtab_two 2.0" in text
 
 
 def test_unknown_is_not_zero() -> None:
-    assert math.isnan(safe({}.popitem)())
+    assert math.isnan(nan_on_error({}.popitem)())
 
 
 def test_a_stop_wakes_who_waits_for_it() -> None:
     stop, heard = GracefulShutdown(), list[bool]()
-    waiting = threading.Thread(target=lambda: heard.append(stop.wait(30)))
+    waiting = threading.Thread(target=lambda: heard.append(stop.wait_for_stop(30)))
     waiting.start()
     began = time.monotonic()
-    stop.begin()
+    stop.request_stop()
     waiting.join()
     assert heard == [True]
     assert time.monotonic() - began < 5
@@ -56,16 +56,16 @@ def signals() -> Iterator[None]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_in_the_middle_of_a_wait_ends_it(number: signal.Signals) -> None:
     stop = GracefulShutdown()
-    on_signals(stop)
+    stop_on_signals(stop)
     with stop._event._cond:  # type: ignore[attr-defined]  # held for a moment by whoever begins to wait, or ends
         signal.raise_signal(number)
-    assert stop.wait(30)
+    assert stop.wait_for_stop(30)
 
 
 def test_a_wait_without_a_stop_just_passes() -> None:
-    assert GracefulShutdown().wait(0.001) is False
+    assert GracefulShutdown().wait_for_stop(0.001) is False
 
 
 def test_the_clock_is_aware() -> None:
-    assert clock.utc().utcoffset() is not None
-    assert clock.elapsed() <= clock.elapsed()
+    assert clock.utc_now().utcoffset() is not None
+    assert clock.elapsed_seconds() <= clock.elapsed_seconds()

@@ -18,12 +18,14 @@ from trimtab.watchdog.settings import Settings as WatchdogSettings
 
 def mistakes(**variables: str) -> list[str]:
     with pytest.raises(SettingsError) as caught:
-        environment.read({environment.variable("webhook", name.lower()): text for name, text in variables.items()})
+        environment.read_settings(
+            {environment.variable_name("webhook", name.lower()): text for name, text in variables.items()}
+        )
     return [mistake.entry.removeprefix("TRIMTAB_").removeprefix("WEBHOOK_") for mistake in caught.value.mistakes]
 
 
 def test_an_empty_environment_is_the_defaults() -> None:
-    assert environment.read({"HOME": "/somewhere"}) == Settings()
+    assert environment.read_settings({"HOME": "/somewhere"}) == Settings()
 
 
 def test_the_api_server_lets_go_of_a_connection_before_we_do() -> None:
@@ -47,7 +49,7 @@ def test_the_api_server_lets_go_of_a_connection_before_we_do() -> None:
     ],
 )
 def test_what_is_written_is_what_is_set(variable: str, text: str, expected: Any) -> None:
-    read = environment.read({environment.variable("webhook", variable): text})
+    read = environment.read_settings({environment.variable_name("webhook", variable): text})
     assert getattr(read, variable) == expected
 
 
@@ -85,7 +87,7 @@ def test_all_mistakes_are_named_together() -> None:
 
 def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
     with pytest.raises(SettingsError, match=r"TRIMTAB_POLICY: .*did you mean 'TRIMTAB_POLICIES'\?"):
-        environment.read({"TRIMTAB_POLICY": "x"})
+        environment.read_settings({"TRIMTAB_POLICY": "x"})
 
 
 SETTINGS: dict[str, Any] = {
@@ -98,9 +100,11 @@ SETTINGS: dict[str, Any] = {
     ("process", "old", "field"), [(p, old, new) for p in RENAMED for old, new in RENAMED[p].items()]
 )
 def test_an_old_name_is_refused_with_the_new_one(process: str, old: str, field: str) -> None:
-    with pytest.raises(SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable(process, field)}$"):
+    with pytest.raises(
+        SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable_name(process, field)}$"
+    ):
         environment.read_as({f"TRIMTAB_{old}": "1"}, SETTINGS[process])
-    assert environment.variable(process, field) in environment.fields_by_variable(SETTINGS[process])
+    assert environment.variable_name(process, field) in environment.fields_by_variable(SETTINGS[process])
 
 
 def test_a_process_ignores_the_settings_of_the_others() -> None:
@@ -124,7 +128,7 @@ def test_a_process_ignores_the_settings_of_the_others() -> None:
     ],
 )
 def test_what_the_kubelet_says_about_our_own_service_is_no_setting(name: str) -> None:
-    assert environment.read({f"TRIMTAB_{name}": "tcp://10.0.0.1:443"}) == Settings()
+    assert environment.read_settings({f"TRIMTAB_{name}": "tcp://10.0.0.1:443"}) == Settings()
 
 
 def test_a_stop_that_would_be_cut_short_is_refused() -> None:
@@ -151,4 +155,4 @@ settings = st.builds(
 
 @given(settings)
 def test_settings_survive_the_environment(given: Settings) -> None:
-    assert environment.read(environment.write(given)) == given
+    assert environment.read_settings(environment.write_environment(given)) == given

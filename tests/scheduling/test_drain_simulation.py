@@ -1,15 +1,15 @@
 """If this node went, where would all its pods go, together?"""
 
 from tests.cluster_of import HOST, Item, cluster, node, pod, spread
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation, NoPlacement
 
 
 def asked(name: str, *items: Item) -> tuple[DrainSimulation, DrainPlacement | NoPlacement]:
-    drains = DrainSimulation(build(cluster(*items)))
-    number = drains.model.index[name]
-    found = drains.where(number, drains.model.on[number])
-    assert drains.can(number, drains.model.on[number]) is isinstance(found, DrainPlacement)
+    drains = DrainSimulation(build_cluster_model(cluster(*items)))
+    number = drains.model.node_numbers[name]
+    found = drains.place_pods(number, drains.model.pods_on_node[number])
+    assert drains.can_drain(number, drains.model.pods_on_node[number]) is isinstance(found, DrainPlacement)
     return drains, found
 
 
@@ -30,13 +30,13 @@ def test_room_promised_to_one_pod_is_not_promised_to_the_next() -> None:
 def test_asking_changes_nothing() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", spec=spread("x", HOST, nodeTaintsPolicy="Honor")), pod("x-2", "b")]
     drains, first = asked("a", *items)
-    number = drains.model.index["a"]
+    number = drains.model.node_numbers["a"]
     before = (
         drains.capacity.major[:],
         [c.copy() for c in drains.capacity.group_counts],
         bytes(drains.capacity.closed_nodes),
     )
-    assert drains.where(number, drains.model.on[number]) == first
+    assert drains.place_pods(number, drains.model.pods_on_node[number]) == first
     assert (drains.capacity.major, drains.capacity.group_counts, bytes(drains.capacity.closed_nodes)) == before
 
 

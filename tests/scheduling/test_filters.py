@@ -3,21 +3,21 @@
 import pytest
 
 from tests.cluster_of import HOST, ZONE, Item, apart, budget, cluster, node, pod, spread
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.filters import admits, why_not
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
 
 def answer(items: list[Item], name: str, target: str, leaving: str = "") -> str:
     """The code of the first reason against, or "fits"; the pod is taken off its node first."""
-    world = build(cluster(*items))
+    world = build_cluster_model(cluster(*items))
     room = FreeCapacity(world)
     number = [p.name for p in world.pods].index(name) if any(p.name == name for p in world.pods) else -1
-    kind = world.next_of[number] if number >= 0 else next(k for p, k in world.waiting if p.name == name)
+    kind = world.successor_class_of[number] if number >= 0 else next(k for p, k in world.pending_pods if p.name == name)
     if number >= 0:
-        room.uncount(world.kind_of[number].adds, world.node_of[number])
-        room.close(world.node_of[number])
-    reason = why_not(room, kind, world.index[target])
-    assert (reason is None) == admits(room, kind, world.index[target])
+        room.uncount_pod(world.class_of[number].member_groups, world.node_of[number])
+        room.cordon_node(world.node_of[number])
+    reason = rejection_reason(room, kind, world.node_numbers[target])
+    assert (reason is None) == fits_on_node(room, kind, world.node_numbers[target])
     return reason.code.name if reason else "fits"
 
 

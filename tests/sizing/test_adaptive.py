@@ -12,7 +12,7 @@ from trimtab.histogram.histogram import UsageHistogram
 from trimtab.histogram.oom_kills import OomRecord
 from trimtab.histogram.pod_averages import PodUse
 from trimtab.histogram.time_buckets import DAY
-from trimtab.policy.recorded_usage import doubts, origin
+from trimtab.policy.recorded_usage import describe_origin, find_doubts
 from trimtab.sizing.adaptive import estimate_tail, find_cheapest_request, weigh_recent_use
 from trimtab.sizing.adaptive_bounds import (
     LARGEST_POD,
@@ -92,7 +92,7 @@ def test_the_tail_does_not_depend_on_the_unit_of_what_is_used(values: Sequence[f
 
 def test_nothing_but_zeros_asks_for_nothing() -> None:
     counts = UsageHistogram()
-    counts.extend([0.0] * 10)
+    counts.add_values([0.0] * 10)
     assert find_cheapest_request("cpu", weigh_recent_use({1: counts})).amount == 0.0
 
 
@@ -147,7 +147,7 @@ def test_early_in_a_day_the_day_before_counts_as_the_last_24_hours() -> None:
 # ── what it says ─────────────────────────────────────────────────────────
 def test_the_sentence_names_the_percentile_and_the_record() -> None:
     def told(**more: object) -> str:
-        return origin("cpu", Percentiles(p5="1m", p95="2m", max="100m", record=9, **more))  # type: ignore[arg-type]
+        return describe_origin("cpu", Percentiles(p5="1m", p95="2m", max="100m", record=9, **more))  # type: ignore[arg-type]
 
     assert told(share=0.98, passed=3) == "P98 of recent days, since P95 was passed on 3 of 9 days"
     assert told(share=0.92, passed=3) == "P92 of recent days"
@@ -157,5 +157,5 @@ def test_the_sentence_names_the_percentile_and_the_record() -> None:
 
 def test_doubts_have_reasons_and_unknown_ones_are_left_out() -> None:
     usage = Percentiles(p5="1m", p95="2m", signs=(PODS_DIFFER, "of-tomorrow"), pod="web-0", pod_use="3")
-    (reason,) = doubts("cpu", usage, 1)
+    (reason,) = find_doubts("cpu", usage, 1)
     assert (reason.code.name, "web-0 uses 3 of cpu" in reason.sentence) == ("pods-differ", True)

@@ -1,7 +1,7 @@
 """What a runtime costs per pod, by what pods use beside their containers."""
 
 from trimtab.cluster.reason import NotYet
-from trimtab.sizing.cost import SandboxCost, SandboxUse, larger, sandbox_cost
+from trimtab.sizing.cost import SandboxCost, SandboxUse, larger_overhead, sandbox_cost
 
 
 def test_a_pod_costs_p95_of_cpu_and_the_largest_memory_with_headroom():
@@ -23,6 +23,6 @@ def test_containers_that_seem_to_use_more_than_their_pod_cost_nothing_and_never_
 
 
 def test_the_larger_of_two_overheads_is_taken_resource_by_resource():
-    assert larger({"cpu": "100m", "memory": "1Gi"}, {"cpu": "0.2", "memory": "64Mi", "x": 1}) == {
+    assert larger_overhead({"cpu": "100m", "memory": "1Gi"}, {"cpu": "0.2", "memory": "64Mi", "x": 1}) == {
         "cpu": "0.2", "memory": "1Gi", "x": 1,
     }  # fmt: skip

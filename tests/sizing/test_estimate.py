@@ -14,7 +14,7 @@ from tests.bench.estimate import (
     target,
     with_margin,
 )
-from trimtab.histogram.vpa import CPU, MEMORY_SCALE, Histogram
+from trimtab.histogram.vpa import CPU_SCALE, MEMORY_SCALE, Histogram
 
 MINUTE, DAY = 60.0, 86400.0
 NINE = History(seconds=16 * MINUTE, samples=9)
@@ -53,7 +53,7 @@ def test_e7_a_minimum_below_changes_nothing() -> None:
 def test_e8_e9_the_minimum_of_a_pod_is_shared_by_its_containers(
     case: str, containers: int, cpu: int, memory: int
 ) -> None:
-    assert target("cpu", Histogram(CPU), containers) == cpu, case
+    assert target("cpu", Histogram(CPU_SCALE), containers) == cpu, case
     assert target("memory", Histogram(MEMORY_SCALE), containers) == memory, case
 
 
@@ -75,8 +75,8 @@ def test_e12_bounds_close_in_with_history(minutes: int, upper: float, lower: flo
      (2, 2093, 2406), (4, 4124, 4742)],
 )  # fmt: skip
 def test_h19_a_single_sample_with_the_margin(cores: float, bucket: int, with_it: int) -> None:
-    histogram = Histogram(CPU)
-    histogram.add(cores, 0.1)
+    histogram = Histogram(CPU_SCALE)
+    histogram.add_sample(cores, 0.1)
     assert amount("cpu", histogram.percentile(0.9)) == bucket
     assert with_margin(bucket) == with_it
 
@@ -93,4 +93,4 @@ def test_amounts_are_cut_never_rounded_and_never_negative() -> None:
 
 
 def test_a_lower_bound_is_no_less_than_the_minimum() -> None:
-    assert lower("cpu", Histogram(CPU), History(seconds=DAY, samples=1440)) == 25
+    assert lower("cpu", Histogram(CPU_SCALE), History(seconds=DAY, samples=1440)) == 25

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.sizing.worlds import MI, used
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, decode, encode
-from trimtab.sizing.cost import LIST, divide_price, of_nodes
+from trimtab.sizing.cost import LIST_PRICE, average_price, divide_price
 from trimtab.sizing.reasons import INSUFFICIENT
 from trimtab.sizing.recommendation import build_container_usage, measure_change
 
@@ -15,12 +15,12 @@ NOT_YET = NotYet(reason=INSUFFICIENT("too little"), have="an hour", need="a day"
 
 def test_a_machine_costs_what_its_cores_and_its_memory_cost() -> None:
     price = divide_price(96_000, 2, 8)
-    assert price.monthly(2000, 8 << 30) == pytest.approx(96_000 * 730 / 1e6)
+    assert price.monthly_cost(2000, 8 << 30) == pytest.approx(96_000 * 730 / 1e6)
 
 
 def test_nodes_share_their_prices() -> None:
-    assert of_nodes([(96_000, 2, 8), (192_000, 4, 16)]) == LIST
-    assert of_nodes([]) is None
+    assert average_price([(96_000, 2, 8), (192_000, 4, 16)]) == LIST_PRICE
+    assert average_price([]) is None
 
 
 def test_published_usage_is_read_as_it_was_written() -> None:
@@ -28,7 +28,7 @@ def test_published_usage_is_read_as_it_was_written() -> None:
     assert found is not None
     read = decode("shard", encode({"shop/Deployment/web": {"app": found}}))
     assert isinstance(read, dict)
-    again = Recommendations(read).find("shop", "Deployment", "web", "app")
+    again = Recommendations(read).find_usage("shop", "Deployment", "web", "app")
     assert isinstance(again, ContainerUsage)
     assert again == found
     assert again.cpu is not None

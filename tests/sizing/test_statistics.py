@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.sizing.statistics import GIB, SizingSeverity, most_severe, severity
+from trimtab.sizing.statistics import GIB, SizingSeverity, most_severe, rate_severity
 
 MI = 1 << 20
 
@@ -29,12 +29,12 @@ MI = 1 << 20
 def test_short_is_judged_by_its_share_and_waste_by_what_all_pods_reserve(
     resource: str, request_: int | None, proposed: int, pods: float, found: str
 ) -> None:
-    assert severity(resource, request_, proposed, pods) == found
+    assert rate_severity(resource, request_, proposed, pods) == found
 
 
 def test_a_kill_is_severe_unless_the_request_covers_it_already() -> None:
-    assert severity("memory", 100 * MI, 101 * MI, 1, killed=True) == "high"
-    assert severity("memory", 200 * MI, 101 * MI, 1, killed=True) == "low"
+    assert rate_severity("memory", 100 * MI, 101 * MI, 1, killed=True) == "high"
+    assert rate_severity("memory", 200 * MI, 101 * MI, 1, killed=True) == "low"
 
 
 def test_the_more_severe_resource_speaks_for_the_container() -> None:

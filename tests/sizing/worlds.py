@@ -6,7 +6,7 @@ from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
 from trimtab.policy.autoscalers import VpaConstraints
 from trimtab.sizing.request import CurrentResources
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
 START = 20_000 * DAY
 MI = 1 << 20
@@ -29,7 +29,7 @@ def used(resource: str = "cpu", **percentiles: float) -> UsageStatistics:
 
 
 def measured(resource: str, values: list[float], step: int = 300) -> UsageStatistics:
-    found = seen(resource, window(values, step))
+    found = summarize_usage(resource, window(values, step))
     assert isinstance(found, UsageStatistics), found
     return found
 

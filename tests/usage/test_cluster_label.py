@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.usage.cluster_label import Matchers, Mixed, NoMatcher, Origins, escaped
+from trimtab.usage.cluster_label import Matchers, Mixed, NoMatcher, Origins, escape_value
 
 
 @given(st.text(), st.text())
 def test_a_value_matches_itself_alone_however_it_is_written(value: str, other: str) -> None:
-    found = Matchers.of(f'cluster="{escaped(value)}"')
+    found = Matchers.from_text(f'cluster="{escape_value(value)}"')
     if "\n" not in value:  # written as \n, which a file's label never holds
-        assert found.allow({"cluster": value})
-        assert found.allow({"cluster": other}) is (value == other)
+        assert found.matches_labels({"cluster": value})
+        assert found.matches_labels({"cluster": other}) is (value == other)
 
 
 @pytest.mark.parametrize(("text", "labels", "allowed"), [
@@ -22,19 +22,19 @@ def test_a_value_matches_itself_alone_however_it_is_written(value: str, other: s
     ('tenant=""', {}, True), ("", {"cluster": "a"}, True),
 ])  # fmt: skip
 def test_conditions_are_those_of_promql(text: str, labels: dict[str, str], allowed: bool) -> None:
-    assert Matchers.of(text).allow(labels) is allowed
+    assert Matchers.from_text(text).matches_labels(labels) is allowed
 
 
 @pytest.mark.parametrize("text", ["cluster", "cluster=a", 'cluster="a"b', '="a"', 'a=~"("'])
 def test_what_is_no_condition_is_told(text: str) -> None:
     with pytest.raises(NoMatcher):
-        Matchers.of(text)
+        Matchers.from_text(text)
 
 
 def test_a_label_that_a_matcher_names_may_have_several_values() -> None:
-    origins = Origins(Matchers.of('cluster=~".+"').labels)
+    origins = Origins(Matchers.from_text('cluster=~".+"').matched_labels)
     for cluster in ("a", "b"):
-        origins.see((("cluster", cluster), ("tenant", "t")))
-    assert origins.mixed() == ()
-    origins.see(())
-    assert origins.mixed() == (Mixed("tenant", ("", "t")),)
+        origins.add_series((("cluster", cluster), ("tenant", "t")))
+    assert origins.mixed_labels() == ()
+    origins.add_series(())
+    assert origins.mixed_labels() == (Mixed("tenant", ("", "t")),)

@@ -12,7 +12,7 @@ import pytest
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.files import Rows, csv_rows, parquet_rows, parse_amount, parse_moment
 from trimtab.usage.owners import OwnerIndex
-from trimtab.usage.series import Series, take
+from trimtab.usage.series import Series, add_all_series
 
 MI = 1 << 20
 NAMED = """\
@@ -26,7 +26,7 @@ timestamp,namespace,pod,container,cpu,memory
 def series(text: str) -> list[Series]:
     found = csv_rows("usage.csv", text.encode())
     assert not found.mistakes
-    return list(found.series())
+    return list(found.iter_series())
 
 
 def test_a_csv_has_a_series_for_every_resource_of_every_pod() -> None:
@@ -39,16 +39,16 @@ def test_a_csv_has_a_series_for_every_resource_of_every_pod() -> None:
 
 def test_pods_of_one_workload_are_one_container() -> None:
     book = BatchHistory()
-    take(book, series(NAMED), OwnerIndex())
-    assert book.containers() == [ContainerKey("shop", "Deployment", "web", "app")]
-    assert book.window(book.containers()[0], "cpu").whole().total == 3
+    add_all_series(book, series(NAMED), OwnerIndex())
+    assert book.list_containers() == [ContainerKey("shop", "Deployment", "web", "app")]
+    assert book.compressed_window(book.list_containers()[0], "cpu").merge_days().total_count == 3
 
 
 def test_the_workload_may_be_named() -> None:
     found = series("time;ns;workload;container;cores\n2026-01-05 00:00;shop;Rollout/web;app;0.5\n")
     book = BatchHistory()
-    take(book, found, OwnerIndex())
-    assert book.containers() == [ContainerKey("shop", "Rollout", "web", "app")]
+    add_all_series(book, found, OwnerIndex())
+    assert book.list_containers() == [ContainerKey("shop", "Rollout", "web", "app")]
 
 
 @pytest.mark.parametrize(("value", "resource"), [("0.25", "cpu"), ("134217728", "memory")])
@@ -89,7 +89,7 @@ def test_mistakes_have_lines_and_the_rest_is_read() -> None:
     found = csv_rows("usage.csv", b"timestamp,cpu\nnoon,1\n1767571200,lots\n1767571260,1\n")
     assert told(found).startswith("usage.csv:2: timestamp: expected a time")
     assert "usage.csv:3: cpu: expected a quantity" in told(found)
-    assert len(list(found.series())) == 1
+    assert len(list(found.iter_series())) == 1
 
 
 def test_a_file_without_columns_of_ours_is_named() -> None:
@@ -106,16 +106,16 @@ def test_a_cell_that_is_longer_than_any_is_a_mistake_with_its_line() -> None:
 def test_a_row_with_more_cells_than_columns_is_a_mistake_unless_they_are_empty() -> None:
     found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
     assert told(found) == "usage.csv:2: expected 2 cells, got '3'"
-    assert [list(one.values) for one in found.series()] == [[2.0]]
+    assert [list(one.values) for one in found.iter_series()] == [[2.0]]
 
 
 def test_what_is_left_out_is_counted_with_its_first_line() -> None:
     text = "timestamp,pod,cpu,memory\n1767571200,a,-1,1Mi\n1767571260,a,NaN,\n1767571320,a,,\n1767571380\n"
     found = csv_rows("usage.csv", text.encode())
-    assert (told(found), found.notes()) == ("", [
+    assert (told(found), found.dropped_notes()) == ("", [
         "usage.csv: 2 amounts below zero or not a number, the first in line 2: left out.",
         "usage.csv: 2 rows without an amount, the first in line 4: left out."])  # fmt: skip
-    assert csv_rows("usage.csv", NAMED.encode()).notes() == []
+    assert csv_rows("usage.csv", NAMED.encode()).dropped_notes() == []
 
 
 def test_two_columns_need_no_header_and_more_do() -> None:
@@ -148,19 +148,19 @@ def test_parquet_tells_the_same_as_csv() -> None:
     found = parquet_rows("usage.parquet", named(2, cpu=[0.25, 0.3], memory=["128Mi", "129Mi"]))
     assert not found.mistakes
     in_csv = series("\n".join(sorted(NAMED.splitlines()[:3], key=lambda line: (line[0] != "t", line))))
-    assert list(found.series()) == in_csv
+    assert list(found.iter_series()) == in_csv
 
 
 def test_parquet_knows_moments_as_numbers_and_amounts_that_are_missing() -> None:
     at = 1767571200
     for moments in ([at, at + 300], [at * 1000, (at + 300) * 1000], [float(at), float(at + 300)]):
         content = parquet(timestamp=moments, pod=["web-0"] * 2, cpu=[None, 0.5], memory=[float("nan"), 2.0**20])
-        found = {s.resource: (list(s.times), list(s.values)) for s in parquet_rows("u.parquet", content).series()}
+        found = {s.resource: (list(s.times), list(s.values)) for s in parquet_rows("u.parquet", content).iter_series()}
         assert found == {"cpu": ([at + 300], [0.5]), "memory": ([at + 300], [2.0**20])}
 
 
 def test_parquet_of_many_rows_is_read_in_parts() -> None:
-    (found,) = parquet_rows("usage.parquet", named(25_000, cpu=[0.1] * 25_000)).series()
+    (found,) = parquet_rows("usage.parquet", named(25_000, cpu=[0.1] * 25_000)).iter_series()
     assert (len(found.times), found.times[-1] - found.times[0]) == (25_000, 24_999 * 300)
 
 

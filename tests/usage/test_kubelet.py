@@ -47,7 +47,7 @@ class Played:
 
 
 def values(found: Kubelets) -> dict[tuple[str, str], float]:
-    return {(series.pod, series.resource): series.values[0] for series in found.look()}
+    return {(series.pod, series.resource): series.values[0] for series in found.read_usage()}
 
 
 def test_a_summary_is_read() -> None:
@@ -80,7 +80,7 @@ def test_counters_begin_anew_and_gaps_say_nothing(seconds: float, at: int, cores
     played = Played()
     with serving(played) as server:
         kubelets = Kubelets(client(server.url))
-        list(kubelets.look())
+        list(kubelets.read_usage())
         played.said["a"] = summary("web-0", seconds, at=at)
         assert values(kubelets)["web-0", "cpu"] == cores
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.ca import authority
-from certs.ca import serving as serving_pair
+from certs.ca import create_authority
+from certs.ca import create_serving_pair as serving_pair
 from certs.files import KeyPair
 from tests.cli.recommending import prometheus
 from tests.cli.snapshots import told, trimtab
@@ -86,7 +86,7 @@ def own_pair(now: datetime) -> KeyPair:
 
 def test_a_server_that_asks_for_a_client_certificate_gets_one(tmp_path: Path) -> None:
     now = datetime.now(UTC)
-    ca = authority(now=now)
+    ca = create_authority(now=now)
     for name, pair in (("server", serving_pair(ca, ["localhost"], now=now)), ("client", own_pair(now))):
         (tmp_path / f"{name}.crt").write_bytes(pair.certificate)
         (tmp_path / f"{name}.key").write_bytes(pair.key)
@@ -141,7 +141,7 @@ def test_a_query_that_times_out_is_asked_in_halves_at_once(status: int) -> None:
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
-        found = list(it.read(it.plan(START, END - 1)))
+        found = list(it.read_series(it.plan_queries(START, END - 1)))
     assert len(found) == 3 * 2
     assert sorted(tries) == [2, 2, 3, 3]  # each size once for cpu and once for memory
 
@@ -155,7 +155,7 @@ def test_a_server_that_does_not_answer_in_time_is_asked_for_less() -> None:
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
         it.source.retry_policy = RetryPolicy(deadline=0.4)
-        assert len(list(it.read(it.plan(START, END - 1)))) == 3 * 2
+        assert len(list(it.read_series(it.plan_queries(START, END - 1)))) == 3 * 2
 
 
 def test_a_piece_that_gets_no_smaller_is_tried_again() -> None:
@@ -168,8 +168,8 @@ def test_a_piece_that_gets_no_smaller_is_tried_again() -> None:
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=1))
-        (piece, *_) = it.plan(END - 3600, END - 1)
-        assert len(list(it.read([piece]))) == 1
+        (piece, *_) = it.plan_queries(END - 3600, END - 1)
+        assert len(list(it.read_series([piece]))) == 1
 
 
 def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
@@ -188,9 +188,9 @@ def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
         return shop(asked)
 
     with serving(answer) as server:
-        it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=2, at_once=3))
-        pieces = it.plan(START, END - 1)
-        starts = [series.times[0] for series in it.read(pieces)]
+        it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=2, max_concurrent_queries=3))
+        pieces = it.plan_queries(START, END - 1)
+        starts = [series.times[0] for series in it.read_series(pieces)]
     assert starts == [piece.start for piece in pieces]
     assert most == 3
 
@@ -199,7 +199,7 @@ def test_the_first_mistake_ends_the_reading() -> None:
     with serving(lambda asked: (400, b"no") if "query_range" in asked[0] else shop(asked)) as server:
         it = at(server.url, QueryPlan(pods_per_query=1))
         with pytest.raises(RefusedSource):
-            list(it.read(it.plan(START, END - 1)))
+            list(it.read_series(it.plan_queries(START, END - 1)))
 
 
 def test_renamed_metrics_labels_and_recording_rules_are_asked_for() -> None:
@@ -209,8 +209,8 @@ def test_renamed_metrics_labels_and_recording_rules_are_asked_for() -> None:
         return shop((asked[0].replace("k8s_pod", "pod"), asked[1], asked[2]))
 
     with serving(answer) as server:
-        it = at(server.url, QueryPlan(names=names, extra='cluster="a"'))
-        list(it.read(it.plan(START, END - 1, ["shop"])))
+        it = at(server.url, QueryPlan(names=names, extra_matcher='cluster="a"'))
+        list(it.read_series(it.plan_queries(START, END - 1, ["shop"])))
     queries = {query["query"] for path, query, _ in server.asked if path.endswith("query_range")}
     assert any("avg_over_time(pod:cpu:rate5m{" in query for query in queries)
     assert any("max_over_time(working_set{" in query for query in queries)

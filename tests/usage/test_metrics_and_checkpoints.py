@@ -48,26 +48,26 @@ spec: {targetRef: {kind: StatefulSet, name: web}}
 
 
 def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
-    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", CHECKPOINT.encode())
-    found.pour(book)
+    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.encode())
+    found.add_to_batch(book)
     it = ContainerKey("shop", "StatefulSet", "web", "app")
-    assert (found.mistakes, book.containers()) == ([], [it])
-    low, high = book.window(it, "cpu").percentiles((0.5, 0.95))
+    assert (found.mistakes, book.list_containers()) == ([], [it])
+    low, high = book.compressed_window(it, "cpu").compute_percentiles((0.5, 0.95))
     assert (low, high) == (pytest.approx(0.102, rel=0.1), pytest.approx(1.0, rel=0.1))
-    assert book.window(it, "memory").whole().total == 0
-    assert book.window(it, "cpu").observed_seconds == pytest.approx(
+    assert book.compressed_window(it, "memory").merge_days().total_count == 0
+    assert book.compressed_window(it, "cpu").observed_seconds == pytest.approx(
         1100 * 60, abs=7200
     )  # four days, of which it saw so much
 
 
 def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
-    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
-    found.pour(book)
+    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
+    found.add_to_batch(book)
     assert "version v2" in str(found.mistakes[0])
 
 
 def test_a_file_without_checkpoints_is_a_mistake() -> None:
-    assert "VPA checkpoints" in str(CheckpointSource.of("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])
+    assert "VPA checkpoints" in str(CheckpointSource.from_file("pod.yaml", b"kind: Pod\napiVersion: v1\n").mistakes[0])
 
 
 RECOMMENDS = """
@@ -87,11 +87,11 @@ items:
 
 
 def test_a_recommendation_is_advice_and_no_usage() -> None:
-    book, found = BatchHistory(), CheckpointSource.of("vpa.yaml", RECOMMENDS.encode())
-    found.pour(book)
+    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", RECOMMENDS.encode())
+    found.add_to_batch(book)
     app = ContainerKey("shop", "StatefulSet", "web", "app")
-    assert (found.mistakes, book.containers(), book.pages) == ([], [app], {})
-    assert book.advice == {
+    assert (found.mistakes, book.list_containers(), book.dense_windows) == ([], [app], {})
+    assert book.vpa_recommendations == {
         (app, "cpu"): VpaRecommendation("web-vpa", 250),
         (app, "memory"): VpaRecommendation("web-vpa", 300 << 20),
     }
@@ -99,4 +99,4 @@ def test_a_recommendation_is_advice_and_no_usage() -> None:
 
 def test_vpas_that_recommend_nothing_yet_are_a_mistake() -> None:
     silent = RECOMMENDS[: RECOMMENDS.index("  status:")]
-    assert "VPAs that recommend nothing yet" in str(CheckpointSource.of("vpa.yaml", silent.encode()).mistakes[0])
+    assert "VPAs that recommend nothing yet" in str(CheckpointSource.from_file("vpa.yaml", silent.encode()).mistakes[0])

@@ -12,7 +12,7 @@ from trimtab.cluster.owner import Owner
 from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy
 from trimtab.usage.prometheus import Prometheus, QueryPlan, split_span
-from trimtab.usage.prometheus_response import parsed
+from trimtab.usage.prometheus_response import parse_series
 
 DAY = 86400
 END = 20_000 * DAY
@@ -39,9 +39,9 @@ def at(url: str, plan: QueryPlan | None = None) -> Prometheus:
 def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
     with serving(shop) as server:
         it = at(server.url, QueryPlan(pods_per_query=2, days_per_query=7))
-        pieces = it.plan(START, END - 1)
+        pieces = it.plan_queries(START, END - 1)
         done: list[tuple[int, int]] = []
-        found = list(it.read(pieces, lambda n, all_: done.append((n, all_))))
+        found = list(it.read_series(pieces, lambda n, all_: done.append((n, all_))))
     assert len(pieces) == len(found) == 2 * 2 * 2  # groups of pods, weeks, resources
     assert {piece.pods for piece in pieces} == {("web-a", "web-b"), ("web-c",)}
     assert done[-1] == (8, 8)
@@ -50,8 +50,8 @@ def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
 
 def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_out() -> None:
     with serving(shop) as server:
-        it = at(server.url, QueryPlan(extra='cluster="prod"'))
-        list(it.read(it.plan(START, END, ["shop"])))
+        it = at(server.url, QueryPlan(extra_matcher='cluster="prod"'))
+        list(it.read_series(it.plan_queries(START, END, ["shop"])))
     queries = [query["query"] for path, query, _ in server.asked if path.endswith("query_range")]
     assert all(query.startswith("max by (namespace, pod, container)") for query in queries)
     assert all('container!="POD"' in query and 'cluster="prod"' in query for query in queries)
@@ -86,7 +86,7 @@ def test_owners_are_followed_from_pod_to_deployment() -> None:
         return 200, vector(*(metric for name, metric in said.items() if name in asked[1]["query"]))
 
     with serving(answer) as server:
-        assert at(server.url).owners(START, END) == {("shop", "web-1-a"): Owner("Deployment", "web")}
+        assert at(server.url).read_owners(START, END) == {("shop", "web-1-a"): Owner("Deployment", "web")}
 
 
 # ── what goes wrong ──────────────────────────────────────────────────────
@@ -98,7 +98,7 @@ def test_a_piece_that_is_too_large_is_asked_in_halves() -> None:
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
-        found = list(it.read(it.plan(START, END - 1)))
+        found = list(it.read_series(it.plan_queries(START, END - 1)))
     assert len(found) == 3 * 2  # each pod alone
 
 
@@ -110,7 +110,7 @@ def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=7, pods_per_query=1))
-        assert list(it.read(it.plan(START, END - 1)[:1]))
+        assert list(it.read_series(it.plan_queries(START, END - 1)[:1]))
 
 
 @pytest.mark.parametrize("header", ["Authorization", "authorization", "Cookie"])
@@ -178,21 +178,21 @@ def test_a_server_is_not_hurried() -> None:
 @pytest.mark.parametrize("body", [b"<html>", b'{"data": {"result": [{"metric": 3}]}}', b'{"status": "error"}'])
 def test_an_answer_that_makes_no_sense_is_told(body: bytes) -> None:
     with pytest.raises(GarbledSource):
-        list(parsed(body, "cpu"))
+        list(parse_series(body, "cpu"))
 
 
 # ── what is read ─────────────────────────────────────────────────────────
 def test_points_that_are_no_amounts_and_of_the_future_count_for_nothing() -> None:
     from trimtab.histogram.batch_history import BatchHistory as Book
     from trimtab.usage.owners import OwnerIndex as Owners
-    from trimtab.usage.series import take
+    from trimtab.usage.series import add_all_series
 
     body = json.dumps(matrix((APP, [(END, 1.0), (END + 60, float("nan")), (END + 9999, 7.0)]))).encode()
     book = Book()
-    take(book, parsed(body, "cpu", now=END + 60), Owners())
-    whole = book.window(book.containers()[0], "cpu").whole()
-    assert (whole.total, whole.top) == (1, 1.0)
+    add_all_series(book, parse_series(body, "cpu", now=END + 60), Owners())
+    whole = book.compressed_window(book.list_containers()[0], "cpu").merge_days()
+    assert (whole.total_count, whole.top) == (1, 1.0)
 
 
 def test_an_empty_answer_is_no_series() -> None:
-    assert list(parsed(json.dumps(matrix()).encode(), "cpu")) == []
+    assert list(parse_series(json.dumps(matrix()).encode(), "cpu")) == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.usage.errors import GarbledSource
-from trimtab.usage.prometheus_response import parse_exact_series, parsed
+from trimtab.usage.prometheus_response import parse_exact_series, parse_series
 
 START = 20_000 * 86400
 APP = {"namespace": "shop", "pod": "web-1", "container": "app"}
@@ -47,7 +47,7 @@ Told = list[tuple[str, list[int], list[float]]]
 
 def quickly(body: bytes) -> Told | str:
     try:
-        return [(s.pod, list(s.times), list(s.values)) for s in parsed(body, "cpu")]
+        return [(s.pod, list(s.times), list(s.values)) for s in parse_series(body, "cpu")]
     except GarbledSource:
         return "garbled"
 
@@ -71,19 +71,19 @@ def regular(pod: str, points: int = 3) -> dict[str, Any]:
 
 
 def test_a_regular_series_has_its_moments_as_a_range() -> None:
-    (found, _) = parsed(answered(regular("a"), regular("b")), "cpu")
+    (found, _) = parse_series(answered(regular("a"), regular("b")), "cpu")
     assert found.times == range(START, START + 900, 300)
     assert list(found.values) == [0.5, 1.5, 2.5]
 
 
 def test_points_that_are_no_number_are_left_out_and_counted() -> None:
     odd = {"metric": APP, "values": [[START, "NaN"], [START + 300, "1"], [START + 600, "+Inf"]]}
-    (found, other) = parsed(answered(odd, regular("b")), "cpu")
-    assert (list(found.values), found.left_out, other.left_out) == ([1.0], 2, 0)
+    (found, other) = parse_series(answered(odd, regular("b")), "cpu")
+    assert (list(found.values), found.dropped_values, other.dropped_values) == ([1.0], 2, 0)
 
 
 def test_what_lies_in_the_future_is_cut_off() -> None:
-    (found,) = parsed(answered(regular("a", 9)), "cpu", now=START)
+    (found,) = parse_series(answered(regular("a", 9)), "cpu", now=START)
     assert list(found.times) == [START, START + 300]
 
 

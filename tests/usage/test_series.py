@@ -43,17 +43,17 @@ def test_a_pods_name_tells_who_made_it(pod: str, owner: Owner | None) -> None:
 
 
 def test_a_pod_nobody_made_is_its_own_workload() -> None:
-    assert OwnerIndex().of("shop", "lonely") == Owner("Pod", "lonely")
+    assert OwnerIndex().topmost_owner("shop", "lonely") == Owner("Pod", "lonely")
 
 
 def test_what_the_cluster_knows_counts_before_the_name() -> None:
     known = OwnerIndex(pods={("shop", "web-0"): Owner("Rollout", "web")})
-    assert known.of("shop", "web-0") == Owner("Rollout", "web")
+    assert known.topmost_owner("shop", "web-0") == Owner("Rollout", "web")
 
 
 def test_a_pod_that_is_gone_belongs_to_the_workload_that_would_name_it_so() -> None:
     known = OwnerIndex(workloads={("shop", "web"): Owner("Rollout", "web")})
-    assert known.of("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
+    assert known.topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
 
 
 def test_owners_are_followed_to_the_top() -> None:

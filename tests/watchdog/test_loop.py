@@ -210,7 +210,7 @@ def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it(
 def test_where_it_is_only_told_nothing_is_patched() -> None:
     from trimtab.runtime import log
 
-    found = bench(door=DryRunBrakeActuator(log.build("error")))
+    found = bench(door=DryRunBrakeActuator(log.build_logger("error")))
     harmed(found, 3)
     for _ in range(3):
         found.look()
@@ -221,7 +221,7 @@ def test_where_it_is_only_told_nothing_is_patched() -> None:
 def test_a_policy_from_a_folder_is_only_told() -> None:
     from trimtab.runtime import log
 
-    found = bench(policies=BY_MEMORY, door=DryRunBrakeActuator(log.build("error")))
+    found = bench(policies=BY_MEMORY, door=DryRunBrakeActuator(log.build_logger("error")))
     before = [admitted(pod(), number=n) for n in range(6)]
     found.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
     found.look()

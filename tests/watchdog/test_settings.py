@@ -33,7 +33,7 @@ def test_what_makes_no_sense_is_told() -> None:
 
 def test_a_lease_that_two_could_hold_is_refused() -> None:
     class Nobody:
-        deadlines = Settings(lease_duration_seconds=20).deadlines
+        deadlines = Settings(lease_duration_seconds=20).client_deadlines
 
     with pytest.raises(ValueError, match="together be shorter"):
-        LeaderElector(Nobody(), "ns", "n", "me", timings=Settings(lease_duration_seconds=20).lease_terms)  # type: ignore[arg-type]
+        LeaderElector(Nobody(), "ns", "n", "me", timings=Settings(lease_duration_seconds=20).lease_timings)  # type: ignore[arg-type]

@@ -17,14 +17,14 @@ from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookCon
 from trimtab.cluster.api.meta import Dated, ManagedFields, Metadata, Revised
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube.client import Client
 from trimtab.kube.errors import ApiStatus, Conflict, KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.objects import Writer
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.cluster_facts import NO_FACTS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import log
 from trimtab.watchdog.events import PolicyEventRecorder
@@ -96,13 +96,13 @@ _HOLDS = object_projections("trimtab-system", AuditedPodReader())
 
 
 def bench(
-    *, terms: AdmissionSettings = DEFAULT_TERMS, policies: Policies | None = None, brake: bool = True, **more: Any
+    *, terms: AdmissionSettings = DEFAULT_SETTINGS, policies: Policies | None = None, brake: bool = True, **more: Any
 ) -> Bench:
     """Our webhook was registered long ago; `policies` are a folder's."""
     paper, clock = Paper(), [float(DAY)]
-    quiet = log.build("error")
+    quiet = log.build_logger("error")
     writer = Writer(client=cast("Client", paper))
-    base = AuditInputs(policies=policies or Policies(), facts=NOTHING_KNOWN, terms=terms)
+    base = AuditInputs(policies=policies or Policies(), facts=NO_FACTS, terms=terms)
     seen = AuditStateBuilder(base, CONFIGURATION, policies=policies is None)
     pods: list[Pod] = []
     reader = _HOLDS["Pod"]
@@ -122,7 +122,7 @@ def bench(
 
 def configuration(created: int = DAY - 10**6) -> MutatingWebhookConfiguration:
     return MutatingWebhookConfiguration(
-        metadata=Metadata(name=CONFIGURATION, creation_timestamp=written(created)), webhooks=()
+        metadata=Metadata(name=CONFIGURATION, creation_timestamp=format_timestamp(created)), webhooks=()
     )
 
 
@@ -130,10 +130,10 @@ def policy_object(
     name: str, actions: dict[str, Any], *, since: int = DAY - 1000, version: str = "7", status: Any = None, **spec: Any
 ) -> Custom:
     """A PodPolicy of the cluster, last written when it is said."""
-    fields = ManagedFields(time=written(since), fields={"f:spec": {}})
+    fields = ManagedFields(time=format_timestamp(since), fields={"f:spec": {}})
     meta = Dated(
         name=name, uid=f"uid-{name}", resource_version=version, generation=1,
-        creation_timestamp=written(since), managed_fields=(fields,),
+        creation_timestamp=format_timestamp(since), managed_fields=(fields,),
     )  # fmt: skip
     return Custom(metadata=meta, spec={"actions": actions, **spec}, status=status)
 

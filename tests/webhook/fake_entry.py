@@ -22,4 +22,4 @@ def closed() -> None:
     print('{"event": "closed", "level": "info"}', file=sys.stderr, flush=True)
 
 
-application = build_application(service(validate=slowly, close=closed), environment.read(os.environ))
+application = build_application(service(validate=slowly, close=closed), environment.read_settings(os.environ))

@@ -56,7 +56,7 @@ class World:
 
     @property
     def store(self) -> certs.CertificateFiles:
-        found = cert_manager.folder_of(self.objects["Secret"])
+        found = cert_manager.files_in_secret(self.objects["Secret"])
         assert found is not None
         return found
 
@@ -70,7 +70,7 @@ class World:
         """As a person does with `trimtab certs rotate`."""
         held = self.store
         new = certs.next_pair(held, now=self.now) if authority else certs.reissued_pair(held, NAMES, now=self.now)
-        self.set(cert_manager.filled(self.objects["Secret"], new))
+        self.set(cert_manager.with_files(self.objects["Secret"], new))
 
     def pass_(self, days: float) -> None:
         self.now += timedelta(days=days)
@@ -81,7 +81,9 @@ class Replica:
 
     def __init__(self, world: World, folder: Path, looks: int = 0) -> None:
         self.world, self.folder = world, folder
-        self.keeper = CertificateRotator(world, folder, NAMES, log.build("error"), lambda: world.now, looks=looks)
+        self.keeper = CertificateRotator(
+            world, folder, NAMES, log.build_logger("error"), lambda: world.now, looks=looks
+        )
         self._turns = self._endless()
 
     def turn(self) -> None:

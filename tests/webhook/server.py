@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import certs
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).parents[2]
 # gunicorn drops the sockets of clients that would not leave; nothing else may be warned about.
@@ -88,11 +88,11 @@ class Server:
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[Server]:
     """A server over a fresh pair; `settings` are TRIMTAB_ variables without the prefix."""
-    certs.write(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
+    certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     given = {"LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json")}
     environ = {
         **os.environ,
-        **{variable("webhook", name.lower()): value for name, value in {**given, **settings}.items()},
+        **{variable_name("webhook", name.lower()): value for name, value in {**given, **settings}.items()},
     }
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, *WARNINGS, "-c", START], cwd=ROOT, env=environ, stderr=log)

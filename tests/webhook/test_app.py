@@ -13,7 +13,7 @@ def test_not_ready_says_why() -> None:
 
 def test_a_process_asked_to_stop_is_alive_and_not_ready() -> None:
     asked = service()
-    asked.stop.begin()
+    asked.stop.request_stop()
     client = create_app(asked).test_client()
     assert client.get("/readyz").json["status"] == "stopping"
     assert client.get("/healthz").status_code == 200

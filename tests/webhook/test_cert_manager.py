@@ -33,7 +33,7 @@ def test_the_first_replica_makes_the_pair_and_tells_both_configurations(world: W
     replica.steps(5)
     assert world.written == ["Secret", *cert_manager.CONFIGURATIONS]
     assert world.places == [world.store.bundle] * 2
-    assert certs.status(replica.folder, world.now).names == NAMES
+    assert certs.read_status(replica.folder, world.now).names == NAMES
 
 
 def test_nothing_is_served_before_both_configurations_know_it(world: World, replica: Replica) -> None:
@@ -60,7 +60,7 @@ def test_two_that_race_end_with_one_pair(world: World, tmp_path: Path) -> None:
 
 def test_a_ca_bundle_that_somebody_changed_is_put_back(world: World, replica: Replica) -> None:
     replica.steps()
-    world.set(cert_manager.trusting(configuration(cert_manager.CONFIGURATIONS[1]), b"something else"))
+    world.set(cert_manager.with_ca_bundle(configuration(cert_manager.CONFIGURATIONS[1]), b"something else"))
     replica.steps(2)
     assert world.places == [world.store.bundle] * 2
 
@@ -71,7 +71,7 @@ def test_what_else_stands_in_a_configuration_stays(world: World, replica: Replic
     assert (hook["timeoutSeconds"], hook["clientConfig"]["service"]) == (3, {"name": "trimtab-webhook"})
 
 
-@pytest.mark.parametrize("annotation", cert_manager.INJECTED)
+@pytest.mark.parametrize("annotation", cert_manager.INJECTION_ANNOTATIONS)
 def test_cert_managers_configuration_is_left_alone(world: World, replica: Replica, annotation: str) -> None:
     world.set(configuration(cert_manager.CONFIGURATIONS[0], **{annotation: "trimtab-system/trimtab-webhook"}))
     replica.steps()
@@ -137,7 +137,7 @@ def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Except
         asked.append(seconds)
         return len(asked) == 3
 
-    keeper = CertificateRotator(Shut(), tmp_path, NAMES, log.build("error"), lambda: World().now, looks=0)  # type: ignore[arg-type]
+    keeper = CertificateRotator(Shut(), tmp_path, NAMES, log.build_logger("error"), lambda: World().now, looks=0)  # type: ignore[arg-type]
     keeper.run_until_stopped(stop, 10.0)
     assert asked == [10.0] * 3
 

@@ -122,4 +122,4 @@ def test_the_room_of_a_body_is_free_again_when_it_is_read_or_refused(sizes: tupl
     room = BodyBudget(300_000)
     with suppress(TooManyBodies):
         asyncio.run(request_body.read_body(pieces(*sizes), 1, room))
-    assert room.left == 300_000
+    assert room.available_bytes == 300_000

@@ -15,7 +15,7 @@ from tests.build import policy
 from tests.webhook.damage import damaged, pod, review
 from trimtab.runtime import files
 from trimtab.runtime.settings import Settings
-from webhook.handlers import MAX_BODY_BYTES, MUTATE, VALIDATE, Service, answer
+from webhook.handlers import MAX_BODY_BYTES, MUTATE, VALIDATE, Service, answer_review
 from webhook.main import build_service
 
 LONGER = "FUZZ_LONGER" in os.environ
@@ -63,7 +63,7 @@ def uid_of(body: bytes) -> object:
 def checked(service: Service, path: str, body: bytes) -> dict[str, Any] | None:
     """The response in the answer; None where the body was refused. Asserts everything an answer promises."""
     whole = body if len(body) <= MAX_BODY_BYTES else None
-    reply = answer(service, path, "application/json", whole)
+    reply = answer_review(service, path, "application/json", whole)
     assert b"Traceback" not in reply.body
     said = json.loads(reply.body)
     assert (reply.status == 413) is (whole is None)

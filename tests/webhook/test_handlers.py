@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.webhook.worlds import review, service
-from webhook.handlers import HttpReply, answer
+from webhook.handlers import HttpReply, answer_review
 
 
 def explode(_: bytes) -> HttpReply:
@@ -13,7 +13,7 @@ def explode(_: bytes) -> HttpReply:
 
 
 def test_h3_an_exception_lets_the_pod_through_unchanged() -> None:
-    reply = answer(service(mutate=explode), "/mutate", "application/json", review("u-7"))
+    reply = answer_review(service(mutate=explode), "/mutate", "application/json", review("u-7"))
     response = json.loads(reply.body)["response"]
     assert (reply.status, response["uid"], response["allowed"]) == (200, "u-7", True)
     assert "patch" not in response
@@ -22,27 +22,27 @@ def test_h3_an_exception_lets_the_pod_through_unchanged() -> None:
 def test_h3_an_exception_is_told_once_with_its_path() -> None:
     told: list[tuple[str, str]] = []
     watched = service(mutate=explode, failed=lambda path, error: told.append((path, repr(error))))
-    answer(watched, "/mutate", "application/json", review())
+    answer_review(watched, "/mutate", "application/json", review())
     assert told == [("/mutate", "RuntimeError('secret detail')")]
 
 
 def test_what_went_wrong_inside_is_not_told_to_the_caller() -> None:
-    assert b"secret" not in answer(service(mutate=explode), "/mutate", "application/json", review()).body
+    assert b"secret" not in answer_review(service(mutate=explode), "/mutate", "application/json", review()).body
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"request":{}}', b'{"request":{"uid":5}}', b"\xff" * 9])
 def test_an_exception_over_a_body_without_uid_is_a_400(body: bytes) -> None:
-    assert answer(service(mutate=explode), "/mutate", "application/json", body).status == 400
+    assert answer_review(service(mutate=explode), "/mutate", "application/json", body).status == 400
 
 
 def test_deep_nesting_under_a_failing_function_is_answered() -> None:
     body = b'{"a":' * 100_000
-    assert answer(service(mutate=explode), "/mutate", "application/json", body).status == 400
+    assert answer_review(service(mutate=explode), "/mutate", "application/json", body).status == 400
 
 
 def test_every_review_is_observed_with_its_status() -> None:
     seen: list[tuple[str, int]] = []
     watched = service(observe=lambda path, status, seconds: seen.append((path, status)))
-    answer(watched, "/mutate", "application/json", review())
-    answer(watched, "/validate", "text/plain", review())
+    answer_review(watched, "/mutate", "application/json", review())
+    answer_review(watched, "/validate", "text/plain", review())
     assert seen == [("/mutate", 200), ("/validate", 415)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.ca import authority
+from certs.ca import create_authority
 from tests.webhook.server import Server, post, serving
 from tests.webhook.worlds import review
 
@@ -146,7 +146,7 @@ def test_ninety_connections_that_fall_silent_hold_little_memory(tmp_path: Path) 
 def test_a_strangers_page_with_a_large_body_holds_nothing_where_callers_are_known(
     tmp_path: Path, over: ExitStack
 ) -> None:
-    (tmp_path / "clients.crt").write_bytes(authority(now=datetime.now(UTC)).certificate)
+    (tmp_path / "clients.crt").write_bytes(create_authority(now=datetime.now(UTC)).certificate)
     with serving(tmp_path, CLIENT_CA_FILE=str(tmp_path / "clients.crt")) as server:
         before = server.memory
         clients = [secure(server, over) for _ in range(40)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import certs
-from certs.ca import authority
+from certs.ca import create_authority
 from tests.certs.clients import client_pair
 from tests.webhook.asgi_client import ask
 from tests.webhook.server import Server, post, serving
@@ -20,7 +20,7 @@ from tests.webhook.worlds import review, service
 from trimtab.runtime import connection_limits
 from webhook.asgi import WebhookASGI
 
-SIGNER = authority(now=datetime.now(UTC))
+SIGNER = create_authority(now=datetime.now(UTC))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_nobody_else_is(server: Server, tmp_path: Path, path: str, name: str | N
 
 
 def test_another_authoritys_certificate_ends_the_connection(server: Server, tmp_path: Path) -> None:
-    stranger = client_pair(authority(now=datetime.now(UTC)), "kube-apiserver")
+    stranger = client_pair(create_authority(now=datetime.now(UTC)), "kube-apiserver")
     connection = showing(server, tmp_path, stranger)
     with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
         post(connection, review())
@@ -72,7 +72,7 @@ def test_a_kubelet_and_a_scraper_need_no_certificate(server: Server, tmp_path: P
 
 
 def test_a_server_that_tells_nothing_of_its_clients_knows_nobody() -> None:
-    heard = ask(WebhookASGI(service(), connection_limits.known(None)), "POST", "/mutate", chunks=(review(),))
+    heard = ask(WebhookASGI(service(), connection_limits.client_test(None)), "POST", "/mutate", chunks=(review(),))
     assert heard is not None
     assert heard.status == 403
 
@@ -80,7 +80,7 @@ def test_a_server_that_tells_nothing_of_its_clients_knows_nobody() -> None:
 def test_a_refused_stranger_is_counted() -> None:
     seen: list[tuple[str, int]] = []
     watched = service(observe=lambda path, status, seconds: seen.append((path, status)))
-    ask(WebhookASGI(watched, connection_limits.known(None)), "POST", "/mutate", chunks=(review(),))
+    ask(WebhookASGI(watched, connection_limits.client_test(None)), "POST", "/mutate", chunks=(review(),))
     assert seen == [("/mutate", 403)]
 
 
@@ -88,10 +88,10 @@ def test_what_strangers_make_up_is_no_word_of_the_metrics() -> None:
     seen: list[str] = []
     watched = service(observe=lambda path, status, seconds: seen.append(path))
     for path in ("/made-up", "/mutate/", "/validate"):
-        ask(WebhookASGI(watched, connection_limits.known(None)), "POST", path, chunks=(review(),))
+        ask(WebhookASGI(watched, connection_limits.client_test(None)), "POST", path, chunks=(review(),))
     assert seen == ["/validate"]
 
 
 def test_any_name_will_do_where_none_is_asked_for() -> None:
-    assert connection_limits.known(None)({connection_limits.KEY: ("whoever",)})
-    assert not connection_limits.known("me")({connection_limits.KEY: ("whoever",)})
+    assert connection_limits.client_test(None)({connection_limits.CLIENT_NAMES_KEY: ("whoever",)})
+    assert not connection_limits.client_test("me")({connection_limits.CLIENT_NAMES_KEY: ("whoever",)})

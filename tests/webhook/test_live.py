@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 
 from tests.kube.fake_api import FakeApi
-from trimtab.policy.cluster_facts import EVERYTHING, NOTHING_KNOWN
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
 from webhook.policy_state import PolicyStateWatcher, WebhookPolicyState
 
-BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+BASE = WebhookPolicyState(Policies(), NO_FACTS, DEFAULT_SETTINGS)
 
 
 class Heard:
@@ -44,7 +44,7 @@ def test_nothing_is_known_until_every_list_was_read_and_then_everything() -> Non
         assert len(live.missing_lists()) > 10
         live.start()
         assert eventually(lambda: live.complete)
-        assert live.world.facts.known == EVERYTHING
+        assert live.world.facts.listed_kinds == ALL_KINDS
         assert live.missing_lists() == ()
         live.stop()
     assert heard.errors == []

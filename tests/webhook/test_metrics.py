@@ -4,15 +4,15 @@ from prometheus_client import CollectorRegistry
 
 from tests.webhook.worlds import review, service
 from trimtab.policy.recommendation_age import RecommendationAges
-from webhook.handlers import answer
+from webhook.handlers import answer_review
 from webhook.metrics import WebhookMetrics
 
 
 def test_reviews_are_counted_by_path_and_status() -> None:
     meters = WebhookMetrics(CollectorRegistry())
     watched = service(observe=meters.observe_review)
-    answer(watched, "/mutate", "application/json", review())
-    answer(watched, "/mutate", "text/plain", review())
+    answer_review(watched, "/mutate", "application/json", review())
+    answer_review(watched, "/mutate", "text/plain", review())
     text = meters.render_text().decode()
     assert 'trimtab_reviews_total{code="200",path="/mutate"} 1.0' in text
     assert 'trimtab_reviews_total{code="415",path="/mutate"} 1.0' in text

@@ -11,15 +11,15 @@ from tests.build import policies, policy
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
 from trimtab.kube.watch_state import WatchSettings
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.cluster_facts import NO_FACTS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import log
 from trimtab.watchdog import process
 from webhook.metrics import WebhookMetrics
 from webhook.policy_state import LOOK_SECONDS, PATIENCE_SECONDS, STALE_SECONDS, StateLogger, WebhookPolicyState
 
-BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+BASE = WebhookPolicyState(Policies(), NO_FACTS, DEFAULT_SETTINGS)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Told:
     def __init__(self) -> None:
         self.out = io.StringIO()
         self.meters = WebhookMetrics(CollectorRegistry())
-        self.herald = StateLogger(self.meters, log.build(stream=self.out))
+        self.herald = StateLogger(self.meters, log.build_logger(stream=self.out))
 
     @property
     def said(self) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
     told, wrong = Told(), (ConfigError(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
     broken = replace(BASE, broken={"a": wrong})
     told.herald.on_change(BASE, broken)
-    told.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_TERMS, paused=True)))
+    told.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_SETTINGS, paused=True)))
     assert told.lines == ["policy rejected, the previous version stays in force", "all changes are paused"]
     assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
 
@@ -81,7 +81,7 @@ def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
 
 
 def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
-    assert min(STALE_SECONDS, process.STALE_SECONDS) > WatchSettings().idle + 60 + LOOK_SECONDS
+    assert min(STALE_SECONDS, process.STALE_SECONDS) > WatchSettings().idle_seconds + 60 + LOOK_SECONDS
 
 
 def test_what_keeps_it_from_being_ready_is_told_once() -> None:

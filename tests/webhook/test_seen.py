@@ -11,17 +11,23 @@ from tests.policy.test_policy_store import stored
 from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import ApiObject, Metadata
-from trimtab.cluster.pool import PAUSED
+from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
+from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
-from webhook.policy_state import PolicyStateBuilder, WebhookPolicyState, object_projections, slices, sources
+from webhook.policy_state import (
+    PolicyStateBuilder,
+    WebhookPolicyState,
+    endpoint_slices,
+    list_sources,
+    object_projections,
+)
 
-OWN = DEFAULT_TERMS.own_namespace
+OWN = DEFAULT_SETTINGS.own_namespace
 HOLDS = object_projections(OWN)
-BASE = WebhookPolicyState(Policies(), NOTHING_KNOWN, DEFAULT_TERMS)
+BASE = WebhookPolicyState(Policies(), NO_FACTS, DEFAULT_SETTINGS)
 SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
 
 
@@ -57,23 +63,23 @@ def test_the_clusters_policies_come_into_force_and_go() -> None:
 
 def test_policies_of_a_folder_stay_whatever_the_cluster_holds() -> None:
     own = load_policies([("p.yaml", policy("{limits: {cpu: remove}}").encode())]).policies
-    seen = PolicyStateBuilder(WebhookPolicyState(own, NOTHING_KNOWN, DEFAULT_TERMS), policies=False)
+    seen = PolicyStateBuilder(WebhookPolicyState(own, NO_FACTS, DEFAULT_SETTINGS), policies=False)
     assert there(seen, namespace()).policies is own
-    assert "PodPolicy" not in {source.kind for source in sources(OWN, policies=False)}
+    assert "PodPolicy" not in {source.kind for source in list_sources(OWN, policies=False)}
 
 
 def test_our_namespace_pauses_every_change_and_lets_it_go_on() -> None:
     seen = PolicyStateBuilder(BASE, policies=True)
-    ours = Namespace(metadata=Metadata(name=OWN, annotations={PAUSED: "true"}))
+    ours = Namespace(metadata=Metadata(name=OWN, annotations={PAUSED_MARK: "true"}))
     assert there(seen, ours).terms.paused
     assert not there(seen, Namespace(metadata=Metadata(name=OWN))).terms.paused
 
 
 def test_the_setting_pauses_whatever_the_namespace_says() -> None:
     seen = PolicyStateBuilder(
-        WebhookPolicyState(Policies(), NOTHING_KNOWN, replace(DEFAULT_TERMS, paused=True)), policies=True
+        WebhookPolicyState(Policies(), NO_FACTS, replace(DEFAULT_SETTINGS, paused=True)), policies=True
     )
-    assert there(seen, Namespace(metadata=Metadata(name=OWN, annotations={PAUSED: "false"}))).terms.paused
+    assert there(seen, Namespace(metadata=Metadata(name=OWN, annotations={PAUSED_MARK: "false"}))).terms.paused
 
 
 def test_the_vpas_webhook_acts_once_its_service_answers() -> None:
@@ -81,7 +87,7 @@ def test_the_vpas_webhook_acts_once_its_service_answers() -> None:
     assert not there(seen, vpa()).facts.vpa_acts
     assert not there(seen, configuration()).facts.vpa_acts
     (service,) = seen.vpa_services
-    assert slices(service).query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
+    assert endpoint_slices(service).selector_query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
     assert there(seen, endpoints()).facts.vpa_acts
     assert not gone(seen, "MutatingWebhookConfiguration", "v").facts.vpa_acts
 
@@ -94,14 +100,14 @@ def test_what_is_told_again_changes_nothing() -> None:
 
 
 def test_no_pods_are_watched_and_no_foreign_config_maps() -> None:
-    found = sources(OWN, policies=True)
+    found = list_sources(OWN, policies=True)
     assert "Pod" not in {source.kind for source in found}
-    assert [(s.namespace, s.labels) for s in found if s.kind == "ConfigMap"] == [
+    assert [(s.namespace, s.label_selector) for s in found if s.kind == "ConfigMap"] == [
         (OWN, "trimtab.dev/recommendations=v1")
     ]
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "CronJob"])
 def test_of_owners_that_tell_no_number_of_pods_only_the_metadata_is_asked_for(kind: str) -> None:
-    (found,) = (source for source in sources(OWN, policies=True) if source.kind == kind)
-    assert "PartialObjectMetadata" in found.accept("PartialObjectMetadata")
+    (found,) = (source for source in list_sources(OWN, policies=True) if source.kind == kind)
+    assert "PartialObjectMetadata" in found.accept_header("PartialObjectMetadata")

@@ -98,16 +98,16 @@ def test_a_pair_swapped_on_disk_is_served_to_new_connections(server: Server, hos
     kept = server.connect(host)
     assert post(kept, review())[0] == 200
     second = server.issue()
-    certs.write(server.certs, second)
+    certs.write_folder(server.certs, second)
     assert served(server, host) == second.pair.read_leaf()
     assert post(kept, review())[0] == 200
 
 
 def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
-    before, second = certs.read(server.certs), server.issue()
+    before, second = certs.read_folder(server.certs), server.issue()
     (server.certs / "tls.key").write_bytes(second.pair.key)
     assert served(server) == before.pair.read_leaf()
-    certs.write(server.certs, second)
+    certs.write_folder(server.certs, second)
     assert served(server) == second.pair.read_leaf()
     codes = [line.get("code") for line in server.log if line["level"] == "warning"]
     assert codes == ["unusable-pair"]
@@ -115,11 +115,11 @@ def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
 
 def test_an_expired_pair_in_a_folder_of_somebody_elses_is_served_and_told(server: Server) -> None:
     whole, then = server.issue(), datetime.now(UTC) - timedelta(days=30)
-    certs.write(server.certs, certs.reissued_pair(whole, ["localhost"], now=then, life=timedelta(days=1)))
+    certs.write_folder(server.certs, certs.reissued_pair(whole, ["localhost"], now=then, life=timedelta(days=1)))
     with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
         server.connect().connect()
     assert "expired" in [line.get("code") for line in server.log if line["event"] == "certificate"]
-    certs.write(server.certs, whole)
+    certs.write_folder(server.certs, whole)
     assert served(server) == whole.pair.read_leaf()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cert_manager import namespaces
+from webhook.cert_manager import service_namespaces
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from webhook.cert_manager import namespaces
     ],
 )
 def test_a_configuration_names_the_namespaces_it_calls(configuration: dict[str, Any], found: set[str]) -> None:
-    assert namespaces(configuration) == found
+    assert service_namespaces(configuration) == found

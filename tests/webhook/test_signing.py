@@ -34,7 +34,7 @@ class Time:
 
 def keys_of(*found):
     out = io.StringIO()
-    return MarkerKeys(Secret(*found), log.build(stream=out), Time()), out
+    return MarkerKeys(Secret(*found), log.build_logger(stream=out), Time()), out
 
 
 def test_before_they_are_read_nothing_is_signed():

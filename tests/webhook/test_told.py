@@ -6,9 +6,9 @@ import json
 from prometheus_client import CollectorRegistry
 
 from tests.build import facts, policies, policy, review
-from trimtab.admission.handler import answer
+from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.runtime import log
 from webhook.metrics import MAX_FINDINGS, DecisionLogger, WebhookMetrics
 
@@ -19,10 +19,10 @@ NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
 def told(*bodies, by=NO_LIMITS, level="info"):
     """The scrape and the log lines after these reviews."""
     out, memory = io.StringIO(), ResponseCache()
-    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build(level, "json", out))
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger(level, "json", out))
     for body in bodies:
-        teller.tell(answer(body, by, facts(), DEFAULT_TERMS, memory).record)
-    return teller.metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]
+        teller.log_review(answer_review(body, by, facts(), DEFAULT_SETTINGS, memory).record)
+    return teller.render_metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def test_each_of_many_reviews_is_counted_and_has_its_own_line():

@@ -36,7 +36,7 @@ def together(work: list[threading.Thread]) -> None:
 
 def test_two_rotations_under_a_thousand_new_connections_lose_no_review(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        folder, tally = certs.read(server.certs), Tally()
+        folder, tally = certs.read_folder(server.certs), Tally()
         trust = ssl.create_default_context(cadata=folder.bundle.decode())
         rotations = threading.Thread(target=lambda: rotate(server, folder, tally))
         clients = [threading.Thread(target=lambda: fresh(server, trust, tally, 125)) for _ in range(8)]
@@ -50,8 +50,8 @@ def rotate(server: Server, folder: certs.CertificateFiles, tally: Tally) -> None
     for days in (1, 2):
         while tally.answered + len(tally.lost) < days * 333:
             time.sleep(0.01)
-        now = certs.read(server.certs).pair.read_leaf().not_valid_before_utc
-        certs.write(server.certs, certs.renew(folder, ["localhost"], now=now, serial=days))
+        now = certs.read_folder(server.certs).pair.read_leaf().not_valid_before_utc
+        certs.write_folder(server.certs, certs.renew(folder, ["localhost"], now=now, serial=days))
 
 
 def fresh(server: Server, trust: ssl.SSLContext, tally: Tally, count: int) -> None:
@@ -79,7 +79,7 @@ def test_one_of_two_replicas_stops_under_load_and_no_review_is_lost(tmp_path: Pa
 
 def test_new_connections_leave_no_memory_behind(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        trust = ssl.create_default_context(cadata=certs.read(server.certs).bundle.decode())
+        trust = ssl.create_default_context(cadata=certs.read_folder(server.certs).bundle.decode())
         tally = Tally()
         fresh(server, trust, tally, 150)
         before = server.memory

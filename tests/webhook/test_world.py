@@ -8,20 +8,20 @@ from click.testing import CliRunner
 from tests.build import policy
 from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.webhook import verb
-from trimtab.policy.cluster_facts import NOTHING_KNOWN
-from trimtab.runtime.settings import LIVE, Settings
+from trimtab.policy.cluster_facts import NO_FACTS
+from trimtab.runtime.settings import LIVE_CLUSTER, Settings
 from webhook.policy_state import InvalidPolicyFiles, from_files
 
 
 def test_of_a_live_cluster_nothing_is_known_yet_and_no_policy_is_in_force() -> None:
-    found = from_files(Settings(cluster=LIVE))
-    assert found.facts is NOTHING_KNOWN
+    found = from_files(Settings(cluster=LIVE_CLUSTER))
+    assert found.facts is NO_FACTS
     assert found.policies.all == ()
 
 
 def test_a_folder_of_policies_is_in_force_from_the_start_beside_a_live_cluster(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(policy("{limits: {cpu: remove}}", name="a"))
-    assert [p.name for p in from_files(Settings(cluster=LIVE, policies=(tmp_path,))).policies.all] == ["a"]
+    assert [p.name for p in from_files(Settings(cluster=LIVE_CLUSTER, policies=(tmp_path,))).policies.all] == ["a"]
 
 
 def test_without_a_cluster_the_shipped_policies_are_in_force() -> None:

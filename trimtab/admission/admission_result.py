@@ -6,18 +6,18 @@ from enum import StrEnum
 import msgspec
 
 from trimtab.admission.consequences import withhold_harmful_actions
-from trimtab.admission.json_patch import Operation, diff, problem
+from trimtab.admission.json_patch import Operation, check_patch, diff_pods
 from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, quota_increases, store_increases
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy import reasons, required_actions
 from trimtab.policy.applicable_policies import ApplicablePolicies
-from trimtab.policy.changed_annotation import ChangedAnnotation, read
+from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.decide import Decision, decided
+from trimtab.policy.decide import Decision, decide_with_policies
 from trimtab.policy.match import always_left_alone
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings, PodContext, Withheld
-from trimtab.policy.pod_size_limits import SizeExcess, excess
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
+from trimtab.policy.pod_size_limits import SizeExcess, find_excess
 from trimtab.policy.podpolicy import Policies
 
 
@@ -60,12 +60,12 @@ class PodDecision:
         return self.decision.pod if self.outcome is AdmissionOutcome.CHANGED else pod
 
 
-def judge(
+def decide_pod(
     pod: Pod,
     policies: Policies,
     facts: ClusterFacts,
     namespace: str,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
     marked: ChangedAnnotation | None = None,
     body: bytes = b"",
     answers: QuotaAnswers = NO_ANSWERS,
@@ -76,7 +76,7 @@ def judge(
     body: its own bytes; both are passed on to `decided`.
     answers: the quota answers that siblings of the pod got; answers for this pod are stored there.
     """
-    size_excess = excess(pod)
+    size_excess = find_excess(pod)
     if (
         size_excess is not None
         and (oversized_result := _oversized_decision(size_excess, pod, policies, facts, namespace, terms)) is not None
@@ -84,24 +84,24 @@ def judge(
         return oversized_result
     if marked is None:
         # The marker is read once for all decisions below: the author of the pod chose how large it is.
-        marked = read(pod, namespace, terms.signer)
-    subject = PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms, body=body)
-    decision, applicable = decided(subject, policies, marked=marked, is_marker_read=True)
+        marked = read_trusted_annotation(pod, namespace, terms.signer)
+    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms, body=body)
+    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
     if decision.skipped is not None:
         return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
 
     def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
-        context = subject.without(withheld)
-        return decided(context, policies, watching=watching, marked=marked, is_marker_read=True)
+        context = subject.with_withheld(withheld)
+        return decide_with_policies(context, policies, watching=watching, marked=marked, is_marker_read=True)
 
     decision, applicable = withhold_harmful_actions(
         pod, decision, applicable, decide_without, facts, namespace, terms, answers
     )
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
-    operations = diff(pod, decision.pod)
+    operations = diff_pods(pod, decision.pod)
     if not operations:
         return PodDecision(outcome=AdmissionOutcome.UNCHANGED, decision=decision)
 
@@ -109,17 +109,19 @@ def judge(
         assert applicable is not None  # a skipped pod is not changed
         if applicable.subject.pod is candidate:
             return candidate  # the last decision was made on this very pod, and left it unchanged
-        context = applicable.subject.as_now(candidate)
-        return decided(context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True)[
-            0
-        ].pod
+        context = applicable.subject.with_pod(candidate)
+        return decide_with_policies(
+            context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True
+        )[0].pod
 
-    is_warned = any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.left)
-    patch_problem = problem(
+    is_warned = any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
+    patch_problem = check_patch(
         pod, decision.pod, operations, decide_again, facts, namespace, terms, quota_may_refuse=is_warned
     )
-    if patch_problem is not None and (requiring := required_actions.requiring(applicable)):
-        denied = change(decision, pod=pod, changes=(), denied=required_actions.undecided(requiring, patch_problem))
+    if patch_problem is not None and (requiring := required_actions.requiring_policy_names(applicable)):
+        denied = change(
+            decision, pod=pod, changes=(), denied=required_actions.undecided_reason(requiring, patch_problem)
+        )
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=denied, problem=patch_problem)
     if patch_problem is not None:
         return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
@@ -133,11 +135,11 @@ def _oversized_decision(
     size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
     """Returns the result for a pod that is too large to be decided; None where no policy would decide it anyway."""
-    if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms)) is not None:
+    if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
     if names:
-        denied = required_actions.undecided(names, str(size_excess))
+        denied = required_actions.undecided_reason(names, str(size_excess))
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=Decision(pod=pod, denied=denied))
     skipped = reasons.TOO_LARGE(str(size_excess))
     return PodDecision(
@@ -197,7 +199,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
         return self.finding.decision
 
     @property
-    def operations(self) -> tuple[Operation, ...]:
+    def patch_operations(self) -> tuple[Operation, ...]:
         """The operations, decoded from the patch. Not for the hot path."""
         return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
 

@@ -21,7 +21,7 @@ from trimtab.admission.quota_headroom import (
     find_exceeded_quota,
     quota_increases,
 )
-from trimtab.cluster.api.meta import change, get
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
@@ -173,7 +173,7 @@ def _culprits(
     those that may be withheld, or those that a policy requires."""
     changing = {change.policy for change in decision.changes}
     compiled = (
-        [policy for policy in applicable.ours if policy.applies and policy.name in changing]
+        [policy for policy in applicable.in_effect if policy.applies and policy.name in changing]
         if applicable is not None
         else []
     )
@@ -192,9 +192,9 @@ def _required_objection(
     decides, and its author should know what part of the amount the policy adds."""
     if not required:
         return base
-    name = get(after.spec.runtime_class_name, "")
+    name = value_or(after.spec.runtime_class_name, "")
     overhead = facts.runtime_classes[name].overhead.pod_fixed if name in facts.runtime_classes else {}
-    is_new = name != get(before.spec.runtime_class_name, "")
+    is_new = name != value_or(before.spec.runtime_class_name, "")
     if is_new and overhead and any(action == "runtime_class" for _, action in required):
         amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
         cause = f"RuntimeClass {name} adds an overhead of {amounts}"
@@ -207,4 +207,4 @@ def _required_objection(
 def _with_warning(decision: Decision, reported: Objection, culprits: list[tuple[str, str]]) -> Decision:
     policy, action = culprits[0] if culprits else ("", reported.actions[0])
     kept_field = FieldKept(field=to_camel(action), policy=policy, reason=reported.reason, loud=True)
-    return change(decision, left=(*decision.left, kept_field))
+    return change(decision, left=(*decision.fields_kept, kept_field))

@@ -7,20 +7,26 @@ carries what failed. The pod is denied only where a policy may require something
 import msgspec
 
 from trimtab.admission import admission_review as wire
-from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord, PodDecision, judge
+from trimtab.admission.admission_result import (
+    AdmissionFinding,
+    AdmissionOutcome,
+    AdmissionRecord,
+    PodDecision,
+    decide_pod,
+)
 from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
-from trimtab.admission.response_cache import ResponseCache, is_shareable, likeness
+from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
-from trimtab.policy.cluster_facts import ClusterFacts, watched
+from trimtab.policy.cluster_facts import ClusterFacts, track_dependencies
 from trimtab.policy.decide import Decision
 from trimtab.policy.pod_changes import FieldChange
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
-from trimtab.policy.pod_size_limits import excess_bytes
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
+from trimtab.policy.pod_size_limits import find_excess_bytes
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.required_actions import required_policies_for, undecided
+from trimtab.policy.required_actions import required_policies_for, undecided_reason
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -34,11 +40,11 @@ class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer_review`."""
 
 
-def answer(
+def answer_review(
     body: bytes,
     policies: Policies,
     facts: ClusterFacts,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
     memory: ResponseCache | None = None,
     *,
     waits: bool = False,
@@ -90,29 +96,29 @@ def _finding_for(
     if request.operation != "CREATE" or request.sub_resource:
         return _unchanged_finding(AdmissionOutcome.NOT_OURS, "")
     raw = bytes(request.object)
-    size_excess = excess_bytes(raw)
+    size_excess = find_excess_bytes(raw)
     if size_excess is not None:
         return _failed_finding(
             AdmissionOutcome.TOO_LARGE, f"{size_excess} [{reasons.TOO_LARGE.name}]", request, policies, facts, terms
         )
-    if request.dry_run and ASKED.encode() in raw:
+    if request.dry_run and PROBE_ANNOTATION.encode() in raw:
         return _answer_probe(policies, terms)
-    pod_key = likeness(raw) if memory is not None else None
+    pod_key = normalize_pod_bytes(raw) if memory is not None else None
     answers = NO_ANSWERS if memory is None or request.dry_run else memory.answers
     if memory is None or pod_key is None:
         return _decide_bytes(raw, request, policies, facts, terms, answers)[0]
     key = request.namespace, pod_key[0]
-    cached = memory.find(key, policies, facts, terms)
+    cached = memory.find_finding(key, policies, facts, terms)
     if cached is not None:
         return cached
-    recorded_facts, reads = watched(facts)
+    recorded_facts, reads = track_dependencies(facts)
     finding, pod = _decide_bytes(raw, request, policies, recorded_facts, terms, answers)
     if pod is not None and answers.awaited is None and is_shareable(pod, pod_key[1], finding):
         memory.store_finding(key, finding, pod, reads)
     return finding
 
 
-ASKED = "trimtab.dev/probe"
+PROBE_ANNOTATION = "trimtab.dev/probe"
 """Annotation of a dry-run pod that tests the webhook: the response then carries a warning that begins with `HERE`."""
 PROBE_WARNING = "trimtab: here"
 """The beginning of that warning."""
@@ -167,7 +173,7 @@ def _decide_bytes(
     pod = _decode_pod(raw)
     if isinstance(pod, str):
         return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms), None
-    return _build_finding(judge(pod, policies, facts, request.namespace, terms, body=raw, answers=answers)), pod
+    return _build_finding(decide_pod(pod, policies, facts, request.namespace, terms, body=raw, answers=answers)), pod
 
 
 def _failed_finding(
@@ -183,7 +189,7 @@ def _failed_finding(
     names = required_policies_for(policies, facts, request.namespace, terms)
     if not names or request.operation != "CREATE" or request.sub_resource:
         return _unchanged_finding(outcome, problem)
-    decision = Decision(pod=Pod(), denied=undecided(names, problem))
+    decision = Decision(pod=Pod(), denied=undecided_reason(names, problem))
     return _build_finding(PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision, problem=problem))
 
 
@@ -196,7 +202,7 @@ def _unchanged_finding(outcome: AdmissionOutcome, problem: str) -> AdmissionFind
 
 def _build_finding(result: PodDecision) -> AdmissionFinding:
     decision, outcome = result.decision, result.outcome
-    warnings = told(decision) if outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED) else ()
+    warnings = decision_warnings(decision) if outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED) else ()
     if result.problem and outcome is not AdmissionOutcome.DENIED:
         warnings = (f"trimtab: the pod is unchanged: {result.problem}",)
     changes = decision.changes if outcome is AdmissionOutcome.CHANGED else ()
@@ -218,13 +224,13 @@ MAX_WARNINGS = 5
 _MAX_WARNING_CHARACTERS = 250
 
 
-def told(decision: Decision) -> tuple[str, ...]:
+def decision_warnings(decision: Decision) -> tuple[str, ...]:
     """Returns the warnings for the author of the pod: what could not be done, and what policies in mode `warn` would
     do."""
-    modes = decision.modes
+    modes = decision.mode_by_policy
     warnings = [
         f"trimtab: {kept_field.policy or 'all policies'}: {kept_field.reason} [{kept_field.reason.code.name}]"
-        for kept_field in decision.left
+        for kept_field in decision.fields_kept
         if kept_field.loud
     ]
     warnings += [_would_change(would) for would in decision.would if modes.get(would.policy) == "warn"]
@@ -235,10 +241,10 @@ def told(decision: Decision) -> tuple[str, ...]:
 
 def _would_change(would: FieldChange) -> str:
     after, before = (value if value is not None else "absent" for value in (would.after, would.before))
-    return f"{beginning_of_would(would.policy, would.field)}{after} (now {before})"
+    return f"{would_change_prefix(would.policy, would.field)}{after} (now {before})"
 
 
-def beginning_of_would(policy: str, field: str) -> str:
+def would_change_prefix(policy: str, field: str) -> str:
     """Returns the beginning of the warning that says what a policy in mode `warn` would do to this field."""
     return f"trimtab: {policy} (mode warn) would make {field} "
 
@@ -256,7 +262,7 @@ def _audit_annotations(outcome: AdmissionOutcome, decision: Decision, policies: 
     annotations = {"outcome": outcome.value}
     if outcome is AdmissionOutcome.CHANGED:
         annotations["changed"] = ", ".join(policies)
-    codes = sorted({kept_field.reason.code.name for kept_field in decision.left if kept_field.loud})
+    codes = sorted({kept_field.reason.code.name for kept_field in decision.fields_kept if kept_field.loud})
     if decision.skipped is not None:
         codes.append(decision.skipped.code.name)
     if codes:

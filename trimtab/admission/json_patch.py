@@ -24,7 +24,7 @@ from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 
 Operation = dict[str, Any]
 """One operation: op, path, and value where the operation has one."""
@@ -34,7 +34,7 @@ class CannotApply(ValueError):
     """Raised for an operation whose path does not exist, or does not fit the value there."""
 
 
-def diff(before: Pod, after: Pod) -> tuple[Operation, ...]:
+def diff_pods(before: Pod, after: Pod) -> tuple[Operation, ...]:
     """Returns the operations that turn `before` into `after`; none if they are equal."""
     operations: list[Operation] = []
     _diff_objects("", before, after, operations)
@@ -49,7 +49,7 @@ def _diff_values(path: str, before: Any, after: Any, operations: list[Operation]
 def _diff_unequal(path: str, before: Any, after: Any, operations: list[Operation]) -> None:
     """Appends the operations for two values that are not equal; UNSET stands for an absent value."""
     if before is UNSET:
-        operations.append({"op": "add", "path": path, "value": plain(after)})
+        operations.append({"op": "add", "path": path, "value": to_plain_json(after)})
     elif after is UNSET:
         operations.append({"op": "remove", "path": path})
     elif isinstance(before, ApiObject) and isinstance(after, ApiObject):
@@ -59,7 +59,7 @@ def _diff_unequal(path: str, before: Any, after: Any, operations: list[Operation
     elif isinstance(before, tuple) and isinstance(after, tuple):
         _diff_lists(path, before, after, operations)
     else:
-        operations.append({"op": "replace", "path": path, "value": plain(after)})
+        operations.append({"op": "replace", "path": path, "value": to_plain_json(after)})
 
 
 def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: list[Operation]) -> None:
@@ -75,7 +75,7 @@ def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: li
         )
 
 
-def plain(value: Any) -> Any:
+def to_plain_json(value: Any) -> Any:
     """Returns an API object, or a value that holds some, as plain JSON: new dicts and lists."""
     if isinstance(value, str):  # most values in a patch are strings
         return value
@@ -118,7 +118,7 @@ def _diff_lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], oper
     removed = [index for index in range(len(before)) if index not in common]
     # RFC 6902 applies operations in order, so each removal shifts later indices: remove from the end.
     operations += [{"op": "remove", "path": f"{path}/{index}"} for index in reversed(removed)]
-    operations += [{"op": "add", "path": f"{path}/-", "value": plain(value)} for value in after[len(common) :]]
+    operations += [{"op": "add", "path": f"{path}/-", "value": to_plain_json(value)} for value in after[len(common) :]]
 
 
 def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:
@@ -130,7 +130,7 @@ def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> s
     return indices
 
 
-def apply(document: Any, operations: Iterable[Operation]) -> Any:
+def apply_patch(document: Any, operations: Iterable[Operation]) -> Any:
     """Returns the document after all operations; `document` itself is not modified. Raises CannotApply."""
     result = copy.deepcopy(document)
     for operation in operations:
@@ -205,14 +205,14 @@ def _apply_to_map(parent: dict[str, Any], step: str, operation: Operation) -> No
         parent[step] = operation["value"]
 
 
-def problem(
+def check_patch(
     before: Pod,
     after: Pod,
     operations: tuple[Operation, ...],
     decide_again: Callable[[Pod], Pod],
     facts: ClusterFacts,
     namespace: str,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
@@ -229,7 +229,7 @@ def problem(
       that is stored if the second call to the webhook does not happen.
     """
     try:
-        patched = msgspec.convert(apply_patch_in_place(plain(before), operations), type(before))
+        patched = msgspec.convert(apply_patch_in_place(to_plain_json(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
         return f"the patch does not apply: {error}"
     if patched != after:
@@ -260,8 +260,8 @@ def new_rejection(
 
 
 _ADMISSION_STEPS = (
-    limitranger.admit, priority.resolve_priority, runtimeclass.apply_runtime_class,
-    validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate,
+    limitranger.apply_limit_ranges, priority.resolve_priority, runtimeclass.apply_runtime_class,
+    validate_pod.validate_pod, limitranger.check_limit_ranges, runtimeclass.check_overhead, resourcequota.check_quotas,
 )  # fmt: skip
 """The API server's steps after the mutating webhook that may reject the pod, in the server's order."""
 _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)

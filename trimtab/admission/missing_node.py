@@ -8,7 +8,7 @@ says so.
 
 from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import SelectorRequirement, get
+from trimtab.cluster.api.meta import SelectorRequirement, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec
 from trimtab.cluster.node_shapes import MACHINE_LABELS, Machines, NodeShape, NodeShapes
 from trimtab.cluster.quantity import NotAQuantity
@@ -19,7 +19,7 @@ from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.scheduling.node_filters import untolerated
+from trimtab.scheduling.node_filters import first_untolerated_taint
 
 _MAX_NAMED_GROUPS = 3
 """Node groups named in one sentence."""
@@ -33,10 +33,10 @@ def explain_missing_node(
     The code is `no-known-node-matches` if a node that can hold the pod may be added.
     """
     nodes = facts.nodes
-    if not nodes.shapes or "Node" not in facts.known or after.spec.node_name:
+    if not nodes.shapes or "Node" not in facts.listed_kinds or after.spec.node_name:
         return None
     is_daemon = any(owner.kind == "DaemonSet" for owner in after.metadata.owner_references)
-    free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.once(_free_after_daemons)
+    free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
     changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
     if _has_node(changed_spec, nodes.shapes, free, machines):
         return None
@@ -102,7 +102,7 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
 
     A requirement for one machine by name is met by the shape of that machine; if `machines` is None it counts as met.
     """
-    for name, value in get(spec.node_selector, {}).items():
+    for name, value in value_or(spec.node_selector, {}).items():
         if name in MACHINE_LABELS:
             if not _is_machine_of_shape(shape, name, (value,), machines):
                 return False
@@ -111,11 +111,11 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
     terms = required_terms(spec)
     if terms and not any(_term_matches(term, shape, machines) for term in terms):
         return False
-    return not shape.taints or untolerated(get(spec.tolerations, ()), shape.taints) is None
+    return not shape.taints or first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is None
 
 
 def _term_matches(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:
-    expressions, fields = get(term.match_expressions, ()), get(term.match_fields, ())
+    expressions, fields = value_or(term.match_expressions, ()), value_or(term.match_fields, ())
     return bool(expressions or fields) and all(
         _expression_matches(expression, shape, machines) for expression in expressions
     )

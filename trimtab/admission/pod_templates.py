@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.api.meta import Metadata, OwnerReference, change, get
+from trimtab.cluster.api.meta import Metadata, OwnerReference, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.replicas import Replicas, replicas_of
-from trimtab.cluster.snapshot import KINDS, decode
-from trimtab.cluster.yaml_documents import Document, dotted
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, decode_object
+from trimtab.cluster.yaml_documents import Document, format_path
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.cluster_facts import ClusterFacts
 
@@ -66,7 +66,7 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def left_as_written(document: Document) -> str | None:
+def why_not_admitted(document: Document) -> str | None:
     """Returns why a manifest that creates pods is not read, or not read completely; None if it creates none, or is
     read completely."""
     value, kind = document.value, document.kind
@@ -75,14 +75,14 @@ def left_as_written(document: Document) -> str | None:
     group, is_read = group_of(document), bool(template_paths(kind, value))
     if kind in _POD_CREATING_KINDS.get(group, ()):
         if is_read:
-            return f"{document.entry}: its operator may create more pods than the manifest has templates for"
-        return f"{document.entry}: its operator creates pods for it, and the manifest has no pod template"
+            return f"{document.entry_name}: its operator may create more pods than the manifest has templates for"
+        return f"{document.entry_name}: its operator creates pods for it, and the manifest has no pod template"
     if is_read:
         return None
     if kind in _INSTALLER_KINDS.get(group, ()):
-        return f"{document.entry}: it installs manifests from elsewhere; render those, and admit them"
+        return f"{document.entry_name}: it installs manifests from elsewhere; render those, and admit them"
     if kind not in _BUILT_IN and kind != "ConfigMap" and _holds_images(value):
-        return f"{document.entry}: it has containers outside of a pod template"
+        return f"{document.entry_name}: it has containers outside of a pod template"
     return None
 
 
@@ -92,7 +92,7 @@ def is_unknown_kind(document: Document) -> bool:
     kind, group = document.kind, group_of(document)
     if kind is None or "." not in group or group.endswith(".k8s.io") or group == "trimtab.dev":
         return False
-    return left_as_written(document) is None and not template_paths(kind, document.value)
+    return why_not_admitted(document) is None and not template_paths(kind, document.value)
 
 
 def group_of(document: Document) -> str:
@@ -187,7 +187,7 @@ class PodTemplateLocation:
     wanted: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
     """The number of pods that these owners want, as far as the manifest says."""
 
-    def facts(self, facts: ClusterFacts) -> ClusterFacts:
+    def with_owners(self, facts: ClusterFacts) -> ClusterFacts:
         """Returns the facts of a cluster in which this manifest's owners exist."""
         if not self.owners:
             return facts
@@ -195,7 +195,7 @@ class PodTemplateLocation:
         return replace(with_owners, replicas={**facts.replicas, **self.wanted}) if self.wanted else with_owners
 
 
-def templates(document: Document) -> tuple[PodTemplateLocation | ConfigError, ...]:
+def read_templates(document: Document) -> tuple[PodTemplateLocation | ConfigError, ...]:
     """Returns the pods of one document, in the order of their templates; a ConfigError for each that cannot be read."""
     kind = document.kind
     if kind is None:
@@ -211,15 +211,15 @@ def _read_template(
     if path and is_knative(document.value):
         template = _with_knative_names(template)
     template = _with_volume_sources(template)
-    pod = decode(Document(file=document.file, index=document.index, value=template, node=None), Pod)
+    pod = decode_object(Document(file=document.file, index=document.index, value=template, node=None), Pod)
     if isinstance(pod, ConfigError):
         steps = tuple(_split_path(pod.field))
-        return document.mistake((*path, *steps), pod.expected, pod.got, pod.todo)
-    if path and kind not in KINDS:
+        return document.error_at((*path, *steps), pod.expected, pod.got, pod.todo)
+    if path and kind not in SHAPES_BY_KIND:
         for index, container in enumerate(pod.spec.containers):
             if not container.image:
                 where = (*path, "spec", "containers", index, "image")
-                return document.mistake(where, "a value", "nothing", f"the operator of {kind} completes it")
+                return document.error_at(where, "a value", "nothing", f"the operator of {kind} completes it")
     return _build_location(document, kind, path, pod, is_one_of_many=is_one_of_many)
 
 
@@ -269,7 +269,7 @@ def _build_location(
     controller_pod, owners = (pod, {}) if not path else _with_owner(kind, name, namespace, pod)
     return PodTemplateLocation(
         document=document, kind=kind, name=name, namespace=namespace, path=path,
-        part=dotted(path) if is_one_of_many else "", pod=controller_pod, owners=owners,
+        part=format_path(path) if is_one_of_many else "", pod=controller_pod, owners=owners,
         replicas=_replica_count(kind, document.value, path),
         wanted=_wanted_replicas(document, kind, namespace, owners),
     )  # fmt: skip
@@ -301,7 +301,7 @@ def _wanted_replicas(
     if kind == "CronJob" and key is not None:
         kind, key = "Job", list(owners)[-1]
         value = {"spec": value_at(value, ("spec", "jobTemplate", "spec"))}
-    owner = decode(Document(file=document.file, index=document.index, value=value, node=None), Workload)
+    owner = decode_object(Document(file=document.file, index=document.index, value=value, node=None), Workload)
     replicas = None if key is None or isinstance(owner, ConfigError) else replicas_of(kind, owner)
     return {} if key is None or replicas is None else {key: replicas}
 
@@ -337,7 +337,7 @@ def _with_owner(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, di
 
 def _with_metadata(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: bool) -> Pod:
     metadata: Metadata = pod.metadata
-    new_labels = {**get(metadata.labels, {}), **labels}
+    new_labels = {**value_or(metadata.labels, {}), **labels}
     return change(
         pod,
         metadata=change(

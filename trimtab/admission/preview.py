@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from trimtab.admission.admission_result import AdmissionOutcome, PodDecision, judge
-from trimtab.admission.apiserver.admission_chain import admit
+from trimtab.admission.admission_result import AdmissionOutcome, PodDecision, decide_pod
+from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.json_patch import Operation, diff, plain
+from trimtab.admission.json_patch import Operation, diff_pods, to_plain_json
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.yaml_parser import Path
-from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, claimed, text_of
+from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, read_claimed_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_changes import FieldChange, FieldKept
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 
 
@@ -48,28 +48,30 @@ class Preview:
         return self.calls[0].outcome if self.calls else None
 
     @property
-    def operations(self) -> tuple[Operation, ...]:
+    def patch_operations(self) -> tuple[Operation, ...]:
         """The patch of the first call, as the webhook would send it."""
         return self.calls[0].operations if self.calls else ()
 
     @property
-    def changes(self) -> tuple[FieldChange, ...]:
+    def all_changes(self) -> tuple[FieldChange, ...]:
         """The changes of all calls."""
         return tuple(
             c for call in self.calls if call.outcome is AdmissionOutcome.CHANGED for c in call.decision.changes
         )
 
     @property
-    def left(self) -> tuple[FieldKept, ...]:
+    def kept_fields(self) -> tuple[FieldKept, ...]:
         """What the first call left unchanged, and what only a later call noticed (such as missing overhead)."""
-        first_call = dict.fromkeys(self.calls[0].decision.left) if self.calls else {}
-        later = {kept_field: None for call in self.calls[1:] for kept_field in call.decision.left if kept_field.loud}
+        first_call = dict.fromkeys(self.calls[0].decision.fields_kept) if self.calls else {}
+        later = {
+            kept_field: None for call in self.calls[1:] for kept_field in call.decision.fields_kept if kept_field.loud
+        }
         return tuple({**first_call, **later})
 
     @property
     def patch_from_sent(self) -> tuple[Operation, ...]:
         """The patch from the submitted pod to the stored pod; empty if the pod is rejected."""
-        return diff(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
+        return diff_pods(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
 
 
 @dataclass(slots=True)
@@ -83,24 +85,26 @@ class _RecordingWebhook:
 
     def __call__(self, pod: Pod) -> Pod:
         # No key is needed to trust the annotation that the first call wrote: its pod is recorded here.
-        text, last = text_of(pod), self.calls[-1].decision.pod if self.calls else None
-        is_own_annotation = last is not None and text is not None and text == text_of(last)
-        decision = self.judge(pod, claimed(pod, self.namespace) if is_own_annotation else None)
+        text, last = annotation_text(pod), self.calls[-1].decision.pod if self.calls else None
+        is_own_annotation = last is not None and text is not None and text == annotation_text(last)
+        decision = self.judge(pod, read_claimed_annotation(pod, self.namespace) if is_own_annotation else None)
         self.seen.append(pod)
         self.calls.append(decision)
         return decision.apply_to(pod)
 
 
-def preview(
-    pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings = DEFAULT_TERMS
+def preview_admission(
+    pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings = DEFAULT_SETTINGS
 ) -> Preview:
     """Returns the pod's way through both passes; a pod that a policy denies is rejected with the webhook's message."""
     webhook = _RecordingWebhook(
-        lambda submitted, marked: judge(submitted, policies, facts, namespace, terms, marked), namespace
+        lambda submitted, marked: decide_pod(submitted, policies, facts, namespace, terms, marked), namespace
     )
     runtime_class_admission = terms.overhead == "server"
-    unaided = admit(pod, facts, namespace, lambda submitted: submitted, runtime_class_admission=runtime_class_admission)
-    result = admit(pod, facts, namespace, webhook, runtime_class_admission=runtime_class_admission)
+    unaided = run_admission_chain(
+        pod, facts, namespace, lambda submitted: submitted, runtime_class_admission=runtime_class_admission
+    )
+    result = run_admission_chain(pod, facts, namespace, webhook, runtime_class_admission=runtime_class_admission)
     for call in webhook.calls:
         if call.decision.denied is not None:
             result = PodRejected(403, "trimtab", f"trimtab: {call.decision.denied}")
@@ -112,7 +116,7 @@ def preview(
 Manifest = MutableMapping[str, Any]
 
 
-def rewrite(manifest: Manifest, path: Path, preview: Preview) -> None:
+def write_changes(manifest: Manifest, path: Path, preview: Preview) -> None:
     """Writes the decided changes into the pod (or pod template) at `path` of the manifest."""
     target: Any = manifest
     for step in path:
@@ -127,7 +131,9 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
     if steps[:1] == ["spec"] and steps[1] in ("containers", "initContainers"):
         _write_resources(target["spec"][steps[1]], int(steps[2]), steps[1], before, after)
     elif steps[:2] == ["spec", "tolerations"] and operation["op"] == "remove" and len(steps) == 3:
-        _remove_value(target["spec"].get("tolerations") or [], plain(before)["spec"]["tolerations"][int(steps[2])])
+        _remove_value(
+            target["spec"].get("tolerations") or [], to_plain_json(before)["spec"]["tolerations"][int(steps[2])]
+        )
     elif steps[:2] == ["metadata", "annotations"]:
         _write_annotations(target, steps, operation)
     else:

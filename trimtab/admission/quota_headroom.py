@@ -16,9 +16,9 @@ from trimtab.admission.apiserver import runtimeclass
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.limit_ranges import hard_of, quota_covers, unmet_quota
+from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -100,7 +100,7 @@ NO_ANSWERS = QuotaAnswers(max_answers=0)
 
 def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
     """Returns the pod with the overhead of its RuntimeClass, if the API server fills that in."""
-    if terms.overhead != "server" or not get(pod.spec.runtime_class_name, ""):
+    if terms.overhead != "server" or not value_or(pod.spec.runtime_class_name, ""):
         return pod
     result = runtimeclass.apply_runtime_class(pod, facts, namespace)
     return pod if isinstance(result, PodRejected) else result
@@ -124,10 +124,10 @@ def quota_increases(
         QuotaIncrease(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))
         for quota in quotas_here
         if quota_covers(quota, changed)
-        if unmet_quota((quota,), submitted) is None or unmet_quota((quota,), changed) is not None
+        if quota_rejecting_pod((quota,), submitted) is None or quota_rejecting_pod((quota,), changed) is not None
         for counted in (charged_before if quota_covers(quota, submitted) else {},)
-        for name in hard_of(quota)
-        if name in charged and quantity.compare(charged[name], counted.get(name, 0)) > 0
+        for name in effective_hard(quota)
+        if name in charged and quantity.compare_quantities(charged[name], counted.get(name, 0)) > 0
     )
 
 
@@ -160,7 +160,7 @@ def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answ
 
 
 def _hard_limit(quota: ResourceQuota, increase: QuotaIncrease) -> int:
-    return quantity.parse(hard_of(quota)[increase.name])
+    return quantity.parse(effective_hard(quota)[increase.name])
 
 
 def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext, answers: QuotaAnswers) -> bool:
@@ -203,7 +203,7 @@ _UNKNOWN_REPLICAS = -1
 
 def _unseen_controller(subject: PodContext) -> OwnerKey | None:
     """Returns the pod's controller if its kind is watched and no watch has reported it: it was just created."""
-    controller = subject.pod.metadata.controller
+    controller = subject.pod.metadata.controller_owner
     if controller is None or controller.kind not in OWNERS or not controller.uid:
         return None
     target = (subject.namespace, controller.kind, controller.name)
@@ -212,7 +212,7 @@ def _unseen_controller(subject: PodContext) -> OwnerKey | None:
 
 def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
     """Returns the key; None for a pod without a controller, or whose controller has no UID."""
-    controller = subject.pod.metadata.controller
+    controller = subject.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None
     template = next((subject.labels[label] for label in _TEMPLATE_LABELS if label in subject.labels), "")
@@ -259,12 +259,12 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     """Returns the reason why an increase does not fit its quota."""
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
-        owner = subject.top or "the pod"
+        owner = subject.top_owner or "the pod"
         sentence = f"ResourceQuota {name} counts {increase.name}, and how many pods {owner} makes is not known"
     else:
         used = quota.status.used.get(increase.name, "0")
         sentence = (
             f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN_PERCENT}% of "
-            f"ResourceQuota {name} would be passed: {used} of {hard_of(quota)[increase.name]} is used"
+            f"ResourceQuota {name} would be passed: {used} of {effective_hard(quota)[increase.name]} is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

@@ -7,32 +7,32 @@ and facts, and with the recommendation of a VerticalPodAutoscaler.
 from dataclasses import replace
 
 from trimtab.admission.apiserver.outcome import PodAdmitted
-from trimtab.admission.preview import Preview, preview
+from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import OwnerReference, change, get
+from trimtab.cluster.api.meta import OwnerReference, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, GrowingAmounts, pod_requests, requests_of
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings, ContainerRef, PodContext
-from trimtab.policy.pod_size_limits import excess_of_template
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, ContainerRef, PodContext
+from trimtab.policy.pod_size_limits import find_template_excess
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.reasons import TOO_LARGE
 from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
-def readmitted(
+def requests_if_readmitted(
     template: PodTemplateSpec,
     owner: Owner,
     namespace: str,
     policies: Policies,
     facts: ClusterFacts,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
     now: Seconds | None = None,
 ) -> Amounts | Unreadable:
     """Returns the amounts that the scheduler would count; Unreadable, with the reason, if there would be no such pod.
@@ -47,10 +47,10 @@ def readmitted(
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
     sent = _submitted_pod(template, owner, namespace)
-    size_excess = excess_of_template(sent)
+    size_excess = find_template_excess(sent)
     if size_excess is not None:
         return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
-    previewed = preview(sent, policies, facts, namespace, terms)
+    previewed = preview_admission(sent, policies, facts, namespace, terms)
     denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
     if denied is not None:
         return Unreadable(where, f"a policy denies it: {denied}")
@@ -72,7 +72,9 @@ MAX_SILENCE_SECONDS = 24 * 3600
 
 def _is_resized_in_place(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
     """Returns whether a VPA with a recommendation resizes such pods in place."""
-    manager = autoscalers.of(PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE)))
+    manager = autoscalers.find_managing_vpa(
+        PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE))
+    )
     if manager is None or manager.spec.update_policy.update_mode not in autoscalers.RESIZING:
         return False
     return bool(manager.status.recommendation.container_recommendations)
@@ -82,22 +84,22 @@ def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds
     """Returns the pod with at least the requests that an acting VPA recommends; the reason if they are unknown."""
     # It does not matter whether the VPA's webhook can act now: it may when the pod is created again.
     subject = PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE))
-    manager = autoscalers.of(subject)
+    manager = autoscalers.find_managing_vpa(subject)
     if manager is None:
         return pod
     if not manager.status.recommendation.container_recommendations:
-        created = seconds(manager.metadata.creation_timestamp)
+        created = parse_timestamp(manager.metadata.creation_timestamp)
         if now is None or created is None or now - created < MAX_SILENCE_SECONDS:
             return f"VerticalPodAutoscaler {namespace}/{manager.metadata.name} acts and has no recommendation yet"
         return pod
-    main = [place for place in subject.places if place.part == "containers"]
+    main = [place for place in subject.container_refs if place.part == "containers"]
     sizes = autoscalers.VpaConstraintsIndex(manager, subject)
     sized = tuple([_raise_requests(place.container, _vpa_targets(sizes, place)) for place in main])
     return change(pod, spec=change(pod.spec, containers=sized))
 
 
 def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) -> Amounts:
-    sizings = {resource: sizes.of(place, resource) for resource in ("cpu", "memory")}
+    sizings = {resource: sizes.constraints_for(place, resource) for resource in ("cpu", "memory")}
     known_sizings = {name: sizing for name, sizing in sizings.items() if sizing is not None}
     return {
         name: max(sizing.target, sizing.growth or 0)
@@ -119,7 +121,7 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
         return container
     if not raised_requests:
         return container
-    resources = get(container.resources, Resources())
+    resources = value_or(container.resources, Resources())
     return change(container, resources=change(resources, requests={**requests, **raised_requests}))
 
 

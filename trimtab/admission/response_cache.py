@@ -31,7 +31,7 @@ from trimtab.admission.quota_headroom import (
 from trimtab.cluster.api.meta import UNSET, change
 from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
-from trimtab.policy.changed_annotation import text_of
+from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
 from trimtab.policy.podpolicy import Policies
@@ -82,7 +82,7 @@ class ResponseCache:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def find(
+    def find_finding(
         self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
     ) -> AdmissionFinding | None:
         """Returns the finding for this pod, if it would be the same now; else None."""
@@ -134,13 +134,13 @@ class ResponseCache:
 
 def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
     """Returns whether the pod carries the annotation of changes, or will after the patch."""
-    return finding.outcome is AdmissionOutcome.CHANGED or text_of(before) is not None
+    return finding.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
 
 
 def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
     """Returns the approximate size: the pod's own bytes, and about four hundred for each change or reason."""
     decision = entry.finding.decision
-    items = len(decision.changes) + len(decision.left) + len(decision.would) if decision else 0
+    items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
     return len(key[1]) + 2 * len(entry.finding.response) + 400 * items + 8192
 
 
@@ -149,18 +149,18 @@ def _is_still_valid(
 ) -> bool:
     """Returns whether the finding would be the same with these facts. If only the use of quotas or the node shapes
     changed, only the consequences are checked again."""
-    freshness, decision = entry.reads.since(facts), entry.finding.decision
+    freshness, decision = entry.reads.check_freshness(facts), entry.finding.decision
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
         return freshness is not Freshness.OTHER
     if freshness is Freshness.NODES:
-        if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.left):
+        if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.fields_kept):
             return False
         entry.reads.nodes = facts.nodes
         if explain_missing_node(entry.before, decision.pod, facts, namespace, terms) is not None:
             return False
-    if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.quotas:
+    if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
-    if any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.left):
+    if any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.fields_kept):
         return False  # the warning contains the use
     if entry.raised is None:
         entry.raised = quota_increases(entry.before, decision.pod, facts, namespace, terms)
@@ -182,7 +182,7 @@ _PLACEHOLDER = _TOKEN_PREFIX + _INVALID_BYTE * 5 + b'"'
 """As long as the name it replaces, so that no bytes have to move."""
 
 
-def likeness(raw: bytes) -> tuple[bytes, bytes] | None:
+def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
     """Returns the pod's bytes with a placeholder for the token volume's name, and that name (empty if there is none).
 
     No two bodies give the same pair. None if the bytes are not valid JSON text.

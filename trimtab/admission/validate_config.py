@@ -11,15 +11,15 @@ import msgspec
 
 from trimtab.admission import admission_review as wire
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import LABEL
-from trimtab.cluster.pool_config import pools
+from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.load import load_document
 from trimtab.policy.podpolicy import KIND
 from trimtab.policy.schema import GROUP, PLURAL
 
 
-def validate(body: bytes) -> tuple[int, bytes]:
+def validate_review(body: bytes) -> tuple[int, bytes]:
     """Returns the HTTP status and the response. The status is 400 for a body that is not a review, else 200."""
     try:
         review = wire.decode(body)
@@ -61,7 +61,7 @@ def _policy_errors(value: Any) -> Iterable[ConfigError]:
     document = Document(file=KIND, index=0, value=value)
     entry_count = _count_entries(value.get("spec") if isinstance(value, dict) else None)
     if entry_count > MAX_ENTRIES:
-        return [document.mistake(("spec",), f"at most {MAX_ENTRIES} entries of lists and mappings", str(entry_count))]
+        return [document.error_at(("spec",), f"at most {MAX_ENTRIES} entries of lists and mappings", str(entry_count))]
     return load_document(document)[1]
 
 
@@ -78,7 +78,7 @@ def _count_entries(value: Any) -> int:
 
 
 def _pool_errors(value: Any) -> Iterable[ConfigError]:
-    return pools([Document(file="", index=0, value=value)]).mistakes
+    return read_pools([Document(file="", index=0, value=value)]).mistakes
 
 
 _CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[ConfigError]]] = {
@@ -127,7 +127,7 @@ def _decode_head(raw: bytes) -> _ObjectHead:
 def _size_problem(head: _ObjectHead, raw: bytes) -> str:
     """Returns why the object is too large to be validated; empty if it is not, or is neither pool nor policy."""
     is_policy = bool(len(head.spec))
-    if len(raw) <= MAX_BYTES or not (is_policy or LABEL in (head.metadata.labels or {})):
+    if len(raw) <= MAX_BYTES or not (is_policy or POOL_LABEL in (head.metadata.labels or {})):
         return ""
     size = len(head.spec) if is_policy else len(head.data)
     if size > MAX_BYTES:

@@ -10,7 +10,7 @@ import click
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.snapshot import KINDS
+from trimtab.cluster.snapshot import SHAPES_BY_KIND
 
 
 @click.command("capture")
@@ -29,7 +29,7 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
     between captures; PodPolicies, which speak of names, are then left out, so a plan counts pods as they are.
     """
     salt = secrets.token_bytes(32) if hash_names else None
-    kinds = live_cluster.WITH_POLICIES if salt is None else tuple(KINDS)
+    kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
     capture = live_cluster.capture_cluster(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
     if output_file is None:
         sys.stdout.buffer.write(capture.content)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 import certs
 from trimtab.cli import live_cluster, output, signing_key
-from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import clock
@@ -39,9 +39,9 @@ class InstallationLogin:
     login: live_cluster.ClusterOptions
 
     @property
-    def secret(self) -> str:
+    def secret_ref(self) -> str:
         """The Secret of the certificate, as messages name it."""
-        return f"Secret {self.namespace}/{SECRET}"
+        return f"Secret {self.namespace}/{CERTIFICATE_SECRET}"
 
 
 def add_login_options(function: F) -> F:
@@ -68,13 +68,13 @@ def read_cluster_certificate_status(where: InstallationLogin) -> certs.Certifica
     from webhook import cert_manager as shared
 
     with connect_client(where) as client:
-        places = {kind: _get_object(client, kind, CONFIGURATION) for kind in shared.CONFIGURATIONS}
-        folder = shared.folder_of(_get_object(client, "Secret", SECRET, where.namespace) or {})
+        places = {kind: _get_object(client, kind, CONFIGURATION_NAME) for kind in shared.CONFIGURATIONS}
+        folder = shared.files_in_secret(_get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace) or {})
     if folder is None:
         return certs.CertificateStatus(
-            folder=where.secret, problems=(certs.Problem("missing", f"{where.secret} holds no pair"),)
+            folder=where.secret_ref, problems=(certs.Problem("missing", f"{where.secret_ref} holds no pair"),)
         )
-    status = certs.certificate_status(where.secret, folder, clock.utc())
+    status = certs.certificate_status(where.secret_ref, folder, clock.utc_now())
     return replace(status, problems=(*status.problems, *_find_untrusting_configurations(folder, places)))
 
 
@@ -86,11 +86,11 @@ def _find_untrusting_configurations(
     for kind, place in places.items():
         if place is None:
             yield certs.Problem(
-                "not-called", f"there is no {kind} {CONFIGURATION}: API servers do not call the webhook"
+                "not-called", f"there is no {kind} {CONFIGURATION_NAME}: API servers do not call the webhook"
             )
         elif not certs.may_serve(folder, shared.ca_bundles(place)):
             yield certs.Problem(
-                "not-trusted", f"the caBundle of {kind} {CONFIGURATION} does not trust this certificate"
+                "not-trusted", f"the caBundle of {kind} {CONFIGURATION_NAME} does not trust this certificate"
             )
 
 
@@ -104,48 +104,48 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
     from webhook import cert_manager as shared
 
     with connect_client(where) as client:
-        secret = _get_object(client, "Secret", SECRET, where.namespace)
-        folder = shared.folder_of(secret or {})
+        secret = _get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace)
+        folder = shared.files_in_secret(secret or {})
         if secret is None or folder is None or folder.authority_key is None:
             got = "none" if folder is None else "one of another issuer"
-            raise UsageError([ConfigError(file=where.secret, expected="a pair that the replicas issue", got=got)])
+            raise UsageError([ConfigError(file=where.secret_ref, expected="a pair that the replicas issue", got=got)])
         new_files, outcome = _rotate_files(where, folder, authority=authority, forget=forget)
-        kube_objects.put(Writer(client=client), shared.filled(secret, new_files))
-    return f"{where.secret}: {outcome}"
+        kube_objects.replace_plain(Writer(client=client), shared.with_files(secret, new_files))
+    return f"{where.secret_ref}: {outcome}"
 
 
 def _rotate_files(
     where: InstallationLogin, folder: certs.CertificateFiles, *, authority: bool, forget: bool
 ) -> tuple[certs.CertificateFiles, str]:
-    from webhook.cert_manager import called
+    from webhook.cert_manager import certificate_names
 
-    now = clock.utc()
+    now = clock.utc_now()
     if forget:
         files = certs.sole_authority(folder)
         # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
-            raise UsageError([ConfigError(file=where.secret, expected="a pair by the newest authority", got=got)])
+            raise UsageError([ConfigError(file=where.secret_ref, expected="a pair by the newest authority", got=got)])
         return files, "older authorities are forgotten"
     if authority:
         return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations trust it"
-    return certs.reissued_pair(folder, called(WEBHOOK, where.namespace), now=now), "a new pair"
+    return certs.reissued_pair(folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now), "a new pair"
 
 
 def _get_object(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
     from trimtab.kube import objects as kube_objects
 
-    return kube_objects.get(client, kind, name, namespace)
+    return kube_objects.get_plain(client, kind, name, namespace)
 
 
 @contextmanager
 def connect_client(where: InstallationLogin) -> Iterator[Client]:
     """Yield a client of the cluster; its errors are raised as UsageError or RuntimeFailure."""
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(where.login.kubeconfig, where.login.context)
+        client = connect_to_cluster(where.login.kubeconfig, where.login.context)
         try:
             yield client
         finally:
@@ -156,7 +156,7 @@ def connect_client(where: InstallationLogin) -> Iterator[Client]:
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     except certs.CertsError as error:
-        raise RuntimeFailure(f"{where.secret}: {error}") from None
+        raise RuntimeFailure(f"{where.secret_ref}: {error}") from None
 
 
 DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
@@ -208,16 +208,16 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
 
     An existing authority stays or hands over to its successor, because clients trust it.
     """
-    now = clock.utc()
+    now = clock.utc_now()
     if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():
-        certs.write(folder, certs.issue(names, now=now))
+        certs.write_folder(folder, certs.issue(names, now=now))
         return "issued"
     if force or not (folder / certs.CERTIFICATE).exists():
-        certs.write(folder, certs.renew(certs.read_authority(folder), names, now=now))
+        certs.write_folder(folder, certs.renew(certs.read_authority(folder), names, now=now))
         return "reissued by the existing authority"
-    files, reasons = certs.renew_if_due(certs.read(folder), names, now=now)
+    files, reasons = certs.renew_if_due(certs.read_folder(folder), names, now=now)
     if reasons:
-        certs.write(folder, files)
+        certs.write_folder(folder, files)
     return "; ".join(map(str, reasons)) or "nothing was due"
 
 
@@ -233,14 +233,14 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
 @output.add_output_options
 def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output: str, output_file: str | None) -> None:
     """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
-    status = read_cluster_certificate_status(where) if of_cluster else certs.status(folder, clock.utc())
+    status = read_cluster_certificate_status(where) if of_cluster else certs.read_status(folder, clock.utc_now())
     report = CertsReport(
         folder=status.folder,
         names=list(status.names),
         not_before=status.not_before.isoformat() if status.not_before else None,
         not_after=status.not_after.isoformat() if status.not_after else None,
         days_left=round(status.days_left, 1),
-        usable=status.usable,
+        usable=status.is_usable,
         problems=[ProblemReport(problem.code, problem.says) for problem in status.problems],
     )
     _emit(output, output_file, report)

@@ -17,11 +17,11 @@ import click
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.snapshot import KINDS, Snapshot, build
-from trimtab.cluster.yaml_documents import read as read_documents
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
+from trimtab.cluster.yaml_documents import read_documents as read_documents
 from trimtab.runtime import clock
-from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles, shipped
-from trimtab.runtime.files import read as read_files
+from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles
+from trimtab.runtime.files import read_files as read_files
 
 if TYPE_CHECKING:
     from trimtab.histogram.live_history import LiveHistory
@@ -41,7 +41,7 @@ def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) 
 
 F = TypeVar("F", bound=Callable[..., Any])
 LIVE = "live"
-WITH_POLICIES = (*KINDS, "PodPolicy")
+WITH_POLICIES = (*SHAPES_BY_KIND, "PodPolicy")
 """Kinds that are read for a plan that counts the requests of pods after another admission."""
 
 
@@ -92,7 +92,7 @@ def add_cluster_options(function: F) -> F:
 
 
 def read_live_objects(
-    cluster_options: ClusterOptions, kinds: Iterable[str] = tuple(KINDS), *, templates: bool = False
+    cluster_options: ClusterOptions, kinds: Iterable[str] = tuple(SHAPES_BY_KIND), *, templates: bool = False
 ) -> list[Content]:
     """Return the snapshots as (name, content); a live cluster is captured with these kinds.
 
@@ -121,14 +121,14 @@ def capture_cluster(
     With a `salt`, names are hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
     """
     # Imported here because most commands read files only, and the HTTP client is slow to import.
-    from trimtab.kube.capture import observed, written
-    from trimtab.kube.client import connect
+    from trimtab.kube.capture import encode_capture, read_cluster
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(cluster_options.kubeconfig, cluster_options.context)
+        client = connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)
         try:
-            observation = observed(client, kinds, _list_progress(), templates=templates)
+            observation = read_cluster(client, kinds, _list_progress(), templates=templates)
         finally:
             client.close()
     except NotConfigured as error:
@@ -138,7 +138,7 @@ def capture_cluster(
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return Capture(
-        written(observation.snapshot, observation.unreadable, salt=salt),
+        encode_capture(observation.snapshot, observation.unreadable, salt=salt),
         tuple(str(problem) for problem in observation.unreadable),
         tuple(sorted(observation.snapshot.forbidden)),
     )
@@ -159,7 +159,7 @@ def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snap
     if not cluster_options.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
     readings = [read_documents(*content) for content in read_live_objects(cluster_options, kinds)]
-    built = build([document for reading in readings for document in reading.documents])
+    built = build_snapshot([document for reading in readings for document in reading.documents])
     mistakes = [*(mistake for reading in readings for mistake in reading.mistakes), *built.mistakes]
     if mistakes:
         raise UsageError(mistakes)
@@ -172,14 +172,14 @@ def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
     from trimtab.kube.objects import Writer
     from trimtab.policy.cluster_facts import OWN_NAMESPACE
     from trimtab.recommender.checkpointer import Checkpointer
-    from trimtab.recommender.sharded_configmaps import StoreUnavailable, days, usage
+    from trimtab.recommender.sharded_configmaps import StoreUnavailable, checkpoint_backend, day_backend
     from trimtab.recommender.write_budget import WriteBudget
 
     history = LiveHistory()
     try:
         writer = Writer(client=client)
-        stores = usage(writer, OWN_NAMESPACE), days(writer, OWN_NAMESPACE)
-        problems = Checkpointer(*stores, history, 0.0, WriteBudget(0, float), float).open()
+        stores = checkpoint_backend(writer, OWN_NAMESPACE), day_backend(writer, OWN_NAMESPACE)
+        problems = Checkpointer(*stores, history, 0.0, WriteBudget(0, float), float).restore_history()
     except StoreUnavailable as error:
         return history, [f"The recommender's history could not be read: {error}"]
     return history, [f"The recommender's {problem}" for problem in problems]
@@ -187,21 +187,21 @@ def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
 
 def read_missing_recommendations(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:
     """Return by (workload, container) what a recommendation still lacks, and notes about unreadable parts."""
-    from trimtab.histogram.checkpoint import workload
-    from trimtab.kube.client import connect
+    from trimtab.histogram.checkpoint import workload_key
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault
-    from trimtab.recommender.publisher import verdicts
+    from trimtab.recommender.publisher import compute_recommendations
 
     try:
-        client = connect(cluster.kubeconfig, cluster.context)
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
             history, notes = read_recommender_history(client)
         finally:
             client.close()
     except KubeFault as error:
         return {}, [f"The recommender's history could not be read: {error}"]
-    missing_parts = verdicts(history, int(clock.utc().timestamp())).missing
+    missing_parts = compute_recommendations(history, int(clock.utc_now().timestamp())).missing
     return {
-        (workload(container), container.name): next(iter(reasons.values()))
+        (workload_key(container), container.name): next(iter(reasons.values()))
         for container, reasons in missing_parts.items()
     }, notes

@@ -5,15 +5,15 @@ from functools import partial
 from typing import Any
 
 from trimtab.admission.pod_templates import PodTemplateLocation
-from trimtab.admission.preview import Preview, rewrite
+from trimtab.admission.preview import Preview, write_changes
 from trimtab.cli.live_cluster import Content
-from trimtab.cluster.yaml_documents import unpacked
-from trimtab.cluster.yaml_edit import edited
+from trimtab.cluster.yaml_documents import unpack_gzip
+from trimtab.cluster.yaml_edit import edit_yaml
 
 Decided = tuple[PodTemplateLocation, Preview]
 
 
-def committed(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
+def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
     """Return the text of all files, concatenated, with each document that has a changed pod edited in place."""
     changed_pods = {  # a file that is named twice is edited once
         (template.document.file, template.document.index, template.path): (template, pod_preview)
@@ -23,7 +23,7 @@ def committed(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
     joined = ""
     for file, content in contents:
         text = _edit_file(
-            unpacked(content).decode(), [pod for pod in changed_pods.values() if pod[0].document.file == file]
+            unpack_gzip(content).decode(), [pod for pod in changed_pods.values() if pod[0].document.file == file]
         )
         if joined:
             text = text.removeprefix("\ufeff")
@@ -49,7 +49,7 @@ def _edit_file(text: str, pods: list[Decided]) -> str:
         start, end = (0, len(text)) if root is None else (root.start_mark.index, root.end_mark.index)
         # From the start of the line, because the document's indentation belongs to its text.
         start = text.rfind("\n", 0, start) + 1
-        text = text[:start] + edited(text[start:end], partial(_rewrite_pods, document_pods)) + text[end:]
+        text = text[:start] + edit_yaml(text[start:end], partial(_rewrite_pods, document_pods)) + text[end:]
     return byte_order_mark + text
 
 
@@ -59,5 +59,5 @@ def _rewrite_pods(pods: list[Decided], value: Any) -> Any:
         manifest = value
         for step in template.document.within:
             manifest = manifest[step]
-        rewrite(manifest, template.path, pod_preview)
+        write_changes(manifest, template.path, pod_preview)
     return value

@@ -166,4 +166,4 @@ class ReasonReport(ReportPart, frozen=True, kw_only=True):
 
 def report_reason(reason: Reason) -> ReasonReport:
     """Return the reason as reports contain it."""
-    return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page)
+    return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page_path)

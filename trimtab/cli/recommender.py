@@ -38,7 +38,7 @@ def verb(
     options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, options)
-        is_ok = run(settings, log.build(settings.log_level, settings.log_format), once=once)
+        is_ok = run(settings, log.build_logger(settings.log_level, settings.log_format), once=once)
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_USAGE)

@@ -18,17 +18,17 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
-from trimtab.cluster.api.meta import ResourceList, get
+from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.resources import Amounts, amounts, pod_requests, requests_without_overhead, same
+from trimtab.cluster.resources import Amounts, is_same_list, pod_requests, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
-from trimtab.sizing.cost import LIST, ResourcePrice, SandboxCost, SandboxUse, larger, sandbox_cost
-from trimtab.usage.kubelet import Sandbox, sandboxes
+from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, SandboxCost, SandboxUse, larger_overhead, sandbox_cost
+from trimtab.usage.kubelet import Sandbox, sandboxes_of_summary
 from trimtab.watchdog.metrics import price_of
 
 NAMESPACE = "namespace"
@@ -114,27 +114,27 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
     price = price_of(from_snapshot(snapshot))
     notes = []
     if price is None:
-        prices = f"${LIST.monthly(1000, 0):.2f} a core and ${LIST.monthly(0, 1 << 30):.2f} a GiB in a month"
+        prices = f"${LIST_PRICE.monthly_cost(1000, 0):.2f} a core and ${LIST_PRICE.monthly_cost(0, 1 << 30):.2f} a GiB in a month"
         notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")
     labels = {
-        namespace_shape.metadata.name: get(namespace_shape.metadata.labels, {})
-        for namespace_shape in snapshot.all(Namespace)
+        namespace_shape.metadata.name: value_or(namespace_shape.metadata.labels, {})
+        for namespace_shape in snapshot.objects_of(Namespace)
     }
-    pods = [pod for pod in snapshot.all(Pod) if pod.status.phase not in ("Succeeded", "Failed")]
+    pods = [pod for pod in snapshot.objects_of(Pod) if pod.status.phase not in ("Succeeded", "Failed")]
 
     def team(pod: Pod) -> str:
         namespace = pod.metadata.namespace or "default"
         if by == NAMESPACE:
             return namespace
-        own = get(pod.metadata.labels, {})
+        own = value_or(pod.metadata.labels, {})
         return own.get(by) or labels.get(namespace, {}).get(by) or WITHOUT_LABEL
 
     def of_class(pod: Pod) -> str:
-        return get(pod.spec.runtime_class_name, "") or WITHOUT_LABEL
+        return value_or(pod.spec.runtime_class_name, "") or WITHOUT_LABEL
 
     return RuntimeClassCostReport(
-        by=by, notes=notes, teams=list(_sum_by_name(((team(pod), pod) for pod in pods), price or LIST)),
-        classes=list(_sum_by_name(((of_class(pod), pod) for pod in pods), price or LIST)),
+        by=by, notes=notes, teams=list(_sum_by_name(((team(pod), pod) for pod in pods), price or LIST_PRICE)),
+        classes=list(_sum_by_name(((of_class(pod), pod) for pod in pods), price or LIST_PRICE)),
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Itera
         team_sum = sums.setdefault(name, _Sum())
         team_sum.pods += 1
         try:
-            team_sum.add(requests_without_overhead(pod.spec), amounts(get(pod.spec.overhead, {})))
+            team_sum.add(requests_without_overhead(pod.spec), scheduler_amounts(value_or(pod.spec.overhead, {})))
         except NotAQuantity:
             team_sum.unreadable += 1
     rows = [
@@ -160,7 +160,7 @@ def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Itera
 
 
 def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int) -> PricedAmount:
-    dollars = price.monthly(millicores, memory_bytes)
+    dollars = price.monthly_cost(millicores, memory_bytes)
     return PricedAmount(
         cores=millicores / 1000, gib=round(memory_bytes / (1 << 30), 3), dollars_per_month=round(dollars, 2)
     )
@@ -256,7 +256,7 @@ def measure_overhead(
     reasons = _unavailable_classes(snapshot)
     classes = [
         _measure_class(runtime_class, snapshot, summaries, reasons.get(runtime_class.metadata.name))
-        for runtime_class in snapshot.all(RuntimeClass)
+        for runtime_class in snapshot.objects_of(RuntimeClass)
     ]
     report = RuntimeClassReport(classes=classes)
     printed.emit_report(
@@ -277,13 +277,15 @@ def render_runtime_class(
     If the class has a larger overhead, that stays until pods are created again; --lower prints the measured one.
     """
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
-    runtime_class = next((shape for shape in snapshot.all(RuntimeClass) if shape.metadata.name == name), None)
+    runtime_class = next((shape for shape in snapshot.objects_of(RuntimeClass) if shape.metadata.name == name), None)
     if runtime_class is None:
         raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", got=name)])
     cost = sandbox_cost(_sandbox_uses(name, snapshot, summaries))
     if isinstance(cost, NotYet):
         raise UsageError([ConfigError(file=name, expected=cost.need, got=cost.have, todo=cost.reason.code.todo)])
-    overhead: ResourceList = dict(cost.pod_fixed) if lower else larger(cost.pod_fixed, runtime_class.overhead.pod_fixed)
+    overhead: ResourceList = (
+        dict(cost.pod_fixed) if lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
+    )
     click.echo(yaml.safe_dump(_render_manifest(runtime_class, overhead), sort_keys=False), nl=False)
     for line in _note_outdated_pods(snapshot, name, overhead):
         click.echo(line, err=True)
@@ -306,14 +308,14 @@ def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dic
 
 
 def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
-    others = sum(not same(get(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
+    others = sum(not is_same_list(value_or(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
     if others:
         yield f"{others} running pods of {name} keep another overhead until they are recreated."
 
 
 def _active_pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:
-    for pod in snapshot.all(Pod):
-        if get(pod.spec.runtime_class_name, "") == name and pod.status.phase not in ("Succeeded", "Failed"):
+    for pod in snapshot.objects_of(Pod):
+        if value_or(pod.spec.runtime_class_name, "") == name and pod.status.phase not in ("Succeeded", "Failed"):
             yield pod
 
 
@@ -327,7 +329,7 @@ def _sandbox_uses(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> 
 def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
     for file, content in live_cluster.read_paths(summaries, (".json",)):
         try:
-            yield from sandboxes(content)
+            yield from sandboxes_of_summary(content)
         except InvalidResponse as error:
             raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
 
@@ -360,7 +362,7 @@ def _memory_request(pod: Pod) -> int | None:
 
 def _unavailable_classes(snapshot: Snapshot) -> dict[str, str | None]:
     """Return for each RuntimeClass the reason why no node admits its pods; nothing without nodes in the snapshot."""
-    overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.all(Node)) else {}
+    overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.objects_of(Node)) else {}
     return {name: overhead.no_nodes for name, overhead in overheads.items()}
 
 

@@ -29,7 +29,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
     from trimtab.kube import signing_keys
     from trimtab.kube.objects import Writer
 
-    secret = kube_objects.get(client, "Secret", secret_of(process), namespace)
+    secret = kube_objects.get_plain(client, "Secret", secret_of(process), namespace)
     keys = signing_keys.keys_of(secret) if secret is not None else None
     key_secret = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
@@ -54,7 +54,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
                 )
             ]
         )
-    kube_objects.put(Writer(client=client), signing_keys.with_keys(secret, signing_keys.rotated(keys)))
+    kube_objects.replace_plain(Writer(client=client), signing_keys.with_keys(secret, signing_keys.rotate_keys(keys)))
     yield f"{key_secret}: rotated"
 
 

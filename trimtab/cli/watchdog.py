@@ -50,7 +50,7 @@ def verb(
     }  # fmt: skip
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, options)
-        run(settings, log.build(settings.log_level, settings.log_format))
+        run(settings, log.build_logger(settings.log_level, settings.log_format))
     except (UnreadableFiles, InvalidPolicies) as error:
         raise UsageError(error.mistakes) from None
     except (RuntimeFault, ValueError) as error:

@@ -56,7 +56,7 @@ def verb(
     try:
         settings = _read_settings(listen, {name: value for name, value in options.items() if value is not None})
         _check_settings(settings)
-        run(settings, log.build(settings.log_level, settings.log_format))
+        run(settings, log.build_logger(settings.log_level, settings.log_format))
     except (UnreadableFiles, InvalidPolicyFiles) as error:
         raise UsageError(error.mistakes) from None
     except MissingKeyPair as error:
@@ -70,10 +70,10 @@ def verb(
 def _check_settings(settings: Settings) -> None:
     """Raise the error of invalid policies, facts or a missing cluster before the server listens."""
     from_files(settings)
-    if settings.live:
-        from trimtab.kube.client import connect
+    if settings.is_live:
+        from trimtab.kube.client import connect_to_cluster
 
-        connect().close()
+        connect_to_cluster().close()
 
 
 def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
@@ -81,7 +81,7 @@ def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
     if listen is not None:
         variables["TRIMTAB_WEBHOOK_LISTEN"] = listen
     try:
-        settings = environment.read(variables)
+        settings = environment.read_settings(variables)
     except SettingsError as error:
         raise SettingsError(tuple(_name_option(mistake, listen is not None) for mistake in error.mistakes)) from None
     return replace(settings, **options)  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ class NameHasher:
         return _WORD.sub(lambda found: self(found[0]), text)
 
 
-def hashed(items: list[Item], salt: bytes) -> list[Item]:
+def hash_names(items: list[Item], salt: bytes) -> list[Item]:
     """Returns the objects of a capture with their names replaced. Changes nothing in place."""
     preserved = KEPT | {
         word for item in items if _is_pool(item) for text in item["data"].values() for word in _words_of(text)
@@ -112,8 +112,8 @@ def _pool_names(item: Item) -> Iterator[str]:
 def _autoscaler_status(item: Item) -> cluster_autoscaler.Autoscaler | None:
     """Returns the cluster autoscaler's status if the object is its ConfigMap; None otherwise, and where it cannot be
     parsed."""
-    text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.NAME else ""
-    status = cluster_autoscaler.read(text) if text else None
+    text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME else ""
+    status = cluster_autoscaler.parse_status(text) if text else None
     return None if isinstance(status, Unreadable) else status
 
 
@@ -158,7 +158,9 @@ def _rename_object(item: Item, words: NameHasher) -> Item:
 def _rename_config_map(item: Item, words: NameHasher, pools: list[str]) -> Item:
     meta = {"name": item["metadata"]["name"], **_replace_words(_metadata_to_rename(item), words)}
     if annotations := item["metadata"].get("annotations"):
-        meta["annotations"] = {name: text for name, text in annotations.items() if name == cluster_autoscaler.UPDATED}
+        meta["annotations"] = {
+            name: text for name, text in annotations.items() if name == cluster_autoscaler.UPDATED_ANNOTATION
+        }
     return {**item, "metadata": meta, "data": _rename_data(item, words, pools)}
 
 
@@ -169,8 +171,8 @@ def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, s
             _rename_workload(name, words): {words(c): _with_renamed_pods(u, words) for c, u in each.items()}
             for name, each in usage.items()
         }
-        return {recommendation.KEY: recommendation.encode(renamed)}
-    if data and item["metadata"]["name"] == cluster_autoscaler.NAME:
+        return {recommendation.PAYLOAD_KEY: recommendation.encode(renamed)}
+    if data and item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME:
         status = _autoscaler_status(item)
         return {
             "status": cluster_autoscaler.format_status(_rename_groups(status, words, pools)) if status else "unreadable"
@@ -183,7 +185,7 @@ def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) 
     renamed = {
         resource: structs.replace(percentiles, pod=words(percentiles.pod))
         for resource in ("cpu", "memory")
-        if (percentiles := usage.of(resource)) is not None and percentiles.pod
+        if (percentiles := usage.percentiles_of(resource)) is not None and percentiles.pod
     }
     return structs.replace(usage, **renamed)
 
@@ -211,7 +213,7 @@ def _rename_workload(name: str, words: NameHasher) -> str:
 
 
 def _recommendations(item: Item) -> recommendation.Workloads:
-    text = item.get("data", {}).get(recommendation.KEY, "")
+    text = item.get("data", {}).get(recommendation.PAYLOAD_KEY, "")
     workloads = recommendation.decode("", text) if text else {}
     return {} if isinstance(workloads, Unreadable) else {k: v for k, v in workloads.items() if k.count("/") >= 2}
 

@@ -28,7 +28,7 @@ class ReservedPods:
     replicas: int
 
 
-def buffers(
+def reserved_pods(
     all_buffers: Iterable[CapacityBuffer], templates: Iterable[PodTemplate], reader: PodReader
 ) -> tuple[tuple[ReservedPods, ...], tuple[str, ...]]:
     """Returns the buffers that reserve capacity, by name, and a note for each buffer whose capacity is unknown."""
@@ -68,6 +68,6 @@ def _resolve_buffer(
         name=buffer.metadata.name, namespace=buffer.metadata.namespace, labels=inner.metadata.labels,
         creation_timestamp=buffer.metadata.creation_timestamp,
     )  # fmt: skip
-    pod = reader.pod(Shape(metadata=meta, spec=inner.spec))
+    pod = reader.read_pod(Shape(metadata=meta, spec=inner.spec))
     # Pods that run already consume replicas of the buffer (CapacityBuffer v1beta1, status.consumedReplicas).
     return ReservedPods(key=_buffer_key(buffer), pod=pod, replicas=max(0, replicas - buffer.status.consumed_replicas))

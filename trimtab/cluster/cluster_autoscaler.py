@@ -20,14 +20,14 @@ from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_parser import LOADER
 
-NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
+STATUS_NAMESPACE, STATUS_NAME = "kube-system", "cluster-autoscaler-status"
 """The default place of the status; the flags `--namespace` and `--status-config-map-name` change it."""
-UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
-THRESHOLD, ENABLED = "scale-down-utilization-threshold", "scale-down-enabled"
+UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
+THRESHOLD_FLAG, ENABLED_FLAG = "scale-down-utilization-threshold", "scale-down-enabled"
 GPU_THRESHOLD_FLAG = "scale-down-gpu-utilization-threshold"
 IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
 READ_FLAGS = (
-    THRESHOLD, GPU_THRESHOLD_FLAG, ENABLED, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
+    THRESHOLD_FLAG, GPU_THRESHOLD_FLAG, ENABLED_FLAG, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
     "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-delay-after-add",
 )  # fmt: skip
 """The flags that change a plan, or the time for which an empty node stays."""
@@ -102,12 +102,12 @@ class Autoscaler:
         """Whether it leaves out static pods when it compares a node with its threshold."""
         return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
-    def silent(self, now: Seconds | None) -> bool:
+    def is_silent(self, now: Seconds | None) -> bool:
         """Whether it has not reported for two minutes. A report without a time does not count, nor does a report from
         the future: with clocks that far apart, its age is unknown."""
         return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
-    def silence(self, now: Seconds) -> str:
+    def silence_reason(self, now: Seconds) -> str:
         """Returns the reason for which it counts as silent."""
         ahead = self.updated is not None and self.updated > now
         return (
@@ -116,14 +116,14 @@ class Autoscaler:
             else "has not reported for two minutes"
         )
 
-    def of(self, pool: str) -> tuple[NodeGroupStatus, ...]:
+    def groups_of_pool(self, pool: str) -> tuple[NodeGroupStatus, ...]:
         """Returns the node groups of a pool."""
         return tuple(group for group in self.groups if is_group_of_pool(group, pool))
 
-    def least(self, pool: str) -> int:
+    def min_nodes_of_pool(self, pool: str) -> int:
         """Returns how many nodes it keeps in the pool's groups: the sum of their minimum sizes; an unknown minimum
         counts as 0."""
-        return sum(group.min_size or 0 for group in self.of(pool))
+        return sum(group.min_size or 0 for group in self.groups_of_pool(pool))
 
     @property
     def busy_groups(self) -> tuple[NodeGroupStatus, ...]:
@@ -137,20 +137,22 @@ def is_group_of_pool(group: NodeGroupStatus, pool: str) -> bool:
     return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
 
-def read(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
+def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
     """Returns the autoscaler's state from its status text, its last-updated annotation and its process' arguments."""
-    flags = flags_of(arguments)
+    flags = parse_flags(arguments)
     # The form is recognized by content: the version of the autoscaler is not known.
     status_map = _parse_yaml_status(status)
     state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
     if state is None:
-        return Unreadable(f"ConfigMap {NAME}", "neither the YAML status of 1.30 and later nor the text before it")
+        return Unreadable(
+            f"ConfigMap {STATUS_NAME}", "neither the YAML status of 1.30 and later nor the text before it"
+        )
     time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
         healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
-        threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
+        threshold=_parse_percent(flags.get(THRESHOLD_FLAG, "0.5")),
         gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
-        scale_down=flags.get(ENABLED, "true") != "false",
+        scale_down=flags.get(ENABLED_FLAG, "true") != "false",
     )  # fmt: skip
 
 
@@ -158,7 +160,7 @@ def format_status(autoscaler: Autoscaler) -> str:
     """Returns the status in the YAML form of 1.30 and later, with the fields that Trimtab reads."""
     groups = [_group_to_map(group) for group in autoscaler.groups]
     cluster_wide = {"health": {"status": _health_word(autoscaler.healthy)}, "scaleUp": {"status": autoscaler.scale_up}}
-    time = {} if autoscaler.updated is None else {"time": moments.written(autoscaler.updated)}
+    time = {} if autoscaler.updated is None else {"time": moments.format_timestamp(autoscaler.updated)}
     return yaml.safe_dump({**time, "clusterWide": cluster_wide, "nodeGroups": groups}, sort_keys=False)
 
 
@@ -188,7 +190,7 @@ def parse_go_time(text: str) -> Seconds | None:
     return int(datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}").timestamp())
 
 
-def flags_of(arguments: Iterable[str]) -> dict[str, str]:
+def parse_flags(arguments: Iterable[str]) -> dict[str, str]:
     """Returns flag → value from `--flag=value`, `--flag value`, and `--flag` alone, which is true."""
     flags: dict[str, str] = {}
     valueless = ""
@@ -210,7 +212,7 @@ def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscal
         return autoscaler
     return replace(
         autoscaler, flags={**autoscaler.flags, **options},
-        threshold=_parse_percent(options[THRESHOLD]) if THRESHOLD in options else autoscaler.threshold,
+        threshold=_parse_percent(options[THRESHOLD_FLAG]) if THRESHOLD_FLAG in options else autoscaler.threshold,
         gpu_threshold=(
             _parse_percent(options[GPU_THRESHOLD_FLAG]) if GPU_THRESHOLD_FLAG in options else autoscaler.gpu_threshold
         ),
@@ -226,14 +228,14 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
     """Returns a sentence for each flag that a person wrote and that cannot be parsed."""
     words = list(arguments)
     wrong = [f"{words[0]!r} is not a flag"] if words and not words[0].startswith("-") else []
-    flags = flags_of(words)
-    for name in (THRESHOLD, GPU_THRESHOLD_FLAG):
+    flags = parse_flags(words)
+    for name in (THRESHOLD_FLAG, GPU_THRESHOLD_FLAG):
         threshold = flags.get(name, "0.5")
         if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
             wrong.append(f"--{name} is a number such as 0.5, not {threshold!r}")
-    enabled = flags.get(ENABLED, "true")
+    enabled = flags.get(ENABLED_FLAG, "true")
     if enabled not in ("true", "false"):
-        wrong.append(f"--{ENABLED} is true or false, not {enabled!r}")
+        wrong.append(f"--{ENABLED_FLAG} is true or false, not {enabled!r}")
     return [*wrong, *misspelt_flags(flags)]
 
 
@@ -246,14 +248,14 @@ def misspelt_flags(flags: Iterable[str]) -> list[str]:
     return [f"--{name} is not a flag; did you mean --{match}?" for name, matches in near for match in matches]
 
 
-def by_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
+def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
     """Returns the state of an autoscaler of which only the flags are known: healthy, idle, and with a report just
     now."""
-    flags = flags_of(arguments)
+    flags = parse_flags(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD, "0.5")),
+        updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD_FLAG, "0.5")),
         gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
-        scale_down=flags.get(ENABLED, "true") != "false",
+        scale_down=flags.get(ENABLED_FLAG, "true") != "false",
     )  # fmt: skip
 
 
@@ -356,7 +358,7 @@ MAX_STATUS_CHARACTERS = 1 << 20
 def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
     """Returns `growing_groups` of the status among these ConfigMaps, by its default namespace and name. A ConfigMap in
     another place is not trusted."""
-    place = (NAMESPACE, NAME)
+    place = (STATUS_NAMESPACE, STATUS_NAME)
     status = next(
         (config_map for config_map in maps if (config_map.metadata.namespace, config_map.metadata.name) == place), None
     )
@@ -377,7 +379,7 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"']*")
 
 @lru_cache(maxsize=2)
 def _names_of_growing_groups(status: str) -> tuple[str, ...] | None:
-    autoscaler = read(status)
+    autoscaler = parse_status(status)
     if not isinstance(autoscaler, Autoscaler):
         return None
     return tuple(sorted(group.name for group in autoscaler.groups if group.may_bring_unseen_nodes))

@@ -15,12 +15,12 @@ from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
-from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
-from trimtab.cluster.capacity_buffer import ReservedPods, buffers
+from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pdb import Pdb
@@ -54,7 +54,7 @@ class Inventory:
 
     nodes: tuple[NodeInfo, ...]
     pods: tuple[PodInfo, ...]
-    budgets: tuple[Pdb, ...] = ()
+    pdbs: tuple[Pdb, ...] = ()
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     """(namespace, name) → claim."""
     owners: Mapping[tuple[str, str, str], ReplicaCounts] = field(default_factory=dict)
@@ -63,17 +63,17 @@ class Inventory:
     """Kinds of owners in the snapshot. Only an owner of such a kind can be known to be missing."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     config_maps: tuple[ConfigMap, ...] = ()
-    twins: frozenset[str] = frozenset()
+    duplicate_node_names: frozenset[str] = frozenset()
     """Node names that more than one node has."""
-    assumed: Mapping[str, int] = field(default_factory=dict)
+    assumed_requests: Mapping[str, int] = field(default_factory=dict)
     """Resource → amount counted for a pod that requests none of it, in the scheduler's numbers; empty: 0."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=lambda: KNOWN_SCHEDULERS)
     """`spec.schedulerName` → how that scheduler places pods; a scheduler that is not in the mapping is unknown."""
-    doubles: Mapping[str, str] = field(default_factory=dict)
+    conflicting_pods: Mapping[str, str] = field(default_factory=dict)
     """Node → a pod on it (namespace/name) of which the snapshot has several different objects."""
     devices: Devices = field(default_factory=Devices)
     """The devices that claims hold (DRA). The devices of nodes are among their allocatable resources."""
-    buffers: tuple[ReservedPods, ...] = ()
+    reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
@@ -83,38 +83,50 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
     """Returns the inventory of a snapshot."""
     reader = PodReader()
     # Several files may each have a node of one name. Which one is real is unknown, so the compactor leaves them alone.
-    names = Counter(shape.metadata.name for shape in snapshot.all(NodeShape))
-    csi_nodes = {shape.metadata.name: shape for shape in snapshot.all(CSINode)}
-    nodes_by_name = {s.metadata.name: nodes.read(s, csi_nodes.get(s.metadata.name)) for s in snapshot.all(NodeShape)}
+    names = Counter(shape.metadata.name for shape in snapshot.objects_of(NodeShape))
+    csi_nodes = {shape.metadata.name: shape for shape in snapshot.objects_of(CSINode)}
+    nodes_by_name = {
+        s.metadata.name: nodes.node_from_api(s, csi_nodes.get(s.metadata.name)) for s in snapshot.objects_of(NodeShape)
+    }
     # Sorted, so that a plan does not depend on the order in which files or watches deliver the pods.
-    pods = sorted((reader.pod(s) for s in snapshot.all(PodShape)), key=lambda pod: (pod.namespace, pod.name))
-    reserved, buffer_notes = buffers(snapshot.all(CapacityBuffer), snapshot.all(PodTemplate), reader)
+    pods = sorted(
+        (reader.read_pod(s) for s in snapshot.objects_of(PodShape)), key=lambda pod: (pod.namespace, pod.name)
+    )
+    reserved, buffer_notes = reserved_pods(
+        snapshot.objects_of(CapacityBuffer), snapshot.objects_of(PodTemplate), reader
+    )
     device_counts = count_devices(
-        snapshot.all(ResourceClaim), snapshot.all(ResourceSlice), snapshot.all(DeviceClass), snapshot.forbidden
+        snapshot.objects_of(ResourceClaim),
+        snapshot.objects_of(ResourceSlice),
+        snapshot.objects_of(DeviceClass),
+        snapshot.forbidden,
     )
     nodes_by_name = (
         {name: _with_devices(node, device_counts) for name, node in nodes_by_name.items()}
         if device_counts.nodes
         else nodes_by_name
     )
-    pdbs = tuple(sorted(map(budgets.pdb_from_api, snapshot.all(PodDisruptionBudget)), key=lambda b: b.key))
+    pdbs = tuple(sorted(map(budgets.pdb_from_api, snapshot.objects_of(PodDisruptionBudget)), key=lambda b: b.key))
     return Inventory(
         nodes=tuple(nodes_by_name[name] for name in sorted(nodes_by_name)),
         pods=tuple(pods),
-        budgets=pdbs,
-        claims=dict(read_claims(snapshot.all(PersistentVolumeClaim), snapshot.all(PersistentVolume))),
-        owners={(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s) for kind, s in snapshot.workloads()},
+        pdbs=pdbs,
+        claims=dict(read_claims(snapshot.objects_of(PersistentVolumeClaim), snapshot.objects_of(PersistentVolume))),
+        owners={
+            (s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
+            for kind, s in snapshot.iterate_workloads()
+        },
         # A snapshot without any ReplicaSet was most likely taken without that kind: then a missing owner proves
         # nothing.
-        owner_kinds=frozenset(kind for kind, _ in snapshot.workloads()),
-        namespaces={s.metadata.name: get(s.metadata.labels, {}) for s in snapshot.all(Namespace)},
-        config_maps=snapshot.all(ConfigMap),
+        owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),
+        namespaces={s.metadata.name: value_or(s.metadata.labels, {}) for s in snapshot.objects_of(Namespace)},
+        config_maps=snapshot.objects_of(ConfigMap),
         # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
-        schedulers={**find_schedulers(shape.data for shape in snapshot.all(ConfigMap)), **KNOWN_SCHEDULERS},
-        twins=frozenset(name for name, count in names.items() if count > 1),
-        doubles=_conflicting_pods(pods),
+        schedulers={**find_schedulers(shape.data for shape in snapshot.objects_of(ConfigMap)), **KNOWN_SCHEDULERS},
+        duplicate_node_names=frozenset(name for name, count in names.items() if count > 1),
+        conflicting_pods=_conflicting_pods(pods),
         devices=device_counts,
-        buffers=reserved,
+        reserved_pods=reserved,
         notes=(
             *_snapshot_notes(names, nodes_by_name, pods),
             *_pdb_notes(pdbs),
@@ -143,7 +155,7 @@ def _conflicting_pods(pods: Sequence[PodInfo]) -> dict[str, str]:
 
 def _replica_counts(shape: Workload) -> ReplicaCounts:
     return ReplicaCounts(
-        wanted=get(shape.spec.replicas, None), have=shape.status.replicas, ready=shape.status.ready_replicas,
+        wanted=value_or(shape.spec.replicas, None), have=shape.status.replicas, ready=shape.status.ready_replicas,
         failure=next(
             (_failure_message(c) for c in shape.status.conditions if c.type == FAILURE and c.status == "True"), ""
         ),
@@ -177,5 +189,5 @@ def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iter
 
 def _pdb_notes(pdbs: Iterable[Pdb]) -> Iterable[str]:
     for budget in pdbs:
-        if budget.broken:
-            yield f"budget {budget.key} is not valid ({budget.broken}): no pod of its namespace is moved"
+        if budget.selector_problem:
+            yield f"budget {budget.key} is not valid ({budget.selector_problem}): no pod of its namespace is moved"

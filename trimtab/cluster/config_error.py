@@ -59,7 +59,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
     return [*mistakes[:MAX_MISTAKES], more]
 
 
-def nearest(word: str, names: Iterable[str]) -> str:
+def suggest_name(word: str, names: Iterable[str]) -> str:
     """Returns "did you mean …?" with the most similar known name; empty if no name is similar."""
     if len(word) > _LONGEST_WORD:
         return ""
@@ -67,7 +67,7 @@ def nearest(word: str, names: Iterable[str]) -> str:
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 
-def shown(value: object, max_characters: int = 60) -> str:
+def quote_value(value: object, max_characters: int = 60) -> str:
     """Returns a value as a message quotes it: short, on one line."""
     # Cut before `repr`: a value of many megabytes must not be escaped as a whole.
     text = repr(value[: max_characters + 1]) if isinstance(value, str) else _describe_value(value)

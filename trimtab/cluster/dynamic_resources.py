@@ -33,7 +33,7 @@ class Devices:
     forbidden: tuple[str, ...] = ()
     """Kinds that counting needs and that the user may not list; then no claim is counted."""
 
-    def of(self, namespace: str, claims: Iterable[str]) -> Claimed:
+    def held_by_claims(self, namespace: str, claims: Iterable[str]) -> Claimed:
         """Returns the devices that the claims of a pod hold in total, or the reason why they cannot be counted."""
         total: Counter[str] = Counter()
         for name in claims:
@@ -80,7 +80,7 @@ def _driver_of_class(device_class: DeviceClass) -> str:
 def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
     """Returns the devices that a claim holds, or the reason why the claim cannot be counted."""
     # Claims from a template are owned by their pod and deleted with it; others may be shared.
-    if claim.metadata.controller is None or claim.metadata.controller.kind != "Pod":
+    if claim.metadata.controller_owner is None or claim.metadata.controller_owner.kind != "Pod":
         return "does not belong to a single pod"
     if claim.spec.devices.constraints:
         return "has constraints between its devices"

@@ -16,20 +16,23 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.config_error import ConfigError, shown
-from trimtab.cluster.pool import Pool, preset
+from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.pool import Pool, pool_from_preset
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.yaml_documents import Document
 from trimtab.cluster.yaml_parser import Path
 
-KEY = "estafette-k8s-node-compactor-config.yaml"
+CONFIG_KEY = "estafette-k8s-node-compactor-config.yaml"
 APP_NAME = "estafette-k8s-node-compactor"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-MARKED, NODE_AGE_SECONDS_VARIABLE = "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS", "MINIMUM_NODE_AGE_SECONDS"
-CODE_SECONDS: Mapping[str, int] = {MARKED: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
+MARKED_SECONDS_VARIABLE, NODE_AGE_SECONDS_VARIABLE = (
+    "NEEDED_MARKED_TIME_FOR_REMOVAL_SECONDS",
+    "MINIMUM_NODE_AGE_SECONDS",
+)
+CODE_SECONDS: Mapping[str, int] = {MARKED_SECONDS_VARIABLE: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
 """Environment variable → the default in its code (main.go)."""
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
-    MARKED: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
+    MARKED_SECONDS_VARIABLE: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
 }  # fmt: skip
 """Environment variable → the Helm value that sets it, and the chart's default (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9
@@ -67,7 +70,7 @@ class EstafetteDocuments:
     mistakes: list[ConfigError] = field(default_factory=list)
 
 
-def is_estafette(document: Document) -> bool:
+def is_estafette_document(document: Document) -> bool:
     """Returns whether this is one of the four kinds of documents."""
     value = document.value
     return isinstance(value, dict) and any(
@@ -75,14 +78,14 @@ def is_estafette(document: Document) -> bool:
     )
 
 
-def imported(documents: Iterable[Document]) -> PoolReading:
+def import_pools(documents: Iterable[Document]) -> PoolReading:
     """Returns the pools, the mistakes, and notes about what will differ.
 
     The times after which a node counts as under-used and as old enough come from the Deployment or the Helm values. If
     neither is among the documents, they are the defaults of its code, and a note says so.
     """
     contents = EstafetteDocuments()
-    for document in filter(is_estafette, documents):
+    for document in filter(is_estafette_document, documents):
         _collect(document, contents)
     pools: dict[str, Pool] = {}
     for configuration in contents.configurations:
@@ -91,7 +94,7 @@ def imported(documents: Iterable[Document]) -> PoolReading:
             # Two documents with the same pool: neither is preferred.
             if pool is not None and name in pools:
                 expected = "a pool that no other document has"
-                contents.mistakes.append(configuration.document.mistake((*configuration.path, name), expected, name))
+                contents.mistakes.append(configuration.document.error_at((*configuration.path, name), expected, name))
             elif pool is not None:
                 pools[name] = pool
     notes = DIFFERENCE_NOTES if contents.seconds else (*DIFFERENCE_NOTES, TIMES_UNKNOWN)
@@ -104,7 +107,9 @@ def _collect(document: Document, contents: EstafetteDocuments) -> None:
     """Adds the content of one document to `contents`."""
     value = document.value
     if _is_config_map(value):
-        contents.configurations.append(EstafetteConfiguration(document, ("data", KEY), value["data"][KEY]))
+        contents.configurations.append(
+            EstafetteConfiguration(document, ("data", CONFIG_KEY), value["data"][CONFIG_KEY])
+        )
     elif _is_bare_json(value):
         contents.configurations.append(EstafetteConfiguration(document, (), value))
     elif is_deployment(value):
@@ -118,7 +123,7 @@ def _collect(document: Document, contents: EstafetteDocuments) -> None:
 
 def _is_config_map(value: Mapping[str, Any]) -> bool:
     data = value.get("data")
-    return isinstance(data, dict) and KEY in data
+    return isinstance(data, dict) and CONFIG_KEY in data
 
 
 def _is_bare_json(value: Mapping[str, Any]) -> bool:
@@ -142,7 +147,9 @@ def _is_compactor(container: Mapping[str, Any]) -> bool:
     # REGISTRY/PATH/NAME:TAG@DIGEST, and the registry's port has a colon, too: cut the digest, then the path, then the
     # tag.
     repository = image.partition("@")[0].rpartition("/")[2].partition(":")[0] if isinstance(image, str) else ""
-    return repository == APP_NAME or any(name == MARKED for name, _, _ in _environment_variables(container))
+    return repository == APP_NAME or any(
+        name == MARKED_SECONDS_VARIABLE for name, _, _ in _environment_variables(container)
+    )
 
 
 def containers_of(deployment: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -187,7 +194,7 @@ def _collect_seconds(
     if text.isascii() and text.isdigit() and int(text) <= MAX_SECONDS:
         seconds[name] = int(text)
     else:
-        mistakes.append(document.mistake(path, f"seconds, a whole number from 0 to {MAX_SECONDS}", shown(value)))
+        mistakes.append(document.error_at(path, f"seconds, a whole number from 0 to {MAX_SECONDS}", quote_value(value)))
 
 
 def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigError]) -> dict[str, Any]:
@@ -197,12 +204,12 @@ def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigE
         try:
             parsed = msgspec.json.decode(parsed)
         except (msgspec.DecodeError, TypeError, UnicodeError) as error:
-            mistakes.append(configuration.document.mistake(configuration.path, "JSON", str(error)))
+            mistakes.append(configuration.document.error_at(configuration.path, "JSON", str(error)))
             return {}
     pools = parsed.get("nodePools") if isinstance(parsed, dict) else None
     if not isinstance(pools, dict):
         path = (*configuration.path, "nodePools")
-        mistakes.append(configuration.document.mistake(path, "a mapping of pools", shown(pools)))
+        mistakes.append(configuration.document.error_at(path, "a mapping of pools", quote_value(pools)))
         return {}
     return pools
 
@@ -218,7 +225,7 @@ def _build_pool(
     is_count = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_COUNT
     path = (*configuration.path, "nodePools", name)
     problems = [
-        configuration.document.mistake((*path, *key), expected, shown(value))
+        configuration.document.error_at((*path, *key), expected, quote_value(value))
         for is_right, key, expected, value in (
             (isinstance(settings, dict), (), "a mapping", settings),
             (POOL_NAME_PATTERN.fullmatch(name) is not None, (), "the name of a GKE node pool", name),
@@ -233,8 +240,8 @@ def _build_pool(
     # A single variable may be missing from the Deployment: the default in the code holds for it.
     seconds = {**CODE_SECONDS, **contents.seconds}
     return replace(
-        preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
+        pool_from_preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
         # estafette compares cpu alone. 100 percent of memory is never exceeded, so memory does not exclude a node.
         under={"cpu": round(ratio * 100), "memory": 100}, under_count=max(1, count),
-        under_for=seconds[MARKED], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
+        under_for=seconds[MARKED_SECONDS_VARIABLE], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Literal
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import LimitRange, LimitRangeItem, ResourceQuota, ScopedRequirement
-from trimtab.cluster.api.meta import ResourceList, change, get
+from trimtab.cluster.api.meta import ResourceList, change, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.resources import (
@@ -16,7 +16,7 @@ from trimtab.cluster.resources import (
     is_pod_level,
     limits_of,
     limits_without_overhead,
-    qos,
+    qos_class,
     requests_of,
     requests_without_overhead,
 )
@@ -45,13 +45,13 @@ class LimitRangeBounds:
     """The smallest limit:request ratio allowed."""
 
     @property
-    def limit_comes_back(self) -> ResourceBound | None:
+    def limit_restored_by(self) -> ResourceBound | None:
         """The bound that sets a limit again, or rejects the pod without one (a ratio needs a limit too); None if there
         is none."""
         return self.default or self.max or self.ratio
 
 
-def defaulted(item: LimitRangeItem) -> LimitRangeItem:
+def with_defaults(item: LimitRangeItem) -> LimitRangeItem:
     """Returns the item with its defaults as stored: `max` is the default limit, and that is the default request, unless
     the item says otherwise.
 
@@ -72,7 +72,7 @@ def container_bounds(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeBounds
         own: dict[str, LimitRangeBounds] = {}
         # Within one LimitRange the last item's default counts; among several LimitRanges the first one's (measured
         # against the API server).
-        for item in reversed([defaulted(item) for item in limit_range.spec.limits]):
+        for item in reversed([with_defaults(item) for item in limit_range.spec.limits]):
             if item.type == "Container":
                 _add_item(own, item, limit_range.metadata.name)
         for resource, bounds in own.items():
@@ -112,11 +112,11 @@ def _bound_of(values: ResourceList, resource: str, by: str) -> ResourceBound | N
 def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) -> ResourceBound | None:
     if a is None or b is None:
         return a or b
-    later = quantity.compare(b.value, a.value)
+    later = quantity.compare_quantities(b.value, a.value)
     return b if (later > 0 if most else later < 0) else a
 
 
-def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
+def limit_range_broken_by_pod(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
     """Returns the name of the LimitRange whose Pod item the containers together break in one resource; None if none
     does.
 
@@ -140,9 +140,9 @@ def breaks_pod_bounds(ranges: Iterable[LimitRange], spec: PodSpec, resource: str
 def _breaks_item(item: LimitRangeItem, resource: str, request: int | None, limit: int | None) -> bool:
     low, high, ratio = item.min.get(resource), item.max.get(resource), item.max_limit_request_ratio.get(resource)
     return (
-        (low is not None and below_min(quantity.scheduler_value(resource, low), request, limit) is not None)
-        or (high is not None and above_max(quantity.scheduler_value(resource, high), request, limit) is not None)
-        or (ratio is not None and above_ratio(quantity.milli(ratio), request, limit) is not None)
+        (low is not None and breach_of_min(quantity.scheduler_value(resource, low), request, limit) is not None)
+        or (high is not None and breach_of_max(quantity.scheduler_value(resource, high), request, limit) is not None)
+        or (ratio is not None and breach_of_ratio(quantity.to_milli(ratio), request, limit) is not None)
     )
 
 
@@ -150,7 +150,7 @@ Breach = Literal["unspecified", "request", "limit"]
 """What breaks a bound: the absence of the bounded value, the request, or the limit."""
 
 
-def below_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
+def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
     """Returns what breaks a minimum (`minConstraint`); None if nothing does. All three values have the same unit."""
     if request is None:
         return "unspecified"
@@ -159,7 +159,7 @@ def below_min(minimum: int, request: int | None, limit: int | None) -> Breach | 
     return "limit" if limit is not None and limit < minimum else None
 
 
-def above_max(maximum: int, request: int | None, limit: int | None) -> Breach | None:
+def breach_of_max(maximum: int, request: int | None, limit: int | None) -> Breach | None:
     """Returns what breaks a maximum (`maxConstraint`); None if nothing does. All three values have the same unit."""
     if limit is None:
         return "unspecified"
@@ -168,7 +168,7 @@ def above_max(maximum: int, request: int | None, limit: int | None) -> Breach | 
     return "request" if request is not None and request > maximum else None
 
 
-def above_ratio(max_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
+def breach_of_ratio(max_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
     """Returns what breaks a maximum ratio (`limitRequestRatioConstraint`); None if nothing does.
 
     "request": the request is missing or zero; "unspecified": the limit is; "limit": it is too large for the request.
@@ -184,7 +184,7 @@ def ratio_of(request: int, limit: int) -> float:
     return limit / request
 
 
-def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
+def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
     """Returns the name of a quota that counts this resource's limits for this pod; None if no quota does."""
     for quota in quotas:
         if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
@@ -192,7 +192,7 @@ def counts_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> st
     return None
 
 
-def counts_by_qos(quotas: Iterable[ResourceQuota]) -> str | None:
+def quota_with_qos_scope(quotas: Iterable[ResourceQuota]) -> str | None:
     """Returns the name of a quota that separates BestEffort pods from others; None if no quota does."""
     for quota in quotas:
         scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
@@ -208,20 +208,20 @@ _DEMANDED_RESOURCES = tuple(
 )
 
 
-def unmet_quota(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
+def quota_rejecting_pod(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
     """Returns the name of a quota that rejects the pod because a container does not name what the quota counts; None if
     none does."""
-    unmet = (q for q in quotas if any(unnamed(hard_of(q), pod.spec)) and quota_covers(q, pod))
+    unmet = (q for q in quotas if any(unnamed_resources(effective_hard(q), pod.spec)) and quota_covers(q, pod))
     return next((quota.metadata.name for quota in unmet), None)
 
 
-def hard_of(quota: ResourceQuota) -> ResourceList:
+def effective_hard(quota: ResourceQuota) -> ResourceList:
     """Returns the quota's limits as its controller confirmed them, or those of its spec if it has no status, as in a
     file."""
     return quota.status.hard or quota.spec.hard
 
 
-def unnamed(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
+def unnamed_resources(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
     """Yields each resource that a quota with these keys makes every container name, with the containers that do not
     name it.
 
@@ -248,15 +248,15 @@ def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:
 def _matches_scope(scope: ScopedRequirement, pod: Pod) -> bool:
     match scope.scope_name:
         case "BestEffort":
-            return qos(pod.spec) is QoS.BEST_EFFORT
+            return qos_class(pod.spec) is QoS.BEST_EFFORT
         case "NotBestEffort":
-            return qos(pod.spec) is not QoS.BEST_EFFORT
+            return qos_class(pod.spec) is not QoS.BEST_EFFORT
         case "Terminating":
             return pod.spec.active_deadline_seconds is not None
         case "NotTerminating":
             return pod.spec.active_deadline_seconds is None
         case "PriorityClass":
-            return _matches_priority_class(scope, get(pod.spec.priority_class_name, ""))
+            return _matches_priority_class(scope, value_or(pod.spec.priority_class_name, ""))
         case "CrossNamespacePodAffinity":
             return _has_cross_namespace_affinity(pod)
     return True
@@ -274,12 +274,12 @@ def _matches_priority_class(scope: ScopedRequirement, name: str) -> bool:
 
 
 def _has_cross_namespace_affinity(pod: Pod) -> bool:
-    affinity = get(pod.spec.affinity, None)
+    affinity = value_or(pod.spec.affinity, None)
     if affinity is None:
         return False
-    for part in (get(affinity.pod_affinity, None), get(affinity.pod_anti_affinity, None)):
+    for part in (value_or(affinity.pod_affinity, None), value_or(affinity.pod_anti_affinity, None)):
         terms = (*part.required, *(p.pod_affinity_term for p in part.preferred)) if part else ()
         # An empty namespaceSelector selects all namespaces, so its presence is what counts.
-        if any(term.namespaces or get(term.namespace_selector, None) is not None for term in terms):
+        if any(term.namespaces or value_or(term.namespace_selector, None) is not None for term in terms):
             return True
     return False

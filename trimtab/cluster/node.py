@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import Labels, ResourceList, get
+from trimtab.cluster.api.meta import Labels, ResourceList, value_or
 from trimtab.cluster.api.storage import CSINode
 from trimtab.cluster.cluster_autoscaler import IDLE_STATES, Autoscaler, NodeGroupStatus, is_group_of_pool
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import Amounts, amounts
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.resources import Amounts, scheduler_amounts
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 REGION_LABEL = "topology.kubernetes.io/region"
 DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 """Taints by which an autoscaler marks a node that it removes."""
@@ -41,16 +41,16 @@ class NodeInfo:
     labels: Labels
     annotations: Labels
     taints: tuple[Taint, ...]
-    cordoned: bool
+    is_cordoned: bool
     allocatable: Amounts | Unreadable
     """Unreadable if it is missing, has no cpu or memory, or is not a quantity: never 0 by mistake."""
-    ready: bool
+    is_ready: bool
     """Whether the Ready condition is True; False and Unknown are both not ready."""
     created: Seconds | None
     provider_id: str
     capacity: Amounts | Unreadable
     """The capacity of the machine, reserved resources included. Unreadable like `allocatable`."""
-    attachable: Mapping[str, int]
+    attachable_volumes: Mapping[str, int]
     """CSI driver → number of volumes that it can attach here; a driver that is missing has no known limit."""
     uid: str = ""
     """The uid of the Node object: a node that is deleted and registers again has another one."""
@@ -61,12 +61,12 @@ class NodeInfo:
     object."""
 
     @property
-    def going(self) -> Taint | None:
+    def removal_taint(self) -> Taint | None:
         """The taint by which an autoscaler removes the node; None if there is none."""
         return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
-    def maintained(self) -> str:
+    def maintenance_condition(self) -> str:
         """The condition by which another client drains or maintains the node now; empty while maintenance is only
         planned."""
         return next((condition for condition in self.lifecycle if condition != "MaintenancePlanned"), "")
@@ -79,18 +79,18 @@ class NodeInfo:
     @property
     def zone(self) -> str:
         """The zone of the node; empty if it has no zone label."""
-        return self.labels.get(ZONE, "")
+        return self.labels.get(ZONE_LABEL, "")
 
 
-def read(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
+def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
     """Returns the node of a Node object; `storage` is the CSINode of the same name."""
     meta = shape.metadata
     return NodeInfo(
-        name=meta.name, labels=get(meta.labels, {}), annotations=get(meta.annotations, {}), taints=shape.spec.taints,
-        cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
-        ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
-        created=seconds(meta.creation_timestamp), provider_id=shape.spec.provider_id,
-        attachable=_volume_limits(storage),
+        name=meta.name, labels=value_or(meta.labels, {}), annotations=value_or(meta.annotations, {}), taints=shape.spec.taints,
+        is_cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
+        created=parse_timestamp(meta.creation_timestamp), provider_id=shape.spec.provider_id,
+        attachable_volumes=_volume_limits(storage),
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
@@ -109,7 +109,7 @@ def _allocatable_of(shape: Shape) -> Amounts | Unreadable:
 def _parse_amounts(shape: Shape, field_name: str, quantities: ResourceList) -> Amounts | Unreadable:
     where = f"node {shape.metadata.name}"
     try:
-        numbers = amounts(quantities)
+        numbers = scheduler_amounts(quantities)
     except NotAQuantity as error:
         return Unreadable(where, str(error))
     for resource in ("cpu", "memory"):
@@ -121,7 +121,7 @@ def _parse_amounts(shape: Shape, field_name: str, quantities: ResourceList) -> A
 def _volume_limits(storage: CSINode | None) -> dict[str, int]:
     limits: dict[str, int] = {}
     for driver in storage.spec.drivers if storage else ():
-        count = get(driver.allocatable, None)
+        count = value_or(driver.allocatable, None)
         if count is not None and isinstance(count.count, int):
             limits[driver.name] = count.count
     return limits
@@ -159,7 +159,7 @@ def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInf
             return f"group {group.name} ({group.scale_up})"
         if groups_of_pool:
             return ""
-    elif autoscaler.of(pool):
+    elif autoscaler.groups_of_pool(pool):
         return ""
     return "" if autoscaler.scale_up in IDLE_STATES else f"the cluster ({autoscaler.scale_up})"
 

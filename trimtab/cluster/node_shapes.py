@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.cluster.api.core import Node, Taint
-from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Container, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, Workload
-from trimtab.cluster.node import HOSTNAME
+from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.resources import Amounts, amounts
+from trimtab.cluster.resources import Amounts, scheduler_amounts
 
 T = TypeVar("T")
 
 MACHINE_LABELS = frozenset({
-    HOSTNAME, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node",
+    HOSTNAME_LABEL, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node",
 })  # fmt: skip
 """Labels that differ from node to node. A shape has them with an empty value."""
 Machine = tuple[str, str]
@@ -71,15 +71,15 @@ Machines = Mapping[Machine, tuple[OneMachine, ...]]
 Key = tuple[object, ...]
 
 
-def seen_node(node: Node) -> SeenNode | None:
+def shaped_node(node: Node) -> SeenNode | None:
     """Returns the stored part of a node; None if its amounts are not readable, or if it is cordoned and no cloud
     created it."""
     try:
         # A node whose amounts are not readable has no shape: assuming zero would make pods seem impossible to place.
-        allocatable = amounts(node.status.allocatable)
+        allocatable = scheduler_amounts(node.status.allocatable)
     except NotAQuantity:
         return None
-    node_labels = get(node.metadata.labels, {})
+    node_labels = value_or(node.metadata.labels, {})
     labels = {name: "" if name in MACHINE_LABELS else value for name, value in node_labels.items()}
     taints = tuple(
         Taint(key=taint.key, value=taint.value, effect=taint.effect)
@@ -97,7 +97,7 @@ def seen_node(node: Node) -> SeenNode | None:
 
 def shape_of(node: Node) -> NodeShape | None:
     """Returns the shape of a node; None while it accepts no pods, or if its amounts are not readable."""
-    stored = seen_node(node)
+    stored = shaped_node(node)
     return stored.shape if stored is not None and stored.shape.is_open else None
 
 
@@ -122,7 +122,7 @@ class NodeShapes:
     its groups."""
     _results: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def once(self, find: "Callable[[NodeShapes], T]") -> T:
+    def compute_once(self, find: "Callable[[NodeShapes], T]") -> T:
         """Returns `find(self)`, computed at the first call for each `find`."""
         # Keyed by the function object: each caller passes a module-level function.
         if find not in self._results:
@@ -181,7 +181,7 @@ class ShapeCounter:
             del self._counts[key], self._shapes[key]
             self.changes += 1
 
-    def shapes(self) -> tuple[NodeShape, ...]:
+    def sorted_shapes(self) -> tuple[NodeShape, ...]:
         """Returns the shapes, the largest first: they answer most questions."""
         return largest_first(self._shapes.values())
 
@@ -199,7 +199,7 @@ def _sort_key(shape: NodeShape) -> tuple[object, ...]:
 def shapes_of(nodes: Iterable[Node]) -> tuple[NodeShape, ...]:
     """Returns the shapes of these nodes, including those of cordoned nodes."""
     shape_by_key: Mapping[Key, NodeShape] = {
-        shape_key(s.shape): s.shape for s in map(seen_node, nodes) if s is not None
+        shape_key(s.shape): s.shape for s in map(shaped_node, nodes) if s is not None
     }
     return largest_first(shape_by_key.values())
 
@@ -213,7 +213,7 @@ def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...],
     return opened, tuple(shape for shape in all_shapes if not shape.is_open and shape_key(shape)[:-1] not in open_keys)
 
 
-def daemon_of(workload: Workload) -> PodSpec | None:
+def daemon_spec(workload: Workload) -> PodSpec | None:
     """Returns the pod spec of a DaemonSet, reduced to what decides where it runs and how much it requests; None for
     another workload, or if only its metadata was read."""
     if not isinstance(workload, DaemonSet) or not workload.spec.template.spec.containers:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trimtab.cluster.api.meta import Metadata, get
+from trimtab.cluster.api.meta import Metadata, value_or
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ Above = Callable[[str, Owner], Owner | None]
 _MAX_CHAIN_LENGTH = 6
 
 
-def chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
+def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
     """Returns the pod's controllers from the nearest to the topmost; empty for a bare pod.
 
     The Deployment of a ReplicaSet that is not known yet (the first pod of a rollout can arrive before its ReplicaSet)
     follows from the ReplicaSet's name, which ends in the pod's `pod-template-hash`. An Argo Rollout's ReplicaSet has
     the hash under another label.
     """
-    reference = metadata.controller
+    reference = metadata.controller_owner
     owners: list[Owner] = []
     owner = Owner(reference.kind, reference.name) if reference else None
     while owner is not None and owner not in owners and len(owners) < _MAX_CHAIN_LENGTH:
@@ -49,7 +49,7 @@ def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
     hash."""
     if owner.kind != "ReplicaSet":
         return None
-    labels = get(metadata.labels, {})
+    labels = value_or(metadata.labels, {})
     for label, kind in _CONTROLLER_BY_HASH_LABEL.items():
         suffix = "-" + labels.get(label, "")
         if len(suffix) > 1 and owner.name.endswith(suffix):

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from trimtab.cluster.api.meta import Labels, LabelSelector, get
+from trimtab.cluster.api.meta import Labels, LabelSelector, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
-from trimtab.cluster.selectors import entries_near, labels_match
+from trimtab.cluster.selectors import candidate_entries, labels_match
 
 OPERATORS = {"In", "NotIn", "Exists", "DoesNotExist"}
 
@@ -21,17 +21,17 @@ class Pdb:
     """None selects nothing."""
     allowed: int
     """The number of its pods that may be evicted now."""
-    most: int
+    max_allowed: int
     """The number of pods that may be evicted when all are healthy: 0 is a budget that never allows an eviction."""
-    whole: bool
+    is_healthy: bool
     """Whether at least as many pods are healthy as it wants, and it wants some: then the eviction API evicts a pod that
     is not ready without counting it. A budget that wants none counts every pod (registry/core/pod/storage/eviction.go,
     1.36)."""
-    stale: bool
+    is_stale: bool
     """Whether the controller has not observed the current object: then the numbers are out of date."""
-    broken: str
+    selector_problem: str
     """The problem with its selector; empty if it has none."""
-    always: bool
+    always_evictable: bool
     """Whether pods that are not healthy may always be evicted (AlwaysAllow)."""
 
     @property
@@ -41,17 +41,17 @@ class Pdb:
 
 def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     """Returns the budget of a PodDisruptionBudget object."""
-    status, selector = shape.status, get(shape.spec.selector, None)
-    observed_generation = get(status.observed_generation, None)
+    status, selector = shape.status, value_or(shape.spec.selector, None)
+    observed_generation = value_or(status.observed_generation, None)
     return Pdb(
         namespace=shape.metadata.namespace, name=shape.metadata.name, selector=selector,
         # The status comes from files, too, where nothing has validated it.
-        allowed=max(0, status.disruptions_allowed), most=max(0, status.expected_pods - status.desired_healthy),
-        whole=status.current_healthy >= status.desired_healthy > 0,
+        allowed=max(0, status.disruptions_allowed), max_allowed=max(0, status.expected_pods - status.desired_healthy),
+        is_healthy=status.current_healthy >= status.desired_healthy > 0,
         # The eviction API refuses with 429 as long as the generation is not observed (eviction.go, 1.36).
-        stale=observed_generation is None or observed_generation < shape.metadata.generation,
-        broken=_selector_problem(selector),
-        always=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+        is_stale=observed_generation is None or observed_generation < shape.metadata.generation,
+        selector_problem=_selector_problem(selector),
+        always_evictable=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
     )  # fmt: skip
 
 
@@ -70,22 +70,22 @@ class PdbIndex:
     """Finds the budgets of a pod. Each budget is indexed by one label of its selector, so that few are compared per
     pod."""
 
-    budgets: tuple[Pdb, ...]
+    pdbs: tuple[Pdb, ...]
     by_label: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
     """Namespace → key and value of one label of the selector → numbers of budgets."""
     by_namespace: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Namespace → numbers of budgets that have no such label or whose selector is not valid."""
 
     @classmethod
-    def of(cls, budgets: Iterable[Pdb]) -> "PdbIndex":
+    def from_pdbs(cls, budgets: Iterable[Pdb]) -> "PdbIndex":
         """Returns the index of these budgets; its numbers are positions among them."""
         index = cls(tuple(budgets))
-        for number, budget in enumerate(index.budgets):
+        for number, budget in enumerate(index.pdbs):
             if budget.selector is None:
                 continue
             # One label is enough to rule out most pods; `_selects` checks the whole selector.
             label = next(iter(sorted(budget.selector.match_labels.items())), None)
-            if label is not None and not budget.broken:
+            if label is not None and not budget.selector_problem:
                 key, value = label
                 by_key = index.by_label.setdefault(budget.namespace, {})
                 by_key.setdefault(key, {}).setdefault(value, []).append(number)
@@ -93,17 +93,17 @@ class PdbIndex:
                 index.by_namespace[budget.namespace].append(number)
         return index
 
-    def over(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+    def matching_numbers(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Returns the numbers of the budgets that select these labels. A selector that is not valid counts as selecting
         all pods."""
         by_label = self.by_label.get(namespace)
-        candidates = entries_near(by_label, labels) if by_label else []
+        candidates = candidate_entries(by_label, labels) if by_label else []
         candidates += self.by_namespace.get(namespace, ())
         if not candidates:
             return ()
-        return tuple(sorted(n for n in candidates if self._selects(self.budgets[n], labels)))
+        return tuple(sorted(n for n in candidates if self._selects(self.pdbs[n], labels)))
 
     @staticmethod
     def _selects(budget: Pdb, labels: Labels) -> bool:
         # A selector that is not valid counts as matching, so that it blocks the pods of its namespace.
-        return bool(budget.broken) or (budget.selector is not None and labels_match(budget.selector, labels))
+        return bool(budget.selector_problem) or (budget.selector is not None and labels_match(budget.selector, labels))

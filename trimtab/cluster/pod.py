@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trimtab.cluster.api.meta import Labels, OwnerReference, UnsetType, get
+from trimtab.cluster.api.meta import Labels, OwnerReference, UnsetType, value_or
 from trimtab.cluster.api.pod import (
     Affinity,
     Container,
@@ -31,25 +31,25 @@ from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DAEMON_ANNOTATION = "cluster-autoscaler.kubernetes.io/daemonset-pod"
-CRITICAL = 2_000_000_000
+CRITICAL_PRIORITY = 2_000_000_000
 """The value of system-cluster-critical: pods of this priority or a higher one belong to the system."""
-NODE_CRITICAL = 2_000_001_000
+NODE_CRITICAL_PRIORITY = 2_000_001_000
 """The value of system-node-critical."""
 EXPENDABLE_PRIORITY_CUTOFF = -10
 """Pods of a lower priority reserve capacity for others, so no capacity is made for them
 (--expendable-pods-priority-cutoff)."""
 
-FINISHED = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name",
 )  # fmt: skip
 """Labels that name a group of pods: those of the coscheduling plugin, current and former, and that of Kueue."""
-COPIED = (_ZONE, _REGION)
+COPIED_LABELS = (_ZONE, _REGION)
 """Labels that the API server copies from the node when it binds a pod (1.35)."""
 
 Port = tuple[str, str, int]
@@ -69,17 +69,17 @@ class SchedulingRequirements:
     node_affinity: NodeSelector | None
     preferred_nodes: tuple[PreferredTerm, ...]
     tolerations: tuple[Toleration, ...]
-    together: tuple[PodAffinityTerm, ...]
+    required_affinity: tuple[PodAffinityTerm, ...]
     """Required pod affinity."""
-    apart: tuple[PodAffinityTerm, ...]
+    required_anti_affinity: tuple[PodAffinityTerm, ...]
     """Required pod anti-affinity."""
-    spreads: tuple[TopologySpreadConstraint, ...]
+    hard_spreads: tuple[TopologySpreadConstraint, ...]
     """Constraints with DoNotSchedule: conditions."""
     soft_spreads: tuple[TopologySpreadConstraint, ...]
     """Constraints with ScheduleAnyway: preferences."""
-    near: tuple[tuple[int, PodAffinityTerm], ...]
+    preferred_affinity: tuple[tuple[int, PodAffinityTerm], ...]
     """Preferred pod affinity with its weight; the weight of anti-affinity is negative."""
-    ports: tuple[Port, ...]
+    host_ports: tuple[Port, ...]
     scheduler: str
 
 
@@ -87,7 +87,7 @@ class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A volume whose data is lost with the node."""
 
     name: str
-    memory: bool
+    in_memory: bool
     """Whether it is an emptyDir in memory: its data is lost too, which the pod's author accepted."""
 
 
@@ -98,35 +98,35 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     namespace: str
     uid: str
     node: str
-    ask: SchedulingRequirements
+    requirements: SchedulingRequirements
     owner: OwnerReference | None
     annotations: Mapping[str, str]
     created: Seconds | None
     started: Seconds | None
-    deleted: Seconds | None
+    deletion_requested_at: Seconds | None
     """The time of its deletion request; None if there is none."""
-    grace: int
+    grace_seconds: int
     """Its termination grace period in seconds."""
     phase: str
-    ready: bool
+    is_ready: bool
     priority: int
-    local: tuple[LocalVolume, ...]
+    local_volumes: tuple[LocalVolume, ...]
     claims: tuple[str, ...]
     """The names of its PersistentVolumeClaims, in its own namespace."""
-    devices: bool
+    has_device_claims: bool
     """Whether it has ResourceClaims (DRA)."""
     device_claims: tuple[str, ...] = ()
     """The names of its ResourceClaims; empty for a claim that does not exist yet."""
-    alike: int = -1
+    likeness: int = -1
     """Equal for pods that differ only in name, node and age, as replicas do. -1 for a pod that has something of its own
     (annotations other than true, local data, claims, a deletion timestamp), or that has no owner."""
     nominated_node: str = ""
     """The node that a preemption reserved for it."""
     is_gated: bool = False
     """Whether scheduling gates keep it from being scheduled."""
-    group: str = ""
+    pod_group: str = ""
     """The group that it is scheduled with, all or none; empty if it is in no group."""
-    unschedulable: bool = False
+    is_unschedulable: bool = False
     """Whether a scheduler found no node for it (condition PodScheduled, reason Unschedulable)."""
 
     @property
@@ -134,23 +134,23 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether its phase is Succeeded or Failed: it holds no resources any more."""
-        return self.phase in FINISHED
+        return self.phase in FINISHED_PHASES
 
     @property
-    def seeking(self) -> bool:
+    def needs_node(self) -> bool:
         """Whether it waits for a node. A pod does not if any of these holds: it has a node, scheduling gates hold it
         back, or it only reserves capacity for others (`EXPENDABLE_PRIORITY_CUTOFF`)."""
         return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
 
     @property
-    def static(self) -> bool:
+    def is_static(self) -> bool:
         """Whether the kubelet runs it by itself: it is the mirror of a file, or its owner is its node."""
         return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == "Node")
 
     @property
-    def daemon(self) -> bool:
+    def is_daemon(self) -> bool:
         """Whether it runs once per node by design: it neither moves nor keeps a node."""
         return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(
             DAEMON_ANNOTATION
@@ -172,11 +172,11 @@ class _LatestPod(NamedTuple):
 class PodReader:
     """Makes `PodInfo` from API objects; pods with the same requirements share one `SchedulingRequirements`."""
 
-    known: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
+    requirements_by_key: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
     """(namespace, template, labels) → requirements."""
-    likes: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
+    likeness_numbers: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
-    first: int = 0
+    first_likeness: int = 0
     """The first number for pods that are alike: those of an earlier reader are smaller."""
     _templates: dict[bytes, int] = field(default_factory=dict)
     """Encoded spec parts → number."""
@@ -184,16 +184,16 @@ class PodReader:
     """Id of an owner → its latest pod. The next pod nearly always has the same parts, and a comparison is quicker than
     a key."""
 
-    def pod(self, shape: Shape) -> PodInfo:
+    def read_pod(self, shape: Shape) -> PodInfo:
         """Returns the pod of an API object."""
         meta, spec, status = shape.metadata, shape.spec, shape.status
-        owner = self._shared_owner(meta.controller)
+        owner = self._shared_owner(meta.controller_owner)
         requirements, annotations, local = (
             self._shared_requirements(shape, owner),
-            get(meta.annotations, {}),
+            value_or(meta.annotations, {}),
             _local_volumes(spec.volumes),
         )
-        ready, priority, phase = _is_ready(status), get(spec.priority, 0), intern(status.phase)
+        ready, priority, phase = _is_ready(status), value_or(spec.priority, 0), intern(status.phase)
         # Pods that are alike get the same answers from the planner, which then computes each only once.
         claims, alike, group = _claim_names(meta.name, spec.volumes), -1, _group_name(spec, requirements.labels)
         if (
@@ -212,21 +212,21 @@ class PodReader:
                 phase,
                 ",".join(sorted(annotations)) if annotations else "",
             )
-            alike = self.likes.setdefault(likeness, self.first + len(self.likes))
+            alike = self.likeness_numbers.setdefault(likeness, self.first_likeness + len(self.likeness_numbers))
         return PodInfo(
             name=meta.name, namespace=requirements.namespace, uid=meta.uid, node=intern(spec.node_name),
-            ask=requirements,
-            owner=owner, annotations=annotations, created=seconds(meta.creation_timestamp),
-            started=seconds(status.start_time), deleted=seconds(meta.deletion_timestamp),
+            requirements=requirements,
+            owner=owner, annotations=annotations, created=parse_timestamp(meta.creation_timestamp),
+            started=parse_timestamp(status.start_time), deletion_requested_at=parse_timestamp(meta.deletion_timestamp),
             # The API server's default (SetDefaults_PodSpec); a pod from a file may lack it.
-            grace=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
-            phase=phase, ready=ready, priority=priority, local=local, alike=alike,
-            claims=claims, devices=bool(spec.resource_claims),
+            grace_seconds=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
+            phase=phase, is_ready=ready, priority=priority, local_volumes=local, likeness=alike,
+            claims=claims, has_device_claims=bool(spec.resource_claims),
             device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
             nominated_node=status.nominated_node_name, is_gated=bool(spec.scheduling_gates),
-            group=group,
+            pod_group=group,
             # A pod that is bound may still have the condition of an earlier attempt.
-            unschedulable=not spec.node_name and _is_unschedulable(status),
+            is_unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
 
     def _shared_owner(self, owner: OwnerReference | None) -> OwnerReference | None:
@@ -251,9 +251,9 @@ class PodReader:
                 *key,
                 _ENCODER.encode((resizing.spec.containers, resizing.spec.init_containers, resizing.spec.resources)),
             )
-        requirements = self.known.get(key)
+        requirements = self.requirements_by_key.get(key)
         if requirements is None:
-            requirements = self.known[key] = _make_requirements(resizing, labels)
+            requirements = self.requirements_by_key[key] = _make_requirements(resizing, labels)
         if owner is not None and resizing is shape:
             if len(self._latest) >= _MAX_OWNERS:
                 self._latest.clear()
@@ -294,7 +294,7 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
 def _scheduling_labels(shape: Shape) -> Labels:
     """Returns the pod's labels without those that the API server copies from the node at binding (1.35): a successor
     gets those of its own node."""
-    labels = get(shape.metadata.labels, {})
+    labels = value_or(shape.metadata.labels, {})
     if _ZONE not in labels and _REGION not in labels:
         return labels
     own = labels.copy()
@@ -310,24 +310,27 @@ def _has_only_true(annotations: Mapping[str, str]) -> bool:
 
 def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
     spec = shape.spec
-    affinity = get(spec.affinity, Affinity())
+    affinity = value_or(spec.affinity, Affinity())
     # Absent and empty are the same to the scheduler.
-    nodes = get(affinity.node_affinity, NodeAffinity())
+    nodes = value_or(affinity.node_affinity, NodeAffinity())
     return SchedulingRequirements(
         namespace=shape.metadata.namespace,
         labels=labels,
         requests=_requests_of(shape),
-        node_selector=get(spec.node_selector, {}),
-        node_affinity=get(nodes.required, None),
-        preferred_nodes=get(nodes.preferred, ()),
-        tolerations=get(spec.tolerations, ()),
-        together=_required_terms(affinity.pod_affinity),
-        apart=_required_terms(affinity.pod_anti_affinity),
-        spreads=_spread_constraints(spec, "DoNotSchedule"),
+        node_selector=value_or(spec.node_selector, {}),
+        node_affinity=value_or(nodes.required, None),
+        preferred_nodes=value_or(nodes.preferred, ()),
+        tolerations=value_or(spec.tolerations, ()),
+        required_affinity=_required_terms(affinity.pod_affinity),
+        required_anti_affinity=_required_terms(affinity.pod_anti_affinity),
+        hard_spreads=_spread_constraints(spec, "DoNotSchedule"),
         soft_spreads=_spread_constraints(spec, "ScheduleAnyway"),
         # One list with signed weights, as InterPodAffinity sums them when it scores nodes.
-        near=(*_weighted_terms(affinity.pod_affinity, 1), *_weighted_terms(affinity.pod_anti_affinity, -1)),
-        ports=tuple(sorted(set(_host_ports(spec)))),
+        preferred_affinity=(
+            *_weighted_terms(affinity.pod_affinity, 1),
+            *_weighted_terms(affinity.pod_anti_affinity, -1),
+        ),
+        host_ports=tuple(sorted(set(_host_ports(spec)))),
         # The API server fills in this default; a pod from a file may lack it.
         scheduler=spec.scheduler_name or "default-scheduler",
     )
@@ -347,15 +350,15 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
 
 
 def _required_terms(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
-    return get(terms, PodAffinity()).required
+    return value_or(terms, PodAffinity()).required
 
 
 def _weighted_terms(terms: PodAffinity | UnsetType, sign: int) -> tuple[tuple[int, PodAffinityTerm], ...]:
-    return tuple((sign * term.weight, term.pod_affinity_term) for term in get(terms, PodAffinity()).preferred)
+    return tuple((sign * term.weight, term.pod_affinity_term) for term in value_or(terms, PodAffinity()).preferred)
 
 
 def _spread_constraints(spec: PodSpec, when: str) -> tuple[TopologySpreadConstraint, ...]:
-    return tuple(s for s in get(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == when)
+    return tuple(s for s in value_or(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == when)
 
 
 def _host_ports(spec: PodSpec) -> Iterable[Port]:
@@ -393,9 +396,9 @@ def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
     for volume in volumes:
         # UNSET, not None: `emptyDir: {}` is an empty object, and just as local.
         if not isinstance(volume.empty_dir, UnsetType):
-            local_volumes.append(LocalVolume(name=volume.name, memory=volume.empty_dir.medium == "Memory"))
+            local_volumes.append(LocalVolume(name=volume.name, in_memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):
-            local_volumes.append(LocalVolume(name=volume.name, memory=False))
+            local_volumes.append(LocalVolume(name=volume.name, in_memory=False))
     return tuple(local_volumes)
 
 

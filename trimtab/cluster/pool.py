@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from trimtab.cluster.api.core import Namespace
-from trimtab.cluster.api.meta import Metadata, get
+from trimtab.cluster.api.meta import Metadata, value_or
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
-LABEL = "trimtab.dev/pool"
+POOL_LABEL = "trimtab.dev/pool"
 """The label of a pool's ConfigMap; on a node, the label that names its pool, before any other."""
 POOL_LABELS = (
-    LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
+    POOL_LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
     "kubernetes.azure.com/agentpool", "agentpool", "worker.gardener.cloud/pool", "karpenter.sh/nodepool",
     "kops.k8s.io/instancegroup", "doks.digitalocean.com/node-pool", "nodepool",
     "kubernetes.civo.com/civo-node-pool", "magnum.openstack.org/nodegroup", "compute.coreweave.com/node-pool",
@@ -32,7 +32,7 @@ CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/o
 """Annotations of Cluster API: the owner of the node's Machine (api/core/v1beta1/common_types.go)."""
 # A name by `generateName`: five letters and digits after the MachineSet's name.
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
-KEEP = "trimtab.dev/do-not-disrupt"
+KEEP_ANNOTATION = "trimtab.dev/do-not-disrupt"
 """The annotation of a node or a pod that must stay; its value is "true". Karpenter's word."""
 RENAMED_KEEP = "trimtab.dev/keep"
 """The earlier name of `KEEP`. It still blocks, with a reason that names the new one: to ignore it would drain a node
@@ -179,7 +179,7 @@ class Pool:
     min_pod_age: int = 0
     """Seconds that a pod must have run before it may be evicted."""
 
-    def has(self, node: NodeInfo) -> bool:
+    def has_node(self, node: NodeInfo) -> bool:
         """Returns whether the node belongs to this pool."""
         if self.everything:
             return True
@@ -203,20 +203,20 @@ class PoolIndex:
             # The number keeps the order of the pools: the first match depends on it.
             (self._with_selector if is_selecting else self._by_name.setdefault(pool.name, [])).append((number, pool))
 
-    def of(self, node: NodeInfo) -> tuple[Pool, ...]:
+    def pools_of(self, node: NodeInfo) -> tuple[Pool, ...]:
         """Returns all pools that have the node, in the order of the constructor's argument."""
-        numbered_pools = [one for one in self._with_selector if one[1].has(node)]
+        numbered_pools = [one for one in self._with_selector if one[1].has_node(node)]
         numbered_pools += self._by_name.get(pool_name(node), ()) if self._by_name else ()
         return tuple(pool for _, pool in sorted(numbered_pools, key=lambda one: one[0]))
 
-    def only(self, node: NodeInfo) -> Pool | None:
+    def only_pool_of(self, node: NodeInfo) -> Pool | None:
         """Returns the one pool that has the node; None if no pool or several pools have it."""
-        pools = self.of(node)
+        pools = self.pools_of(node)
         return pools[0] if len(pools) == 1 else None
 
-    def first(self, node: NodeInfo) -> Pool | None:
+    def first_pool_of(self, node: NodeInfo) -> Pool | None:
         """Returns the first pool that has the node; None if no pool has it."""
-        return next(iter(self.of(node)), None)
+        return next(iter(self.pools_of(node)), None)
 
 
 def pool_name(node: NodeInfo) -> str:
@@ -276,26 +276,26 @@ PRESETS: Mapping[str, Pool] = {
 }  # fmt: skip
 
 
-def preset(name: str, pool: str) -> Pool:
+def pool_from_preset(name: str, pool: str) -> Pool:
     """Returns the settings of the preset as a pool of this name."""
     return replace(PRESETS[name], name=pool)
 
 
-PAUSED = "trimtab.dev/paused"
+PAUSED_MARK = "trimtab.dev/paused"
 """A label or annotation; any value but `false` pauses."""
 
 
-def paused(metadata: Metadata) -> str:
+def pause_reason(metadata: Metadata) -> str:
     """Returns a sentence that says which mark pauses Trimtab; empty if none does."""
     # Both are read: in an emergency, a person may use `kubectl label` or `kubectl annotate`.
-    for marks in (get(metadata.labels, {}), get(metadata.annotations, {})):
-        if PAUSED in marks and marks[PAUSED].lower() != "false":
-            return f"namespace {metadata.name} has {PAUSED}: {marks[PAUSED]}"
+    for marks in (value_or(metadata.labels, {}), value_or(metadata.annotations, {})):
+        if PAUSED_MARK in marks and marks[PAUSED_MARK].lower() != "false":
+            return f"namespace {metadata.name} has {PAUSED_MARK}: {marks[PAUSED_MARK]}"
     return ""
 
 
-def paused_in(namespaces: Iterable[Namespace], name: str) -> str:
+def pause_reason_in(namespaces: Iterable[Namespace], name: str) -> str:
     """Returns a sentence that says which mark on this namespace pauses Trimtab; empty if none does, or if the
     namespace is
     missing."""
-    return next((paused(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")
+    return next((pause_reason(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")

@@ -35,8 +35,18 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, nearest, shown
-from trimtab.cluster.pool import LABEL, PRESETS, Goal, Pool, Precedence, ProtectCritical, ProtectUnready, Spare, preset
+from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
+from trimtab.cluster.pool import (
+    POOL_LABEL,
+    PRESETS,
+    Goal,
+    Pool,
+    Precedence,
+    ProtectCritical,
+    ProtectUnready,
+    Spare,
+    pool_from_preset,
+)
 from trimtab.cluster.pool_schema import (
     GROUP_OPTIONS,
     InvalidValue,
@@ -55,10 +65,10 @@ from trimtab.cluster.pool_schema import (
     parse_seconds,
     parse_windows,
 )
-from trimtab.cluster.yaml_documents import Document, read
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path
 
-KEY = "pool.yaml"
+SETTINGS_KEY = "pool.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ class PoolReader:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.add_mistake(InvalidValue(path, "a mapping", shown(value)))
+            self.add_mistake(InvalidValue(path, "a mapping", quote_value(value)))
             return {}
         for key in value:
             # Looking for a similar name costs time for every unknown key, and a hostile document may have thousands.
@@ -95,7 +105,7 @@ class PoolReader:
                 break
             if key not in names:
                 self.add_mistake(
-                    InvalidValue((*path, key), f"one of {', '.join(names)}", shown(key), nearest(key, names))
+                    InvalidValue((*path, key), f"one of {', '.join(names)}", quote_value(key), suggest_name(key, names))
                 )
         return value
 
@@ -103,7 +113,7 @@ class PoolReader:
         """Records a mistake."""
         # One more than are reported: `first_mistakes` then says that there are more.
         if len(self.mistakes) <= MAX_MISTAKES:
-            self.mistakes.append(self.document.mistake(error.path, error.expected, error.got, error.todo))
+            self.mistakes.append(self.document.error_at(error.path, error.expected, error.got, error.todo))
 
     def read_field(
         self,
@@ -167,11 +177,13 @@ def read_settings(document: Document, name: str) -> tuple[Pool | None, list[Conf
     base = top.get("preset", "balanced")
     if not isinstance(base, str) or base not in PRESETS:
         reader.add_mistake(
-            InvalidValue(("preset",), f"one of {', '.join(PRESETS)}", shown(base), nearest(str(base), PRESETS))
+            InvalidValue(
+                ("preset",), f"one of {', '.join(PRESETS)}", quote_value(base), suggest_name(str(base), PRESETS)
+            )
         )
         # Reading goes on with a valid preset, so that the mistakes in the other fields are reported, too.
         base = "balanced"
-    pool, into = preset(base, name), {}  # type: Pool, dict[str, Any]
+    pool, into = pool_from_preset(base, name), {}  # type: Pool, dict[str, Any]
     for section, keys in FIELDS_BY_SECTION.items():
         path: Path = (section,) if section else ()
         section_map = (
@@ -182,7 +194,7 @@ def read_settings(document: Document, name: str) -> tuple[Pool | None, list[Conf
     # Both set `Pool.dry_run`, and one of them would silently win.
     if "mode" in top and "dryRun" in top:
         reader.add_mistake(
-            InvalidValue(("dryRun",), "mode or dryRun, not both", shown(top["dryRun"]), "leave dryRun out")
+            InvalidValue(("dryRun",), "mode or dryRun, not both", quote_value(top["dryRun"]), "leave dryRun out")
         )
     _read_headroom(reader, top, pool, into)
     _read_group_options(reader, top, into)
@@ -221,7 +233,7 @@ def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: di
     if value is None:
         return
     if not isinstance(value, dict):
-        reader.add_mistake(InvalidValue(("underUsed",), "a mapping of resources to percentages", shown(value)))
+        reader.add_mistake(InvalidValue(("underUsed",), "a mapping of resources to percentages", quote_value(value)))
         return
     path: Path = ("underUsed",)
     reader.read_field(value, path, "count", integer_parser(1), into, "under_count")
@@ -233,7 +245,9 @@ def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: di
             reader.read_field(value, path, key, parse_percent, lines, key)
         else:
             keys = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
-            reader.add_mistake(InvalidValue((*path, key), "a resource, count or for", shown(key), nearest(key, keys)))
+            reader.add_mistake(
+                InvalidValue((*path, key), "a resource, count or for", quote_value(key), suggest_name(key, keys))
+            )
     # A resource that the settings do not name keeps the threshold of the preset.
     into["under"] = {**pool.under, **lines}
 
@@ -247,7 +261,7 @@ def _read_nodes(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]
         reader.read_field(section, ("nodes",), "labels", parse_labels, into, "labels")
 
 
-def pools(documents: Iterable[Document]) -> PoolReading:
+def read_pools(documents: Iterable[Document]) -> PoolReading:
     """Returns every pool among the documents, in order of name. A document that is not a ConfigMap labelled as a pool
     is skipped."""
     pools_by_name: dict[str, Pool] = {}
@@ -261,7 +275,7 @@ def pools(documents: Iterable[Document]) -> PoolReading:
         mistakes += pool_mistakes
         if pool is not None and name in pools_by_name:
             # The first one stays; the mistake names the second.
-            mistakes.append(document.mistake(("metadata", "labels"), "a name no other pool has", name))
+            mistakes.append(document.error_at(("metadata", "labels"), "a name no other pool has", name))
         elif pool is not None:
             pools_by_name[name] = pool
     return PoolReading(tuple(pools_by_name[name] for name in sorted(pools_by_name)), tuple(mistakes))
@@ -274,28 +288,32 @@ def _pool_document(document: Document) -> tuple[str, object] | None:
         return None
     metadata = value.get("metadata")
     own_labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    name = own_labels.get(LABEL) if isinstance(own_labels, dict) else None
+    name = own_labels.get(POOL_LABEL) if isinstance(own_labels, dict) else None
     data = value.get("data")
-    return (name, data.get(KEY) if isinstance(data, dict) else None) if isinstance(name, str) and name else None
+    return (
+        (name, data.get(SETTINGS_KEY) if isinstance(data, dict) else None) if isinstance(name, str) and name else None
+    )
 
 
 def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None, list[ConfigError]]:
     if not isinstance(text, str):
-        return None, [document.mistake(("data", KEY), "the pool's settings as YAML", shown(text))]
+        return None, [document.error_at(("data", SETTINGS_KEY), "the pool's settings as YAML", quote_value(text))]
     problem = _size_problem(text)
     if problem:
-        return None, [document.mistake(("data", KEY), "settings of one pool", problem, "remove what is not a setting")]
+        return None, [
+            document.error_at(("data", SETTINGS_KEY), "settings of one pool", problem, "remove what is not a setting")
+        ]
     # The settings are YAML within YAML: their mistakes have lines of the inner text, so the file's name says which text
     # it is.
-    reading = read(f"{document.file} {document.entry} {KEY}", text.encode())
+    reading = read_documents(f"{document.file} {document.entry_name} {SETTINGS_KEY}", text.encode())
     if reading.mistakes:
         return None, first_mistakes(reading.mistakes)
     # Empty text, or only comments: a pool with all defaults.
     if not reading.documents:
-        return preset("balanced", name), []
+        return pool_from_preset("balanced", name), []
     if len(reading.documents) > 1:
         return None, [
-            reading.documents[1].mistake((), "one document of settings", "another one", "write them into one")
+            reading.documents[1].error_at((), "one document of settings", "another one", "write them into one")
         ]
     pool, mistakes = read_settings(reading.documents[0], name)
     return pool, first_mistakes(mistakes)
@@ -321,8 +339,13 @@ NAME_PREFIX = "pool-"
 
 def config_map(pool: Pool, namespace: str, comments: Sequence[str] = ()) -> dict[str, Any]:
     """Returns the pool's ConfigMap. Raises ValueError for a pool with settings that `format_pool` does not write."""
-    metadata = {"name": NAME_PREFIX + pool.name, "namespace": namespace, "labels": {LABEL: pool.name}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: format_pool(pool, comments)}}
+    metadata = {"name": NAME_PREFIX + pool.name, "namespace": namespace, "labels": {POOL_LABEL: pool.name}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {SETTINGS_KEY: format_pool(pool, comments)},
+    }
 
 
 def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from trimtab.cluster.config_error import nearest, shown
+from trimtab.cluster.config_error import quote_value, suggest_name
 from trimtab.cluster.pool import PRESETS, Goal, Precedence, ProtectCritical, ProtectUnready, Spare
 from trimtab.cluster.schedulers import SchedulerPlacement
-from trimtab.cluster.timestamps import DAYS, WeeklyWindow, seconds_of
+from trimtab.cluster.timestamps import DAYS, WeeklyWindow, parse_duration
 from trimtab.cluster.yaml_parser import Path
 
 MAX_INTEGER = 10**9
@@ -35,7 +35,7 @@ class InvalidValue(Exception):
 def parse_flag(value: Any, path: Path) -> bool:
     """Returns a boolean."""
     if not isinstance(value, bool):
-        raise InvalidValue(path, "true or false", shown(value))
+        raise InvalidValue(path, "true or false", quote_value(value))
     return value
 
 
@@ -48,7 +48,7 @@ def parse_mode(value: Any, path: Path) -> bool:
     """Returns whether the pool is in dry-run mode."""
     dry_run_by_mode = {"rehearse": True, "act": False}
     if not isinstance(value, str) or value not in dry_run_by_mode:
-        raise InvalidValue(path, "rehearse or act", shown(value), nearest(str(value), dry_run_by_mode))
+        raise InvalidValue(path, "rehearse or act", quote_value(value), suggest_name(str(value), dry_run_by_mode))
     return dry_run_by_mode[value]
 
 
@@ -58,7 +58,7 @@ def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[An
     def parse(value: Any, path: Path) -> int:
         # To Python a boolean is an integer; to the author `drains: true` is a mistake.
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-            raise InvalidValue(path, f"a whole number from {minimum} to {maximum}", shown(value))
+            raise InvalidValue(path, f"a whole number from {minimum} to {maximum}", quote_value(value))
         return value
 
     return parse
@@ -76,9 +76,9 @@ def parse_seconds(value: Any, path: Path) -> int:
     """Returns the seconds of a duration."""
     # A bare 0 needs no unit, as in Go; any other number without one is refused, because seconds and minutes are easily
     # confused.
-    seconds = seconds_of(value) if isinstance(value, str) else value if value == 0 else None
+    seconds = parse_duration(value) if isinstance(value, str) else value if value == 0 else None
     if seconds is None or isinstance(value, bool):
-        raise InvalidValue(path, "a duration such as 90s, 10m or 1h30m", shown(value))
+        raise InvalidValue(path, "a duration such as 90s, 10m or 1h30m", quote_value(value))
     return seconds
 
 
@@ -88,7 +88,7 @@ def enum_parser(kind: Any) -> Callable[[Any, Path], Any]:
 
     def parse(value: Any, path: Path) -> Any:
         if value not in names:
-            raise InvalidValue(path, f"one of {', '.join(names)}", shown(value), nearest(str(value), names))
+            raise InvalidValue(path, f"one of {', '.join(names)}", quote_value(value), suggest_name(str(value), names))
         return kind(value)
 
     return parse
@@ -97,14 +97,14 @@ def enum_parser(kind: Any) -> Callable[[Any, Path], Any]:
 def parse_names(value: Any, path: Path) -> tuple[str, ...]:
     """Returns a list of names."""
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise InvalidValue(path, "a list of names", shown(value))
+        raise InvalidValue(path, "a list of names", quote_value(value))
     return tuple(value)
 
 
 def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
     """Returns labels with text values, sorted by name."""
     if not isinstance(value, dict) or not value or not all(isinstance(item, str) for item in value.values()):
-        raise InvalidValue(path, "labels: names with text values, at least one", shown(value))
+        raise InvalidValue(path, "labels: names with text values, at least one", quote_value(value))
     # Sorted, so that two files with the same labels give equal pools whatever the order of their keys.
     return dict(sorted(value.items()))
 
@@ -112,11 +112,11 @@ def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
 def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
     """Returns instance type → micro-dollars an hour, from dollars an hour."""
     if not isinstance(value, dict):
-        raise InvalidValue(path, "instance types with dollars an hour", shown(value))
+        raise InvalidValue(path, "instance types with dollars an hour", quote_value(value))
     micro_dollars = {}
     for name, price in sorted(value.items()):
         if isinstance(price, bool) or not isinstance(price, int | float) or not MIN_PRICE <= price < 100_000:
-            raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", shown(price))
+            raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", quote_value(price))
         # Integers from here on: sums of floating-point prices would depend on the order of the nodes.
         micro_dollars[name] = round(price * 1_000_000)
     return micro_dollars
@@ -125,7 +125,7 @@ def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
 def parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
     """Returns instance type → number of nodes."""
     if not isinstance(value, dict):
-        raise InvalidValue(path, "instance types with a number of nodes", shown(value))
+        raise InvalidValue(path, "instance types with a number of nodes", quote_value(value))
     count = integer_parser()
     return {str(name): count(nodes, (*path, str(name))) for name, nodes in sorted(value.items())}
 
@@ -160,7 +160,7 @@ def group_option_parser(name: str) -> Callable[[Any, Path], str]:
 def parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
     """Returns scheduler name → placement."""
     if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
-        raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", shown(value))
+        raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", quote_value(value))
     # Any scheduler name is valid here: kube-scheduler profiles can have any name.
     parse = enum_parser(SchedulerPlacement)
     return {name: parse(placement, (*path, name)) for name, placement in sorted(value.items())}
@@ -169,24 +169,24 @@ def parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]
 def parse_windows(value: Any, path: Path) -> tuple[WeeklyWindow, ...]:
     """Returns the weekly windows of a list."""
     if not isinstance(value, list):
-        raise InvalidValue(path, "a list of windows", shown(value))
+        raise InvalidValue(path, "a list of windows", quote_value(value))
     return tuple(_parse_window(item, (*path, number)) for number, item in enumerate(value))
 
 
 def _parse_window(value: Any, path: Path) -> WeeklyWindow:
     keys = ("days", "from", "to", "timeZone")
     if not isinstance(value, dict) or not set(value) <= set(keys) or not {"from", "to"} <= set(value):
-        raise InvalidValue(path, "a window with from and to, and maybe days and timeZone", shown(value))
+        raise InvalidValue(path, "a window with from and to, and maybe days and timeZone", quote_value(value))
     days = value.get("days", list(DAYS))
     if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
-        other_days = [shown(day) for day in days if day not in DAYS] if isinstance(days, list) else []
-        raise InvalidValue((*path, "days"), f"some of {', '.join(DAYS)}", ", ".join(other_days) or shown(days))
+        other_days = [quote_value(day) for day in days if day not in DAYS] if isinstance(days, list) else []
+        raise InvalidValue((*path, "days"), f"some of {', '.join(DAYS)}", ", ".join(other_days) or quote_value(days))
     zone = value.get("timeZone", "UTC")
     try:
         # The zones are those of the machine that reads the settings; a JSON Schema cannot check them.
         ZoneInfo(str(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidValue((*path, "timeZone"), "a time zone such as Europe/Berlin", shown(zone)) from None
+        raise InvalidValue((*path, "timeZone"), "a time zone such as Europe/Berlin", quote_value(zone)) from None
     start, end = (_parse_minute(value[key], (*path, key)) for key in ("from", "to"))
     # In the order of the week, whatever order the author chose.
     return WeeklyWindow(days=tuple(day for day in DAYS if day in days), start=start, end=end, zone=zone)
@@ -196,7 +196,7 @@ def _parse_minute(value: Any, path: Path) -> int:
     hour, _, minute = value.partition(":") if isinstance(value, str) else ("", "", "")
     # Many YAML 1.1 parsers read an unquoted 22:00 as a number in base 60, so the message asks for quotes.
     if not (hour.isdecimal() and minute.isdecimal() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
-        raise InvalidValue(path, 'a time of day such as "22:00", in quotes', shown(value))
+        raise InvalidValue(path, 'a time of day such as "22:00", in quotes', quote_value(value))
     return int(hour) * 60 + int(minute)
 
 
@@ -244,7 +244,7 @@ _UNDER: Schema = {
 }  # fmt: skip
 
 
-def schema() -> Schema:
+def pool_settings_schema() -> Schema:
     """Returns the JSON Schema of the settings of one pool."""
     return {
         **_mapping(

@@ -21,9 +21,9 @@ Bytes = NewType("Bytes", int)
 Written = str | int | float
 """A quantity in YAML or JSON: the API server writes strings, people also write numbers."""
 
-NANO = 10**9
+NANO_PER_UNIT = 10**9
 # Kubernetes caps what is larger (quantity.go: "No fraction may be above 2^63-1").
-_MAX_NANO = (2**63 - 1) * NANO
+_MAX_NANO = (2**63 - 1) * NANO_PER_UNIT
 
 MAX_CHARACTERS = 64
 """The API server writes every quantity in far fewer characters. A number of a million digits would take a minute to
@@ -31,9 +31,9 @@ parse, and thousands of them would stay in memory."""
 
 _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALE = {
-    None: NANO, "n": 1, "u": 10**3, "m": 10**6,
+    None: NANO_PER_UNIT, "n": 1, "u": 10**3, "m": 10**6,
     "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,
-    "Ki": NANO << 10, "Mi": NANO << 20, "Gi": NANO << 30, "Ti": NANO << 40, "Pi": NANO << 50, "Ei": NANO << 60,
+    "Ki": NANO_PER_UNIT << 10, "Mi": NANO_PER_UNIT << 20, "Gi": NANO_PER_UNIT << 30, "Ti": NANO_PER_UNIT << 40, "Pi": NANO_PER_UNIT << 50, "Ei": NANO_PER_UNIT << 60,
 }  # fmt: skip
 
 
@@ -84,15 +84,15 @@ def _divide_up(numerator: int, divisor: int) -> int:
 
 
 @lru_cache(maxsize=16384)
-def milli(quantity: Written) -> Milli:
+def to_milli(quantity: Written) -> Milli:
     """Returns thousandths, rounded up: the scheduler's number for cpu."""
     return Milli(_divide_up(parse(quantity), 10**6))
 
 
 @lru_cache(maxsize=16384)
-def whole(quantity: Written) -> Bytes:
+def to_whole_units(quantity: Written) -> Bytes:
     """Returns whole units, rounded up: the scheduler's number for every resource but cpu."""
-    return Bytes(_divide_up(parse(quantity), NANO))
+    return Bytes(_divide_up(parse(quantity), NANO_PER_UNIT))
 
 
 def is_quantity(value: object) -> bool:
@@ -108,22 +108,22 @@ def is_quantity(value: object) -> bool:
 
 def scheduler_value(resource: str, quantity: Written) -> int:
     """Returns the scheduler's number for this resource: millicores for cpu, whole units for any other resource."""
-    return milli(quantity) if resource == "cpu" else whole(quantity)
+    return to_milli(quantity) if resource == "cpu" else to_whole_units(quantity)
 
 
-def compare(a: Written, b: Written) -> int:
+def compare_quantities(a: Written, b: Written) -> int:
     """Returns -1, 0 or 1, by value: compare("0.1", "100m") is 0."""
     first, second = parse(a), parse(b)
     return (first > second) - (first < second)
 
 
-def same(a: Written, b: Written) -> bool:
+def is_same_quantity(a: Written, b: Written) -> bool:
     """Returns whether two quantities are equal by value, as in Kubernetes' semantic equality."""
     # Equal text is the common case and needs no parsing.
     return a == b or parse(a) == parse(b)
 
 
-def cpu(millicores: int) -> str:
+def format_cpu(millicores: int) -> str:
     """Returns millicores as Kubernetes prints them: 1500 → "1500m", 2000 → "2"."""
     return f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
 
@@ -138,7 +138,7 @@ _BINARY_SUFFIXES = (
 )
 
 
-def memory(count: int) -> str:
+def format_memory(count: int) -> str:
     """Returns bytes with the largest binary suffix that loses nothing: 134217728 → "128Mi", 1000 → "1000"."""
     for size, suffix in _BINARY_SUFFIXES:
         if count and count % size == 0:
@@ -150,16 +150,16 @@ def format_quantity(resource: str, number: int) -> str:
     """Returns the scheduler's number as a quantity: the inverse of `scheduler_value`. An amount of an extended resource
     stays a plain number."""
     if resource == "cpu":
-        return cpu(number)
-    return str(number) if "/" in resource else memory(number)
+        return format_cpu(number)
+    return str(number) if "/" in resource else format_memory(number)
 
 
 _DECIMAL_SUFFIXES = ((10**27, "E"), (10**24, "P"), (10**21, "T"), (10**18, "G"), (10**15, "M"), (10**12, "k"),
-               (NANO, ""), (10**6, "m"), (10**3, "u"), (1, "n"))  # fmt: skip
+               (NANO_PER_UNIT, ""), (10**6, "m"), (10**3, "u"), (1, "n"))  # fmt: skip
 
 
 @lru_cache(maxsize=16384)
-def canonical(quantity: Written) -> str:
+def canonical_form(quantity: Written) -> str:
     """Returns the quantity as the API server stores it (`Quantity.CanonicalizeBytes`): "0.1" → "100m", "1024Mi" →
     "1Gi".
 
@@ -169,8 +169,8 @@ def canonical(quantity: Written) -> str:
     suffix = (_PATTERN.fullmatch(str(quantity).strip()) or [None] * 4)[3]
     if suffix is not None and suffix[0] in "eE" and suffix not in ("E", "Ei"):
         return _format_exponent(nano, str(quantity).strip(), suffix)
-    if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO and nano % NANO == 0:
-        return memory_signed(nano // NANO)
+    if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO_PER_UNIT and nano % NANO_PER_UNIT == 0:
+        return format_signed_memory(nano // NANO_PER_UNIT)
     return _format_decimal(nano)
 
 
@@ -193,6 +193,6 @@ def _format_exponent(nano: int, text: str, suffix: str) -> str:
     return "0"
 
 
-def memory_signed(count: int) -> str:
+def format_signed_memory(count: int) -> str:
     """Returns bytes, which may be negative, with the largest binary suffix that loses nothing."""
-    return memory(count) if count >= 0 else "-" + memory(-count)
+    return format_memory(count) if count >= 0 else "-" + format_memory(-count)

@@ -40,7 +40,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
         return self.sentence
 
     @property
-    def page(self) -> str:
+    def page_path(self) -> str:
         """The page of the documentation that explains the code."""
         return f"docs/reference/reasons.md#{self.code.name}"
 
@@ -68,6 +68,6 @@ class Unreadable:
         return f"{self.where}: {self.problem}"
 
 
-def codes() -> tuple[Code, ...]:
+def all_codes() -> tuple[Code, ...]:
     """Returns every code that the imported modules declare, by name."""
     return tuple(_CODES[name] for name in sorted(_CODES))

@@ -44,11 +44,11 @@ from trimtab.cluster.quantity import NotAQuantity, Written, is_quantity, parse
 from trimtab.cluster.reason import Code, NotYet, Unreadable
 from trimtab.cluster.timestamps import Seconds
 
-LABEL = "trimtab.dev/recommendations"
-KEY = "recommendations.json"
+RECOMMENDATIONS_LABEL = "trimtab.dev/recommendations"
+PAYLOAD_KEY = "recommendations.json"
 SCHEMA_VERSION = 2
 READABLE_SCHEMAS = (1, 2)
-LASTS_SECONDS = 14 * 86400
+VALIDITY_SECONDS = 14 * 86400
 """The time from its last sample for which a recommendation is valid if neither it nor a policy says otherwise."""
 
 # The year 3000 in seconds since 1970.
@@ -103,7 +103,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Whether the history is younger than a day: then the numbers may fill in a missing request or raise one, but lower
     none."""
 
-    def of(self, percentile: Decimal) -> Written | None:
+    def amount_at(self, percentile: Decimal) -> Written | None:
         """Returns the amount at one of the published percentiles (see `usage_rule`); None if it is not published."""
         # The names of the fields are those of the JSON document: p5, p50, …; `max` is the 100th percentile.
         amount: Written | None = getattr(self, "max" if percentile == 100 else f"p{percentile.normalize():f}", None)
@@ -126,18 +126,18 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ends_at: Seconds | None = None
     """The end of its validity: workloads created later do not get it. None: no end, as in schema 1."""
 
-    def of(self, resource: str) -> Percentiles | None:
+    def percentiles_of(self, resource: str) -> Percentiles | None:
         """Returns the percentiles of cpu or memory; None of any other resource."""
         return self.cpu if resource == "cpu" else self.memory if resource == "memory" else None
 
     def confidence_of(self, resource: str) -> float | None:
         """Returns 0 to 1; None if neither the resource nor the container has a confidence."""
-        percentiles = self.of(resource)
+        percentiles = self.percentiles_of(resource)
         # Schema 2 has a confidence for each resource; schema 1 has only the container's.
         own = percentiles.confidence if percentiles is not None else None
         return self.confidence if own is None else own
 
-    def end(self, max_age_seconds: int | None = None) -> Seconds | None:
+    def validity_end(self, max_age_seconds: int | None = None) -> Seconds | None:
         """Returns the end of its validity: `max_age_seconds` after its last sample, otherwise its own end; None:
         never."""
         if max_age_seconds is not None and self.last_sample_at is not None:
@@ -165,7 +165,7 @@ class Recommendations:
     """(workload, container) → the data that exists and the data that is needed, if a collector reported it; it is not
     published."""
 
-    def find(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
+    def find_usage(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
         """Returns the usage of the container, or why it is not known."""
         workload = f"{namespace}/{kind}/{name}"
         usage = self.workloads.get(workload, {}).get(container)
@@ -220,7 +220,7 @@ def _problems(workloads: Workloads) -> Iterator[str]:
         for name, usage in containers.items():
             for problem in (
                 *_usage_problems(usage),
-                *(text for r in ("cpu", "memory") for text in _percentile_problems(r, usage.of(r))),
+                *(text for r in ("cpu", "memory") for text in _percentile_problems(r, usage.percentiles_of(r))),
             ):
                 yield f"{workload}, container {name}: {problem}"
 
@@ -256,7 +256,7 @@ def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
         yield "one of its dates is before 1970 or after 3000"
 
 
-LIMIT = 900_000
+MAX_SHARD_BYTES = 900_000
 """Maximum bytes of one shard. A ConfigMap holds 1 MiB (1 048 576) of data, keys and values together."""
 MAX_SHARDS = 1024
 """Maximum number of shards: a gigabyte, half of etcd's default quota."""
@@ -285,7 +285,7 @@ class ShardLayout:
     """Whether each workload has its own shard, regardless of its namespace. Then all shards have about the same
     size."""
 
-    def place(self, workload: str) -> int:
+    def shard_of(self, workload: str) -> int:
         """Returns the shard of a workload."""
         if self.by_workload:
             return _stable_hash(workload) % self.count
@@ -295,12 +295,12 @@ class ShardLayout:
         offset = _stable_hash(workload) % width if width > 1 else 0
         return (_stable_hash(namespace) + offset) % self.count
 
-    def places(self, namespace: str) -> set[int]:
+    def shards_of_namespace(self, namespace: str) -> set[int]:
         """Returns every shard that can hold a workload of the namespace."""
         first, width = _stable_hash(namespace), self.widths.get(namespace, 1)
         return {(first + offset) % self.count for offset in range(width)}
 
-    def grown(self, names: Iterable[str]) -> ShardLayout:
+    def with_more_shards(self, names: Iterable[str]) -> ShardLayout:
         """Returns the next larger layout after a shard with these workloads became too large. Raises ShardOverflow."""
         namespaces = Counter(workload.partition("/")[0] for workload in names)
         # Doubling helps only if several namespaces share the shard. A namespace that is alone in it, or dominates it,
@@ -316,7 +316,7 @@ class ShardLayout:
 
 def _doubled(count: int) -> int:
     if count >= MAX_SHARDS:
-        raise ShardOverflow(f"more than {MAX_SHARDS} shards of {LIMIT} bytes")
+        raise ShardOverflow(f"more than {MAX_SHARDS} shards of {MAX_SHARD_BYTES} bytes")
     return 2 * count
 
 
@@ -330,44 +330,46 @@ class ShardAssignment:
     """The shard to which each workload was last written. A workload leaves a shard only after it was written to its new
     shard: a process that is killed between two writes leaves it in two shards, and never in none."""
 
-    of: dict[str, int] = field(default_factory=dict)
+    shard_by_workload: dict[str, int] = field(default_factory=dict)
     """Workload → shard."""
 
-    def plan(self, layout: ShardLayout, workloads: Collection[str]) -> dict[int, list[str]]:
+    def plan_shards(self, layout: ShardLayout, workloads: Collection[str]) -> dict[int, list[str]]:
         """Returns shard → the workloads that the layout assigns to it; a shard that only holds workloads of other
         shards has an empty list."""
         # Shards that become empty are listed, too: they must be written once more, without the workloads that left.
-        workloads_by_shard: dict[int, list[str]] = {shard: [] for shard in self.of.values()}
+        workloads_by_shard: dict[int, list[str]] = {shard: [] for shard in self.shard_by_workload.values()}
         for workload in sorted(workloads):
-            workloads_by_shard.setdefault(layout.place(workload), []).append(workload)
+            workloads_by_shard.setdefault(layout.shard_of(workload), []).append(workload)
         return workloads_by_shard
 
-    def waiting(self, shard: int, layout: ShardLayout, workloads: Collection[str]) -> list[str]:
+    def workloads_to_move(self, shard: int, layout: ShardLayout, workloads: Collection[str]) -> list[str]:
         """Returns the workloads that stay in a shard until they are written to their new one."""
-        return [w for w in workloads if self.of.get(w) == shard and layout.place(w) != shard]
+        return [w for w in workloads if self.shard_by_workload.get(w) == shard and layout.shard_of(w) != shard]
 
-    def moved(self, shard: int, workloads: Iterable[str]) -> None:
+    def record_move(self, shard: int, workloads: Iterable[str]) -> None:
         """Records that these workloads were written to the shard."""
-        self.of.update(dict.fromkeys(workloads, shard))
+        self.shard_by_workload.update(dict.fromkeys(workloads, shard))
 
-    def forget(self, workloads: Collection[str]) -> None:
+    def retain_only(self, workloads: Collection[str]) -> None:
         """Forgets all workloads but these."""
-        self.of = {workload: shard for workload, shard in self.of.items() if workload in workloads}
+        self.shard_by_workload = {
+            workload: shard for workload, shard in self.shard_by_workload.items() if workload in workloads
+        }
 
 
 CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS = "changed-recently", "grows", "pods-differ", "rare-peaks"
-LEFT_OF_CONFIDENCE = {CHANGED: 0.45, GROWS: 0.7, PODS_DIFFER: 0.45, RARE_PEAKS: 0.45}
+CONFIDENCE_FACTORS = {CHANGED: 0.45, GROWS: 0.7, PODS_DIFFER: 0.45, RARE_PEAKS: 0.45}
 """Sign → the factor by which it multiplies the confidence: each of the three that can cause a kill or an eviction
 leaves less than half."""
-RARE_TIMES = 1.25
+MAX_PEAK_FACTOR = 1.25
 """A peak that is larger than this multiple of the request is not covered by it."""
 
 
-def remaining(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]:
+def remaining_signs(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]:
     """Returns the signs that still hold for a request of this amount (millicores or bytes), which may differ from the
     recommended one: a request covers the average of the pod that differs, or the largest peak."""
 
-    about = {PODS_DIFFER: (usage.pod_use, 1.0), RARE_PEAKS: (usage.max, RARE_TIMES)}
+    about = {PODS_DIFFER: (usage.pod_use, 1.0), RARE_PEAKS: (usage.max, MAX_PEAK_FACTOR)}
 
     def is_covered(sign: str) -> bool:
         use, times = about.get(sign, (None, 1.0))
@@ -381,12 +383,12 @@ def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: fl
     out. None if no confidence is known."""
     if confidence is None:
         return None
-    covered_signs = set(usage.signs) - set(remaining(resource, usage, amount))
+    covered_signs = set(usage.signs) - set(remaining_signs(resource, usage, amount))
     if not covered_signs:
         return confidence
     # The recommender multiplied the confidence by these factors, so that division takes them out again. A sign of a
     # newer version has no factor here and changes nothing.
-    factor = math.prod(LEFT_OF_CONFIDENCE.get(sign, 1.0) for sign in covered_signs)
+    factor = math.prod(CONFIDENCE_FACTORS.get(sign, 1.0) for sign in covered_signs)
     return min(1.0, max(confidence, round(confidence / factor, 2)))
 
 
@@ -402,7 +404,7 @@ class VpaRecommendation:
     """In the scheduler's numbers: millicores, or bytes; at least 1."""
 
 
-def given(vpa: VerticalPodAutoscaler) -> Iterator[tuple[str, str, VpaRecommendation]]:
+def vpa_recommendations(vpa: VerticalPodAutoscaler) -> Iterator[tuple[str, str, VpaRecommendation]]:
     """Yields (container, resource, recommendation) of everything that the VPA's status recommends; what is not a
     quantity is left out."""
     for container in vpa.status.recommendation.container_recommendations:

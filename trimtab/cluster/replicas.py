@@ -5,7 +5,7 @@ from math import ceil
 
 import msgspec
 
-from trimtab.cluster.api.meta import Metadata, get
+from trimtab.cluster.api.meta import Metadata, value_or
 from trimtab.cluster.api.workload import Workload
 
 
@@ -39,10 +39,12 @@ def replicas_of(kind: str, owner: Workload) -> Replicas | None:
         # A DaemonSet has no replica count in its spec; before its controller has looked, its status is 0.
         return Replicas(wanted=owner.status.desired_number_scheduled) if owner.status.observed_generation else None
     if kind == "Job":
-        return Replicas(wanted=0 if spec.suspend else min(get(spec.parallelism, 1), get(spec.completions, 1 << 31)))
+        return Replicas(
+            wanted=0 if spec.suspend else min(value_or(spec.parallelism, 1), value_or(spec.completions, 1 << 31))
+        )
     if kind not in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
         return None
-    wanted = get(spec.replicas, 1)
+    wanted = value_or(spec.replicas, 1)
     if kind != "Deployment":
         return Replicas(wanted=wanted)
     return Replicas(wanted=wanted, surge=_max_surge(owner, wanted), revision=_revision(owner.metadata))
@@ -54,13 +56,13 @@ _REVISION = "deployment.kubernetes.io/revision"
 template."""
 
 
-def replicas_told(replica_set: Metadata) -> Replicas | None:
+def replicas_from_annotations(replica_set: Metadata) -> Replicas | None:
     """Returns what a ReplicaSet's Deployment wants; None if it has no Deployment.
 
     The Deployment controller writes it on the ReplicaSet in the same update that sets the ReplicaSet's size
     (`SetReplicasAnnotations`, pkg/controller/deployment/util).
     """
-    annotations = get(replica_set.annotations, {})
+    annotations = value_or(replica_set.annotations, {})
     wanted, at_most = annotations.get(_WANTED, ""), annotations.get(_AT_MOST, "")
     if not (wanted.isdecimal() and at_most.isdecimal()):
         return None
@@ -69,7 +71,7 @@ def replicas_told(replica_set: Metadata) -> Replicas | None:
 
 def _revision(metadata: Metadata) -> str:
     """Returns the revision of an object; empty if the annotation is not a number of at most `_MAX_DIGITS` digits."""
-    text = get(metadata.annotations, {}).get(_REVISION, "")
+    text = value_or(metadata.annotations, {}).get(_REVISION, "")
     return text if text.isdecimal() and len(text) <= _MAX_DIGITS else ""
 
 
@@ -96,7 +98,7 @@ def _max_surge(deployment: Workload, replicas: int) -> int:
     return ceil(replicas * int(percentage) / 100) if percentage.isdecimal() else 0
 
 
-def updated_of(kind: str, owner: Workload) -> int:
+def updated_pods_of(kind: str, owner: Workload) -> int:
     """Returns how many pods of the owner's current template exist by its status; 0 while the status is of an older
     generation."""
     status = owner.status

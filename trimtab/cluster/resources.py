@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import UNSET, ResourceList, UnsetType, change, get
+from trimtab.cluster.api.meta import UNSET, ResourceList, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, Resources
 from trimtab.cluster.quantity import NotAQuantity, Written
 
@@ -48,7 +48,7 @@ class Role(StrEnum):
     """An init container with restartPolicy Always: it runs as long as the pod does."""
 
 
-def role(container: Container, *, init: bool) -> Role:
+def role_of(container: Container, *, init: bool) -> Role:
     """Returns the role of a container; `init`: whether it is one of the init containers."""
     if not init:
         return Role.MAIN
@@ -65,15 +65,15 @@ def limits_of(resources: Resources | UnsetType) -> ResourceList:
     return {} if resources is UNSET or resources.limits is UNSET else resources.limits
 
 
-def amounts(quantities: Mapping[str, Written]) -> Amounts:
+def scheduler_amounts(quantities: Mapping[str, Written]) -> Amounts:
     """Returns the scheduler's numbers of quantities. Raises NotAQuantity."""
     return {name: quantity.scheduler_value(name, value) for name, value in quantities.items()}
 
 
-def same(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
+def is_same_list(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
     """Returns whether two resource lists are equal by Kubernetes' semantic equality: the same resources, quantities
     compared by value."""
-    return a.keys() == b.keys() and all(quantity.same(a[name], b[name]) for name in a)
+    return a.keys() == b.keys() and all(quantity.is_same_quantity(a[name], b[name]) for name in a)
 
 
 def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
@@ -85,7 +85,7 @@ def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
     return total
 
 
-def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
+def larger_amounts(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
     """Returns the larger of each resource."""
     return {name: max(a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
 
@@ -93,13 +93,13 @@ def larger(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
 def pod_requests(spec: PodSpec) -> Amounts:
     """Returns what the scheduler reserves for this pod, overhead included."""
     requests = requests_without_overhead(spec)
-    return requests if spec.overhead is UNSET else sum_amounts(requests, amounts(spec.overhead))
+    return requests if spec.overhead is UNSET else sum_amounts(requests, scheduler_amounts(spec.overhead))
 
 
 def negative_request(spec: PodSpec) -> Written | None:
     """Returns a request or an overhead that is less than zero; None if there is none. Raises NotAQuantity."""
     all_resources = (spec.resources, *(container.resources for container in all_containers(spec)))
-    parts = (*map(requests_of, all_resources), get(spec.overhead, {}))
+    parts = (*map(requests_of, all_resources), value_or(spec.overhead, {}))
     return next((text for part in parts for text in part.values() if quantity.parse(text) < 0), None)
 
 
@@ -127,7 +127,7 @@ def pod_limits(spec: PodSpec) -> Amounts:
     """Returns the most that the pod may use, if every container has a limit; overhead is added to limits that are not
     zero."""
     limits = limits_without_overhead(spec)
-    overhead = amounts(get(spec.overhead, {}))
+    overhead = scheduler_amounts(value_or(spec.overhead, {}))
     return {name: number + overhead.get(name, 0) if number else 0 for name, number in limits.items()}
 
 
@@ -167,17 +167,17 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
     # run one after another, so their maximum counts (KEP-753).
     for container in spec.init_containers:
         # Only the resources that it names: of the others, the sidecars before it request no more than before.
-        for name, number in amounts(read(container.resources)).items():
+        for name, number in scheduler_amounts(read(container.resources)).items():
             together = sidecars.get(name, 0) + number
             starting[name] = max(starting.get(name, 0), together)
             if container.restart_policy == "Always":
                 sidecars[name] = together
-    total = larger(sum_amounts(running, sidecars), starting)
+    total = larger_amounts(sum_amounts(running, sidecars), starting)
     return total | _pod_level(read(spec.resources))
 
 
 def _pod_level(resource_list: ResourceList) -> Amounts:
-    return amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
+    return scheduler_amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
 
 
 def is_pod_level(name: str) -> bool:
@@ -185,7 +185,7 @@ def is_pod_level(name: str) -> bool:
     return name in POD_LEVEL or name.startswith("hugepages-")
 
 
-def qos(spec: PodSpec) -> QoS:
+def qos_class(spec: PodSpec) -> QoS:
     """Returns the class by `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as
     absent."""
     parts = [spec.resources] if spec.resources is not UNSET else [c.resources for c in all_containers(spec)]
@@ -251,12 +251,16 @@ def with_resize(pod: Pod) -> Pod:
         return pod
     mains = tuple(_with_largest_requests(container, held_by_container) for container in spec.containers)
     inits = tuple(_with_largest_requests(c, held_by_sidecar) if c in sidecars else c for c in spec.init_containers)
-    resources = spec.resources if pod_level is None else change(get(spec.resources, Resources()), requests=pod_level)
+    resources = (
+        spec.resources if pod_level is None else change(value_or(spec.resources, Resources()), requests=pod_level)
+    )
     return change(pod, spec=change(spec, containers=mains, init_containers=inits, resources=resources))
 
 
 def _node_amounts(statuses: Iterable[ContainerStatus]) -> Held:
-    return {status.name: (get(status.allocated_resources, {}), requests_of(status.resources)) for status in statuses}
+    return {
+        status.name: (value_or(status.allocated_resources, {}), requests_of(status.resources)) for status in statuses
+    }
 
 
 def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
@@ -270,7 +274,7 @@ def _with_largest_requests(container: Container, node_amounts: Held) -> Containe
     requests = requests_of(container.resources)
     for node_amount in node_amounts.get(container.name, ()):
         requests = _merge_largest(requests, node_amount)
-    return change(container, resources=change(get(container.resources, Resources()), requests=requests))
+    return change(container, resources=change(value_or(container.resources, Resources()), requests=requests))
 
 
 def _largest_pod_level(pod: Pod) -> ResourceList | None:
@@ -279,11 +283,11 @@ def _largest_pod_level(pod: Pod) -> ResourceList | None:
 
     The amounts in its status include overhead.
     """
-    requests, status, overhead = requests_of(pod.spec.resources), pod.status, get(pod.spec.overhead, {})
+    requests, status, overhead = requests_of(pod.spec.resources), pod.status, value_or(pod.spec.overhead, {})
     if not requests:
         return None
     largest = requests
-    for node_amount in (get(status.allocated_resources, {}), requests_of(status.resources)):
+    for node_amount in (value_or(status.allocated_resources, {}), requests_of(status.resources)):
         largest = _merge_largest(
             largest,
             {name: _without_overhead(name, node_amount[name], overhead) for name in node_amount if name in requests},

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.yaml_documents import read_documents
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -64,7 +64,7 @@ def _profiles(text: str) -> Iterable[Mapping[str, Any]]:
     # Most ConfigMaps hold something else; a text that does not name the kind is not parsed.
     if "KubeSchedulerConfiguration" not in text:
         return
-    for document in read("scheduler configuration", text.encode()).documents:
+    for document in read_documents("scheduler configuration", text.encode()).documents:
         value = document.value
         profiles = value.get("profiles") if isinstance(value, dict) else None
         if isinstance(value, dict) and value.get("kind") == "KubeSchedulerConfiguration" and isinstance(profiles, list):

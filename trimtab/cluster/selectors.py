@@ -24,7 +24,7 @@ def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     return not expressions or all(requirement_matches(expression, labels) for expression in expressions)
 
 
-def entries_near(index: Mapping[str, Mapping[str, list[T]]], labels: Mapping[str, str]) -> list[T]:
+def candidate_entries(index: Mapping[str, Mapping[str, list[T]]], labels: Mapping[str, str]) -> list[T]:
     """Returns the entries of an index (label key → value → entries) under these labels. The cost is that of the smaller
     of both."""
     keys = index if len(index) < len(labels) else labels
@@ -71,7 +71,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 
 
 @lru_cache(maxsize=1024)
-def glob(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def name_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Returns a test for names: shell patterns (`team-*`, `web-?`), any of which may match; `*` matches every
     character."""
     # Most patterns are plain names, or a beginning or an end and a star: no regular expression is needed for those.
@@ -117,7 +117,7 @@ def _tolerates_as_long(a: Toleration, b: Toleration) -> bool:
     return isinstance(b.toleration_seconds, int) and b.toleration_seconds <= a.toleration_seconds
 
 
-def covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
+def is_covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     """Returns whether one of the present tolerations contains the wanted one."""
     return any(tolerates_at_least(toleration, wanted) for toleration in present)
 

@@ -15,8 +15,8 @@ import msgspec
 
 from trimtab.cluster.api import autoscaling, core, devices, pod, storage, workload
 from trimtab.cluster.api.meta import ApiObject, Labels, Metadata
-from trimtab.cluster.config_error import ConfigError, shown
-from trimtab.cluster.yaml_documents import Document, read
+from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.yaml_documents import Document, read_documents
 
 S = TypeVar("S", bound=ApiObject)
 
@@ -28,7 +28,7 @@ class ConfigMap(ApiObject, frozen=True, kw_only=True):
     data: Labels = {}
 
 
-KINDS: dict[str, type[ApiObject]] = {
+SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
     "Pod": pod.Pod,
     "Node": core.Node,
     "Namespace": core.Namespace,
@@ -63,7 +63,7 @@ DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceCl
 them."""
 FORBIDDEN_KIND = "ForbiddenKind"
 """The kind of a capture's items that name a kind which its user may not list. No API object has this kind."""
-UNREADABLE = "unreadable"
+UNREADABLE_FIELD = "unreadable"
 """A field beside kind and metadata in a capture: the reason why the rest of the object is missing. No API object has
 it."""
 
@@ -78,13 +78,13 @@ class Snapshot:
     forbidden: frozenset[str] = frozenset()
     """Those of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
 
-    def all(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
+    def objects_of(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
         """Returns every object of a kind; `kind` is needed only if several kinds share a struct (workloads)."""
         return self.objects.get(kind or shape.__name__, ())  # type: ignore[return-value]
 
-    def workloads(self) -> Iterable[tuple[str, workload.Workload]]:
+    def iterate_workloads(self) -> Iterable[tuple[str, workload.Workload]]:
         """Yields every owner of pods with its kind."""
-        for kind, shape in KINDS.items():
+        for kind, shape in SHAPES_BY_KIND.items():
             if issubclass(shape, workload.Workload):
                 for owner in self.objects.get(kind, ()):
                     yield kind, owner  # type: ignore[misc]
@@ -98,19 +98,19 @@ class SnapshotReading:
     mistakes: tuple[ConfigError, ...] = ()
 
 
-def load(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
+def load_snapshot(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
     """Returns one snapshot from (name, content) pairs, with every mistake of every file."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     for name, content in files:
-        reading = read(name, content)
+        reading = read_documents(name, content)
         documents += reading.documents
         mistakes += reading.mistakes
-    reading_of_all = build(documents)
+    reading_of_all = build_snapshot(documents)
     return SnapshotReading(reading_of_all.snapshot, (*mistakes, *reading_of_all.mistakes))
 
 
-def build(documents: Iterable[Document]) -> SnapshotReading:
+def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     """Returns the snapshot of parsed documents, with every mistake in them."""
     objects: dict[str, list[ApiObject]] = {}
     ignored: Counter[str] = Counter()
@@ -121,19 +121,19 @@ def build(documents: Iterable[Document]) -> SnapshotReading:
         if kind == FORBIDDEN_KIND:
             # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows
             # the gap.
-            forbidden.add(document.entry.removeprefix(f"{FORBIDDEN_KIND} "))
+            forbidden.add(document.entry_name.removeprefix(f"{FORBIDDEN_KIND} "))
         elif kind is None:
             mistakes.append(
-                document.mistake((), "an API object with a kind", shown(document.value), "is this a manifest?")
+                document.error_at((), "an API object with a kind", quote_value(document.value), "is this a manifest?")
             )
-        elif kind not in KINDS:
+        elif kind not in SHAPES_BY_KIND:
             # `kubectl get all` returns many kinds that no decision needs; their number is reported.
             ignored[kind] += 1
-        elif document.text is None and UNREADABLE in document.value:
+        elif document.text is None and UNREADABLE_FIELD in document.value:
             mistakes.append(_capture_mistake(document))
         else:
-            decoded = decode(
-                _with_label_selector(document) if kind == "ReplicationController" else document, KINDS[kind]
+            decoded = decode_object(
+                _with_label_selector(document) if kind == "ReplicationController" else document, SHAPES_BY_KIND[kind]
             )
             if isinstance(decoded, ConfigError):
                 mistakes.append(decoded)
@@ -167,8 +167,8 @@ def _without_repetitions(shapes: list[ApiObject]) -> tuple[ApiObject, ...]:
 def _capture_mistake(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
-    got = f"{document.value[UNREADABLE]}{f' (namespace {namespace})' if namespace else ''}"
-    return document.mistake((), "an object that could be read when it was captured", got)
+    got = f"{document.value[UNREADABLE_FIELD]}{f' (namespace {namespace})' if namespace else ''}"
+    return document.error_at((), "an object that could be read when it was captured", got)
 
 
 def _with_label_selector(document: Document) -> Document:
@@ -180,7 +180,7 @@ def _with_label_selector(document: Document) -> Document:
     return document.with_value({**document.value, "spec": {**spec, "selector": {"matchLabels": spec["selector"]}}})
 
 
-def decode(document: Document, shape: type[S]) -> S | ConfigError:
+def decode_object(document: Document, shape: type[S]) -> S | ConfigError:
     """Returns the document as its struct; a null counts as an absent field, as in the API server."""
     # The quick way: undecoded JSON goes straight into the struct, without plain values in between.
     if document.text is not None:
@@ -203,8 +203,8 @@ def decode(document: Document, shape: type[S]) -> S | ConfigError:
         sentence, _, where = str(error).partition(" - at `$")
         path = _parse_path(where.rstrip("`"))
         if missing := _MISSING_FIELD.fullmatch(sentence):
-            return document.mistake((*path, missing[1]), "a value", "nothing")
-        return document.mistake(path, _expectation(sentence))
+            return document.error_at((*path, missing[1]), "a value", "nothing")
+        return document.error_at(path, _expectation(sentence))
 
 
 @cache

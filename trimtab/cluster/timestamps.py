@@ -15,7 +15,7 @@ _YEAR_10000 = 253_402_300_800
 
 # Many objects share a timestamp, and it is parsed again at every event of a watch.
 @lru_cache(maxsize=65536)
-def seconds(text: str | None) -> Seconds | None:
+def parse_timestamp(text: str | None) -> Seconds | None:
     """Returns an RFC 3339 timestamp as whole seconds, fractions cut; None if it is absent or not valid."""
     if not text:
         return None
@@ -27,7 +27,7 @@ def seconds(text: str | None) -> Seconds | None:
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())
 
 
-def written(timestamp: Seconds) -> str:
+def format_timestamp(timestamp: Seconds) -> str:
     """Returns the timestamp as the API server writes it; the bare seconds if no calendar has that time."""
     if not 0 <= timestamp < _YEAR_10000:
         return f"{timestamp} s since 1970"
@@ -60,7 +60,7 @@ class WeeklyWindow:
         )
 
 
-def open_now(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
+def is_any_open(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
     """Returns whether any of the windows is open; no windows at all are always open."""
     windows = tuple(windows)
     return not windows or any(window.is_open(now) for window in windows)
@@ -74,7 +74,7 @@ _SECONDS_PER_UNIT = {
 }  # fmt: skip
 
 
-def seconds_of(text: str) -> int | None:
+def parse_duration(text: str) -> int | None:
     """Returns a Go duration in whole seconds, rounded up; None if the text is not a duration, or is negative."""
     if text == "0":
         return 0

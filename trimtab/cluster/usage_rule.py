@@ -19,7 +19,7 @@ from decimal import Decimal
 PUBLISHED_PERCENTILES = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
 """Percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
 MAX_HEADROOM_PERCENT = 1000
-EXPECTED = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
+EXPECTED_RULE = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
 
 _RULE = re.compile(
     r"(?:(?P<share>p\d{1,2}(?:\.\d)?|max|adaptive)|(?=\+))\s*(?:\+\s*(?P<headroom>\d{1,4})\s*%)?", re.ASCII
@@ -36,10 +36,10 @@ class UsageRule:
 
     def __str__(self) -> str:
         """Returns the rule as `parse` reads it."""
-        return self.share + (f" +{self.headroom_percent}%" if self.headroom_percent else "")
+        return self.percentile_name + (f" +{self.headroom_percent}%" if self.headroom_percent else "")
 
     @property
-    def share(self) -> str:
+    def percentile_name(self) -> str:
         """The rule without headroom: p99, max or adaptive."""
         if self.percentile is None:
             return "adaptive"
@@ -63,7 +63,7 @@ def parse(text: str, default: UsageRule = ADAPTIVE) -> UsageRule:
     what was expected."""
     match = _RULE.fullmatch(text.strip().lower())
     if match is None:
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_RULE)
     headroom = int(match["headroom"] or 0)
     if headroom > MAX_HEADROOM_PERCENT:
         raise ValueError(f"headroom of at most {MAX_HEADROOM_PERCENT}%")

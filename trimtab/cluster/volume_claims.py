@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trimtab.cluster.api.meta import UNSET, Labels, SelectorRequirement, change, get
+from trimtab.cluster.api.meta import UNSET, Labels, SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm
 from trimtab.cluster.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 
@@ -29,12 +29,12 @@ class Claim:
     """The CSI driver that attaches it, also of a volume from before CSI; empty if none does."""
     nodes: NodeSelector | None
     """The nodes that can reach the volume; None: every node."""
-    alone: bool
+    is_single_pod: bool
     """ReadWriteOncePod."""
-    one_node: bool = False
+    is_single_node: bool = False
     """Whether only one node at a time can attach it (ReadWriteOnce, by a CSI driver): pods that share it must stay
     together."""
-    local: bool = False
+    is_local: bool = False
     """Whether the volume is on one node: a `local` or `hostPath` PersistentVolume."""
 
 
@@ -55,13 +55,13 @@ def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) 
     alone = "ReadWriteOncePod" in shape.spec.access_modes
     # Not bound yet (WaitForFirstConsumer), or the volume is missing in the snapshot: any node may do.
     if volume is None:
-        return Claim(volume="", driver="", nodes=None, alone=alone)
+        return Claim(volume="", driver="", nodes=None, is_single_pod=alone)
     spec = volume.spec
     return Claim(
-        volume=shape.spec.volume_name, driver=_csi_driver(spec), nodes=_reachable_nodes(volume), alone=alone,
+        volume=shape.spec.volume_name, driver=_csi_driver(spec), nodes=_reachable_nodes(volume), is_single_pod=alone,
         # Without an attaching driver, ReadWriteOnce is not enforced by Kubernetes (NFS, hostPath).
-        one_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
-        local=not (spec.local is UNSET and spec.host_path is UNSET),
+        is_single_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
+        is_local=not (spec.local is UNSET and spec.host_path is UNSET),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _csi_driver(spec: PersistentVolumeSpec) -> str:
     """Returns the CSI driver of a volume. The scheduler counts volumes of the in-tree types against the driver that
     replaced them (csi-translation-lib)."""
     if spec.csi is not UNSET:
-        return get(spec.csi, None).driver  # type: ignore[union-attr]
+        return value_or(spec.csi, None).driver  # type: ignore[union-attr]
     migrated = {
         "ebs.csi.aws.com": spec.aws_elastic_block_store, "pd.csi.storage.gke.io": spec.gce_persistent_disk,
         "disk.csi.azure.com": spec.azure_disk, "cinder.csi.openstack.org": spec.cinder,
@@ -80,9 +80,9 @@ def _csi_driver(spec: PersistentVolumeSpec) -> str:
 
 def _reachable_nodes(volume: PersistentVolume) -> NodeSelector | None:
     """Returns the nodes that satisfy both the volume's node affinity and the zone or region that its labels name."""
-    affinity = get(volume.spec.node_affinity, None)
-    required = get(affinity.required, None) if affinity else None
-    places = tuple(_zone_requirements(get(volume.metadata.labels, {})))
+    affinity = value_or(volume.spec.node_affinity, None)
+    required = value_or(affinity.required, None) if affinity else None
+    places = tuple(_zone_requirements(value_or(volume.metadata.labels, {})))
     if not places:
         return required
     if required is None:
@@ -101,6 +101,6 @@ def _zone_requirements(labels: Labels) -> Iterator[SelectorRequirement]:
 
 def _narrow_term(term: NodeSelectorTerm, places: tuple[SelectorRequirement, ...]) -> NodeSelectorTerm:
     """Returns the term with the places added. An empty term selects nothing, and must not begin to select."""
-    if not get(term.match_expressions, ()) and not get(term.match_fields, ()):
+    if not value_or(term.match_expressions, ()) and not value_or(term.match_fields, ()):
         return term
-    return change(term, match_expressions=(*get(term.match_expressions, ()), *places))
+    return change(term, match_expressions=(*value_or(term.match_expressions, ()), *places))

@@ -69,12 +69,12 @@ class Document:
             file=self.file, index=self.index, value=value, node=self.node, root=self.root, within=self.within
         )
 
-    def mark(self, path: Path) -> tuple[int, int] | tuple[None, None]:
+    def position_of(self, path: Path) -> tuple[int, int] | tuple[None, None]:
         """Returns the 1-based line and column of the value at `path`, or of its nearest parent that exists."""
         return position_of(self.node, path) if self.node is not None else (None, None)
 
     @property
-    def entry(self) -> str:
+    def entry_name(self) -> str:
         """ "Kind name", or "document N" if it has no name."""
         value = self.value if isinstance(self.value, dict) else {}
         metadata_value = value.get("metadata")
@@ -82,13 +82,13 @@ class Document:
         name = metadata.get("name") or metadata.get("generateName")
         return f"{value.get('kind')} {name}" if name and value.get("kind") else f"document {self.index + 1}"
 
-    def mistake(
+    def error_at(
         self, path: Path, expected: str, got: str = "", todo: str = "", *, at: Path | None = None
     ) -> ConfigError:
         """Returns a mistake at `path` of this document; its line is that of `at` if given."""
-        line, column = self.mark(path if at is None else at)
+        line, column = self.position_of(path if at is None else at)
         return ConfigError(
-            file=self.file, entry=self.entry, line=line, column=column, field=dotted(path),
+            file=self.file, entry=self.entry_name, line=line, column=column, field=format_path(path),
             expected=expected, got=got, todo=todo,
         )  # fmt: skip
 
@@ -109,7 +109,7 @@ def kind_of(value: Any) -> str | None:
     return kind if isinstance(kind, str) and kind else None
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Returns ("spec", "containers", 0, "name") as spec.containers[0].name; keys with dots or slashes are quoted."""
     text = ""
     for step in path:
@@ -122,13 +122,13 @@ def dotted(path: Path) -> str:
     return text
 
 
-def read(file: str, content: bytes, *, takes_repeated_keys: bool = False) -> ParseResult:
+def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = False) -> ParseResult:
     """Returns every document of one file. Empty documents are skipped; nothing is raised.
 
     takes_repeated_keys: the last one of a repeated key counts, as in kubectl; otherwise a repeated key is a mistake.
     """
     try:
-        text = unpacked(content).decode("utf-8-sig")
+        text = unpack_gzip(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         return _single_mistake(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
     except UnicodeDecodeError as error:
@@ -143,7 +143,7 @@ def read(file: str, content: bytes, *, takes_repeated_keys: bool = False) -> Par
     return reader(file, text, takes_repeated_keys)
 
 
-def unpacked(content: bytes) -> bytes:
+def unpack_gzip(content: bytes) -> bytes:
     """Returns the content without its gzip compression, if it has one. Raises the errors of gzip, and OSError for a
     bomb."""
     if content[:2] != b"\x1f\x8b":

@@ -22,7 +22,7 @@ _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTI
 _UNKNOWN = object()
 
 
-def edited(text: str, change: Callable[[Any], Any]) -> str:
+def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     """Returns the text of one document with its value changed. `change` gets a copy without shared parts, and returns
     the new value."""
     before, after = value_of(text), change(value_of(text))

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.pdb import Pdb, PdbIndex
-from trimtab.cluster.pod import CRITICAL as CRITICAL_PRIORITY
-from trimtab.cluster.pod import NODE_CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.pod import CRITICAL_PRIORITY as CRITICAL_PRIORITY
+from trimtab.cluster.pod import NODE_CRITICAL_PRIORITY, PodInfo
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
-from trimtab.cluster.timestamps import Seconds, seconds_of
+from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
 from trimtab.compaction.reasons import MISREAD
 
@@ -31,7 +31,7 @@ def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason
     if value is None or value == "false":
         return None
     if key == RENAMED_KEEP:
-        return MISREAD(f"{subject} has the annotation {key}, which was renamed: use {KEEP}")
+        return MISREAD(f"{subject} has the annotation {key}, which was renamed: use {KEEP_ANNOTATION}")
     if value == "true":
         return code(f"{subject} has the annotation {key}: {value}")
     return unreadable_reason(subject, key, value)
@@ -106,13 +106,13 @@ class EvictionChecker:
     def for_inventory(cls, inventory: Inventory, now: Seconds | None) -> "EvictionChecker":
         """Creates the checker for an inventory. `now`: None when the time is unknown; no rule that needs a clock is
         then applied."""
-        return cls(inventory, PdbIndex.of(inventory.budgets), now)
+        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now)
 
     def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner, for owners that are not in the snapshot."""
         if not self._replica_counts:
             for other in self.inventory.pods:
-                if other.owner is not None and other.deleted is None and not other.finished:
+                if other.owner is not None and other.deletion_requested_at is None and not other.is_finished:
                     name = (other.namespace, other.owner.kind, other.owner.name)
                     self._replica_counts[name] = self._replica_counts.get(name, 0) + 1
         return self._replica_counts.get((pod.namespace, pod.owner.kind, pod.owner.name), 0) if pod.owner else 0
@@ -125,8 +125,8 @@ class EvictionChecker:
         """
         verdict = self._judge(pod, pool)
         ageless = verdict is IGNORED or (pod.namespace != "kube-system" and not pool.min_pod_age)
-        if pod.alike >= 0 and ageless and not isinstance(verdict, Blocked):
-            self.cached_verdicts(pool)[pod.alike] = verdict
+        if pod.likeness >= 0 and ageless and not isinstance(verdict, Blocked):
+            self.cached_verdicts(pool)[pod.likeness] = verdict
         return verdict
 
     def cached_verdicts(self, pool: Pool) -> dict[int, Verdict]:
@@ -135,12 +135,12 @@ class EvictionChecker:
 
     def _judge(self, pod: PodInfo, pool: Pool) -> Verdict:
         # As kubectl drain: the kubelet owns a static pod, and an eviction deletes only its mirror in the API.
-        if pod.finished or pod.static or self._is_past_deletion(pod):
+        if pod.is_finished or pod.is_static or self._is_past_deletion(pod):
             return IGNORED
-        budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)
-        if pod.daemon:
+        budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        if pod.is_daemon:
             return self._daemon_verdict(pod, pool, budgets)
-        if pod.deleted is not None:
+        if pod.deletion_requested_at is not None:
             return Blocked(r.GOING(f"pod {pod.key} is being deleted"))
         reason = (
             self._system_reason(pod, pool, budgets)
@@ -149,7 +149,7 @@ class EvictionChecker:
         )
         reason = (
             reason
-            or (self._group_reason(pod) if pod.group else None)
+            or (self._group_reason(pod) if pod.pod_group else None)
             or self._local_data_reason(pod)
             or self._age_reason(pod, pool)
         )
@@ -174,7 +174,7 @@ class EvictionChecker:
         return frozenset(
             (pod.namespace, pod.owner.kind, pod.owner.name)
             for pod in self.inventory.pods
-            if pod.owner is not None and not pod.ready and pod.deleted is None and pod.key in moved
+            if pod.owner is not None and not pod.is_ready and pod.deletion_requested_at is None and pod.key in moved
         )
 
     def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
@@ -193,15 +193,19 @@ class EvictionChecker:
 
         The deletion timestamp is the end of the grace period (apimachinery ObjectMeta), so it includes an extended one.
         """
-        return pod.deleted is not None and self.now is not None and self.now > pod.deleted + DELETION_SLACK_SECONDS
+        return (
+            pod.deletion_requested_at is not None
+            and self.now is not None
+            and self.now > pod.deletion_requested_at + DELETION_SLACK_SECONDS
+        )
 
     def _daemon_verdict(self, pod: PodInfo, pool: Pool, budgets: tuple[int, ...]) -> Verdict:
         """Returns the verdict for a DaemonSet pod: it keeps its node only by an annotation or a budget."""
         reason = self._annotation_reason(pod, pool)
         if reason is not None:
             return Blocked(reason)
-        for number in budgets if pod.deleted is None else ():
-            budget = self.inventory.budgets[number]
+        for number in budgets if pod.deletion_requested_at is None else ():
+            budget = self.inventory.pdbs[number]
             if budget.allowed < 1:
                 return Blocked(r.BUDGET_SPENT(f"budget {budget.key} allows no disruption of DaemonSet pod {pod.key}"))
         return IGNORED
@@ -267,7 +271,12 @@ class EvictionChecker:
         if self._unready_by_owner is None:
             self._unready_by_owner = {}
             for other in self.inventory.pods:
-                if other.owner is not None and not other.ready and other.deleted is None and not other.finished:
+                if (
+                    other.owner is not None
+                    and not other.is_ready
+                    and other.deletion_requested_at is None
+                    and not other.is_finished
+                ):
                     self._unready_by_owner.setdefault((other.namespace, other.owner.kind, other.owner.name), []).append(
                         other
                     )
@@ -279,7 +288,7 @@ class EvictionChecker:
 
         The name of a ReplicaSet is its Deployment's name and the hash label of its pods (pkg/controller/deployment).
         """
-        suffix = f"-{pod.ask.labels.get(TEMPLATE_HASH, '')}"
+        suffix = f"-{pod.requirements.labels.get(TEMPLATE_HASH, '')}"
         if pod.owner is None or suffix == "-" or not pod.owner.name.endswith(suffix):
             return None
         name = pod.owner.name.removesuffix(suffix)
@@ -298,7 +307,7 @@ class EvictionChecker:
         if not annotations:
             return None
         subject = f"pod {pod.key}"
-        for key in (KEEP, RENAMED_KEEP, *pool.keep_pods):
+        for key in (KEEP_ANNOTATION, RENAMED_KEEP, *pool.keep_pods):
             if (reason := keep_reason(subject, key, annotations.get(key), r.UNSAFE)) is not None:
                 return reason
         if annotations.get(SAFE) in ("false", "on-completion"):
@@ -311,7 +320,7 @@ class EvictionChecker:
 
     def _do_not_disrupt_reason(self, pod: PodInfo, value: str | None) -> Reason | None:
         """Returns whether do-not-disrupt keeps the pod: `true`, or a Go duration since its start (Karpenter's rule)."""
-        duration = seconds_of(value) if value is not None else None
+        duration = parse_duration(value) if value is not None else None
         if value is None or duration is None:
             return keep_reason(f"pod {pod.key}", DO_NOT_DISRUPT, value, r.UNSAFE)
         started = pod.started if pod.started is not None else pod.created
@@ -326,13 +335,13 @@ class EvictionChecker:
         if self._nodes_by_group is None:
             self._nodes_by_group = {}
             for other in self.inventory.pods:
-                if other.group and other.deleted is None and not other.finished:
-                    self._nodes_by_group.setdefault((other.namespace, other.group), set()).add(other.node)
-        nodes = self._nodes_by_group.get((pod.namespace, pod.group), set())
+                if other.pod_group and other.deletion_requested_at is None and not other.is_finished:
+                    self._nodes_by_group.setdefault((other.namespace, other.pod_group), set()).add(other.node)
+        nodes = self._nodes_by_group.get((pod.namespace, pod.pod_group), set())
         if len(nodes) < 2:
             return None
         return r.GROUP(
-            f"pod {pod.key} runs only together with pods of group {pod.group} on {len(nodes) - 1} other"
+            f"pod {pod.key} runs only together with pods of group {pod.pod_group} on {len(nodes) - 1} other"
             f" node{'' if len(nodes) == 2 else 's'}"
         )
 
@@ -340,13 +349,13 @@ class EvictionChecker:
     def _local_data_reason(self, pod: PodInfo) -> Reason | None:
         for name in pod.claims:
             claim = self.inventory.claims.get((pod.namespace, name))
-            if claim is not None and claim.local:
+            if claim is not None and claim.is_local:
                 return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} is local to its node (claim {name})")
-        if not pod.local or pod.annotations.get(SAFE) == "true":
+        if not pod.local_volumes or pod.annotations.get(SAFE) == "true":
             return None
         scratch_volumes = pod.annotations.get(SAFE_VOLUMES, "").split(",")
-        for volume in pod.local:
-            if not volume.memory and volume.name not in scratch_volumes:
+        for volume in pod.local_volumes:
+            if not volume.in_memory and volume.name not in scratch_volumes:
                 return r.LOCAL_DATA(f"pod {pod.key} stores data on its node (volume {volume.name})")
         return None
 
@@ -370,7 +379,7 @@ class EvictionChecker:
         with a budget, a second ready replica. Without a budget the pool must allow safe-to-evict, and the pod must have
         it.
         """
-        if pod.priority >= NODE_CRITICAL or pool.critical_pods is ProtectCritical.ALWAYS:
+        if pod.priority >= NODE_CRITICAL_PRIORITY or pool.critical_pods is ProtectCritical.ALWAYS:
             return ": it stays where it is"
         if pod.owner is None:
             return " and no controller"
@@ -387,9 +396,9 @@ class EvictionChecker:
         return scale.ready if scale is not None else self.count_replicas(pod) - len(self._unready_replicas(pod))
 
     def _is_last_webhook(self, pod: PodInfo) -> bool:
-        if pod.owner is None or not OUR_WEBHOOK.items() <= pod.ask.labels.items():
+        if pod.owner is None or not OUR_WEBHOOK.items() <= pod.requirements.labels.items():
             return False
-        return pod.ready and self._ready_replicas(pod) < 2
+        return pod.is_ready and self._ready_replicas(pod) < 2
 
     def _age_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         if not pool.min_pod_age or self.now is None or pod.created is None:
@@ -407,34 +416,36 @@ class EvictionChecker:
         (AlwaysAllow).
         """
         if len(over) > 1:
-            names = " and ".join(self.inventory.budgets[n].key for n in over)
+            names = " and ".join(self.inventory.pdbs[n].key for n in over)
             return Blocked(r.TWO_BUDGETS(f"{len(over)} budgets select pod {pod.key} ({names})"))
         if not over and (reason := self._rollout_reason(pod, pool)) is not None:
             return Blocked(reason)
         if not over:
             return (
-                UNRESTRICTED if pod.ready or pool.not_ready else Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
+                UNRESTRICTED
+                if pod.is_ready or pool.not_ready
+                else Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready"))
             )
-        budget = self.inventory.budgets[over[0]]
+        budget = self.inventory.pdbs[over[0]]
         if (reason := self._budget_problem(budget)) is not None:
             return Blocked(reason)
         # As the eviction API (registry/core/pod/storage/eviction.go): such a pod is evicted without spending a
         # disruption.
-        if not pod.ready and (budget.always or budget.whole):
+        if not pod.is_ready and (budget.always_evictable or budget.is_healthy):
             return UNRESTRICTED
-        if not pod.ready and not budget.allowed:
+        if not pod.is_ready and not budget.allowed:
             return Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready and budget {budget.key} lacks healthy pods"))
         return Evictable(over[0]) if budget.allowed else Blocked(self._no_disruption_reason(pod, budget))
 
     def _budget_problem(self, budget: Pdb) -> Reason | None:
-        if budget.broken:
-            return r.BUDGET_BROKEN(f"budget {budget.key}: {budget.broken}")
-        if budget.stale:
+        if budget.selector_problem:
+            return r.BUDGET_BROKEN(f"budget {budget.key}: {budget.selector_problem}")
+        if budget.is_stale:
             return r.BUDGET_STALE(f"the status of budget {budget.key} is older than the budget")
         return None
 
     def _no_disruption_reason(self, pod: PodInfo, budget: Pdb) -> Reason:
-        if budget.most < 1:
+        if budget.max_allowed < 1:
             return r.BUDGET_NEVER(f"budget {budget.key} never allows a disruption of pod {pod.key}")
         return r.BUDGET_SPENT(f"budget {budget.key} allows no disruption of pod {pod.key} now")
 

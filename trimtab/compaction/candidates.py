@@ -10,9 +10,9 @@ from math import prod
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
-from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, PoolIndex, Precedence
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.cluster.timestamps import Seconds, open_now
+from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import keep_reason
 from trimtab.compaction.plan_types import Observations
@@ -21,7 +21,7 @@ from trimtab.scheduling.cluster_model import ClusterModel
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 KARPENTER_POOL = "karpenter.sh/nodepool"
-DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+DELAY_DELETION_PREFIX = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -38,7 +38,7 @@ than 3)."""
 class PlanningContext:
     """The time and circumstances for which a plan is made."""
 
-    at: Seconds | None = None
+    now: Seconds | None = None
     """The time of the snapshot. None: no rule that needs a clock is applied, and the plan notes that."""
     observations: Observations | None = None
     """What earlier rounds recorded. None: pools are assumed to be settled."""
@@ -53,7 +53,7 @@ class PlanningContext:
     """Node → what is wrong with its annotation, whose signature is not valid."""
     overdue: frozenset[str] = frozenset()
     """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
-    moved: frozenset[str] = frozenset()
+    moved_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved recently: they are not moved again."""
     aims: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those
@@ -79,7 +79,7 @@ class CandidateChecker:
     def find_pool(self, number: int) -> Pool | Reason:
         """Returns the one pool of a node, or why there is not exactly one."""
         node = self.model.nodes[number]
-        pools = self.index.of(node)
+        pools = self.index.pools_of(node)
         if len(pools) == 1:
             return pools[0]
         if not pools:
@@ -129,9 +129,9 @@ class CandidateChecker:
         return r.NOT_AIMED_AT(f"the plan in progress in pool {pool.name} keeps node {node.name}")
 
     def _age_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        if self.context.at is None or node.created is None:
+        if self.context.now is None or node.created is None:
             return None
-        age = self.context.at - node.created
+        age = self.context.now - node.created
         if age < pool.node_age:
             return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} requires {pool.node_age} s")
         return None
@@ -139,16 +139,16 @@ class CandidateChecker:
     def _back_off_reason(self, node: NodeInfo) -> Reason | None:
         observations = self.context.observations
         failure = observations.failures.get(node.name) if observations is not None else None
-        if failure is not None and self.context.at is not None and self.context.at < failure.retry_after:
+        if failure is not None and self.context.now is not None and self.context.now < failure.retry_after:
             return r.BACK_OFF(
                 f"the drain of node {node.name} failed {failure.times} time{'' if failure.times == 1 else 's'};"
-                f" the next attempt is in {failure.retry_after - self.context.at} s"
+                f" the next attempt is in {failure.retry_after - self.context.now} s"
             )
         return None
 
     def _utilization_reason(self, number: int, pool: Pool) -> Reason | None:
         for resource, percent in sorted(pool.under.items()):
-            allocatable = self.model.amount(number, resource)
+            allocatable = self.model.allocatable_amount(number, resource)
             requested = allocatable - self._free_amount(number, resource)
             if allocatable and requested * 100 > percent * allocatable:
                 share = requested * 1000 // allocatable
@@ -167,11 +167,11 @@ class CandidateChecker:
         return (
             model.other_free[model.other_resources.index(resource)][number]
             if resource in model.other_resources
-            else model.amount(number, resource)
+            else model.allocatable_amount(number, resource)
         )
 
     def _duration_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
-        observations, at = self.context.observations, self.context.at
+        observations, at = self.context.observations, self.context.now
         if observations is None or at is None or not pool.under_for:
             return None
         since = observations.under_since.get(node.name)
@@ -186,7 +186,7 @@ class CandidateChecker:
 
     def nodes_under_threshold(self, pool: Pool) -> tuple[str, ...]:
         """Returns the names of the pool's nodes that are under its threshold."""
-        members = (number for number, node in enumerate(self.model.nodes) if self.index.only(node) is pool)
+        members = (number for number, node in enumerate(self.model.nodes) if self.index.only_pool_of(node) is pool)
         return tuple(self.model.nodes[number].name for number in members if self.is_under_threshold(number, pool))
 
 
@@ -197,8 +197,8 @@ def _special_node_reason(node: NodeInfo) -> Reason | None:
         return r.AS_A_WHOLE(
             f"node {node.name} is one of several hosts of a TPU slice ({node.labels[TPU_TOPOLOGY_LABEL]})"
         )
-    if node.going is not None:
-        return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.going.key})")
+    if node.removal_taint is not None:
+        return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.removal_taint.key})")
     return None
 
 
@@ -213,7 +213,7 @@ def _is_slice_host(node: NodeInfo) -> bool:
 
 def keep_annotations(pool: Pool) -> tuple[str, ...]:
     """Returns the annotations that keep a node of this pool."""
-    return (KEEP, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
+    return (KEEP_ANNOTATION, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
 def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
@@ -226,19 +226,21 @@ def _annotation_reason(node: NodeInfo, pool: Pool) -> Reason | None:
     if (reason := node_keep_reason(node, keep_annotations(pool))) is not None:
         return reason
     for key in sorted(node.annotations):
-        if key.startswith(DELAY):
+        if key.startswith(DELAY_DELETION_PREFIX):
             return r.KEPT(f"node {node.name} has the annotation {key}")
     return None
 
 
 def _state_reason(node: NodeInfo, ours: Collection[str]) -> Reason | None:
-    if not node.ready:
+    if not node.is_ready:
         return r.NOT_READY(f"node {node.name} is not ready")
-    if node.cordoned and node.name not in ours:
+    if node.is_cordoned and node.name not in ours:
         unverified = f"; its annotation {CORDONED_BY_US} is unverified" if CORDONED_BY_US in node.annotations else ""
         return r.FOREIGN_CORDON(f"node {node.name} was cordoned by another client{unverified}")
-    if node.maintained:
-        return r.MAINTAINED(f"another client drains or maintains node {node.name} (condition {node.maintained})")
+    if node.maintenance_condition:
+        return r.MAINTAINED(
+            f"another client drains or maintains node {node.name} (condition {node.maintenance_condition})"
+        )
     for taint in node.taints:
         if taint.key.startswith(STARTUP_TAINTS) or taint.key in UNINITIALIZED:
             return r.STARTING(f"node {node.name} still has the startup taint {taint.key}")
@@ -273,7 +275,7 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
     """Returns why nothing is planned in this pool now; None when nodes may be drained."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is disabled")
-    if not nodes and any(pool.has(node) for node in model.nodes):
+    if not nodes and any(pool.has_node(node) for node in model.nodes):
         return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool too")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
@@ -286,7 +288,7 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
 
 
 def _cluster_health_reason(model: ClusterModel) -> Reason | None:
-    unready = sum(not node.ready for node in model.nodes)
+    unready = sum(not node.is_ready for node in model.nodes)
     # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
     if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(model.nodes):
         return r.UNWELL(f"{unready} of {len(model.nodes)} nodes are not ready")
@@ -294,14 +296,14 @@ def _cluster_health_reason(model: ClusterModel) -> Reason | None:
 
 
 def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
-    if now.at is None:
+    if now.now is None:
         return None
-    if not open_now(pool.windows, now.at):
+    if not is_any_open(pool.windows, now.now):
         return r.CLOSED_WINDOW(f"no node of pool {pool.name} may be drained at this time")
     created_times = [created for number in nodes if (created := model.nodes[number].created) is not None]
     newest = max(created_times, default=None)
-    if newest is not None and now.at - newest < pool.quiet:
-        return r.NOT_QUIET(f"a node joined pool {pool.name} {now.at - newest} s ago; it waits {pool.quiet} s")
+    if newest is not None and now.now - newest < pool.quiet:
+        return r.NOT_QUIET(f"a node joined pool {pool.name} {now.now - newest} s ago; it waits {pool.quiet} s")
     return None
 
 
@@ -311,8 +313,8 @@ def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningConte
         return None
     if not autoscaler.scale_down:
         return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
-    if autoscaler.silent(now.at):
-        return r.NO_AUTOSCALER(f"the cluster autoscaler {autoscaler.silence(now.at or 0)}")
+    if autoscaler.is_silent(now.now):
+        return r.NO_AUTOSCALER(f"the cluster autoscaler {autoscaler.silence_reason(now.now or 0)}")
     if autoscaler.restarting:
         return r.NO_AUTOSCALER("the cluster autoscaler deleted its status: it is restarting, or it was stopped")
     if not autoscaler.healthy:

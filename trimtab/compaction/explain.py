@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from trimtab.compaction.plan_types import Move, Plan
 from trimtab.compaction.reasons import WORTH_KEEPING
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.drain_simulation import DrainPlacement, exactly, no_node_reason
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.drain_simulation import DrainPlacement, drain_exactly, no_node_reason
+from trimtab.scheduling.filters import fits_on_node
 
 
-def node(plan: Plan, model: ClusterModel, name: str) -> tuple[str, ...]:
+def explain_node(plan: Plan, model: ClusterModel, name: str) -> tuple[str, ...]:
     """Returns what the plan does with a node, and why; empty where there is no such node."""
-    if name not in model.index:
+    if name not in model.node_numbers:
         return ()
     return tuple(_explain_drained(plan, name)) or tuple(_explain_kept(plan, model, name))
 
@@ -37,7 +37,7 @@ def _explain_move(move: Move) -> str:
 
 def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:
     """Yields what the budget of a move allows now."""
-    budget = next((budget for budget in model.inventory.budgets if budget.key == move.budget), None)
+    budget = next((budget for budget in model.inventory.pdbs if budget.key == move.budget), None)
     if budget is not None:
         yield f"budget {budget.key} allows {budget.allowed} disruption{'' if budget.allowed == 1 else 's'} now"
 
@@ -45,11 +45,11 @@ def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:
 def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
     sentence = str(plan.refusals[name])
     yield sentence if sentence.startswith(f"node {name} stays") else f"node {name} stays: {sentence}"
-    for number in model.on[model.index[name]]:
+    for number in model.pods_on_node[model.node_numbers[name]]:
         reason = plan.pods.get(model.pods[number].key)
         if reason is not None:
             yield f"pod {model.pods[number].key} must stay: {reason} ({reason.code.todo})"
-    arrivals = [move for move in plan.moves if move.target == name]
+    arrivals = [move for move in plan.all_moves if move.target == name]
     if arrivals:
         sources = sorted({move.source for move in arrivals})
         origin = f"node {sources[0]}, which is drained" if len(sources) == 1 else f"{len(sources)} drained nodes"
@@ -60,21 +60,21 @@ def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
 
 def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
     """Returns whether a node that receives pods could have been drained instead, with the cluster as it is now."""
-    node = model.index[name]
-    pods = [n for n in model.on[node] if not (model.pods[n].daemon or model.pods[n].static)]
+    node = model.node_numbers[name]
+    pods = [n for n in model.pods_on_node[node] if not (model.pods[n].is_daemon or model.pods[n].is_static)]
     others = [n for n in range(len(model.nodes)) if n != node and not model.closed_nodes[n]]
-    placement = exactly(FreeCapacity(model), node, pods, others)
+    placement = drain_exactly(FreeCapacity(model), node, pods, others)
     if isinstance(placement, DrainPlacement):
         return f"it could be drained instead of others: before any drain its {len(pods)} pods fit on other nodes"
     return f"it could not be drained instead, even before any other node is drained: {placement.reason}"
 
 
-def pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
+def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
     """Returns what the plan does with a pod (namespace/name), and why; empty where no node has such a pod."""
     number = next((n for n, info in enumerate(model.pods) if info.key == key), None)
     if number is None:
         return ()
-    move = next((move for move in plan.moves if move.pod == key), None)
+    move = next((move for move in plan.all_moves if move.pod == key), None)
     if move is not None:
         return (
             _explain_eviction(plan, move),
@@ -96,11 +96,11 @@ def _explain_eviction(plan: Plan, move: Move) -> str:
 
 def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: Move) -> str:
     """Returns how many other nodes that stay could hold the pod as well, with the cluster as it is now."""
-    capacity, pod_class = FreeCapacity(model), model.next_of[number]
-    capacity.uncount(model.kind_of[number].adds, model.node_of[number])
-    drained = {step.node for step in plan.steps}
+    capacity, pod_class = FreeCapacity(model), model.successor_class_of[number]
+    capacity.uncount_pod(model.class_of[number].member_groups, model.node_of[number])
+    drained = {step.node for step in plan.all_steps}
     others = [n for n, node in enumerate(model.nodes) if node.name not in drained and node.name != move.target]
-    fits = [model.nodes[n].name for n in others if admits(capacity, pod_class, n)]
+    fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     example = f", for example {fits[0]}" if fits else ""
     return f"now it would also fit on {len(fits)} of {len(others)} other nodes that stay{example}"
 
@@ -111,11 +111,11 @@ def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
     """Returns on which other nodes the pod would fit, with the cluster as it is now."""
-    capacity, source, pod_class = FreeCapacity(model), model.node_of[number], model.next_of[number]
-    capacity.uncount(model.kind_of[number].adds, source)
-    capacity.close(source)
+    capacity, source, pod_class = FreeCapacity(model), model.node_of[number], model.successor_class_of[number]
+    capacity.uncount_pod(model.class_of[number].member_groups, source)
+    capacity.cordon_node(source)
     others = [n for n in range(len(model.nodes)) if n != source]
-    fits = [model.nodes[n].name for n in others if admits(capacity, pod_class, n)]
+    fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     if fits:
         return (f"now it would fit on {len(fits)} of {len(others)} other nodes, for example {fits[0]}",)
     return (str(no_node_reason(capacity, pod_class, others, model.pods[number].key)),)

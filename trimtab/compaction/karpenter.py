@@ -10,12 +10,12 @@ from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import PRESETS
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.timestamps import seconds_of
+from trimtab.cluster.timestamps import parse_duration
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT
 from trimtab.compaction.candidates import KARPENTER_POOL, PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keepers, outcome_of
+from trimtab.compaction.plan import make_plan
+from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keeping_reasons, outcome_of
 from trimtab.scheduling.cluster_model import ClusterModel
 
 
@@ -34,7 +34,7 @@ class KarpenterOutlook:
     """The blockers, each with what could be drained without it."""
 
 
-def outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
+def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
     """Returns the report; None where no node is Karpenter's."""
     pool_of_node = {node.name: node.labels[KARPENTER_POOL] for node in model.nodes if KARPENTER_POOL in node.labels}
     if not pool_of_node:
@@ -42,11 +42,11 @@ def outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | Non
     names = sorted(set(pool_of_node.values()))
     pools = [replace(PRESETS["keen"], name=name, labels={KARPENTER_POOL: name}, min_nodes=0) for name in names]
     pods = [pod for pod in model.pods if pod.node in pool_of_node]
-    blocked = dict(_blocking_pods(pods, PdbIndex.of(model.inventory.budgets), model, now))
+    blocked = dict(_blocking_pods(pods, PdbIndex.from_pdbs(model.inventory.pdbs), model, now))
     free = frozenset(pod.key for pod in pods if pod.key not in blocked)
     context = replace(now, waived_pods=free, plans_karpenter=True)
-    karpenter_plan = plan(model, pools, context)
-    priced = keepers(model, pools, context, karpenter_plan, blocked)
+    karpenter_plan = make_plan(model, pools, context)
+    priced = keeping_reasons(model, pools, context, karpenter_plan, blocked)
     return KarpenterOutlook(
         nodes=len(pool_of_node), pools=tuple(names), could=outcome_of(karpenter_plan), unit=karpenter_plan.unit,
         keepers=tuple(reason for reason in priced if reason.pods),
@@ -64,24 +64,27 @@ def _blocking_pods(
       pods.
     """
     for pod in pods:
-        if pod.deleted is not None:
+        if pod.deletion_requested_at is not None:
             continue
         value = pod.annotations.get(DO_NOT_DISRUPT, "")
         if value == "true" or _is_active_duration(pod, value, now):
             yield pod.key, r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
             continue
-        budgets = [model.inventory.budgets[number] for number in pdb_index.over(pod.namespace, pod.ask.labels)]
-        if pod.static or not budgets:
+        budgets = [
+            model.inventory.pdbs[number]
+            for number in pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        ]
+        if pod.is_static or not budgets:
             continue
         if len(budgets) > 1:
             yield pod.key, r.TWO_BUDGETS(f"{len(budgets)} budgets select pod {pod.key}")
-        elif not budgets[0].allowed and not (budgets[0].always and not pod.ready):
-            code = r.BUDGET_SPENT if budgets[0].most else r.BUDGET_NEVER
+        elif not budgets[0].allowed and not (budgets[0].always_evictable and not pod.is_ready):
+            code = r.BUDGET_SPENT if budgets[0].max_allowed else r.BUDGET_NEVER
             yield pod.key, code(f"budget {budgets[0].key} allows no disruption of pod {pod.key}")
 
 
 def _is_active_duration(pod: PodInfo, value: str, now: PlanningContext) -> bool:
     """Returns whether the value is a duration that has not expired; without a clock none has."""
-    duration = seconds_of(value) if value else None
+    duration = parse_duration(value) if value else None
     started = pod.started if pod.started is not None else pod.created
-    return duration is not None and (now.at is None or started is None or now.at < started + duration)
+    return duration is not None and (now.now is None or started is None or now.now < started + duration)

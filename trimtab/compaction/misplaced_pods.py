@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pod import CRITICAL, PodInfo
+from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT, NO_EVICTION, SAFE
 from trimtab.compaction.plan_types import Plan
-from trimtab.machines.prices import spot
+from trimtab.machines.prices import is_spot
 from trimtab.scheduling.cluster_model import ClusterModel
 
 MIN_SCATTERED = 3
@@ -52,7 +52,7 @@ class Misplaced:
     """For scattered pods: the number of nodes that would hold them all, by sum of requests."""
 
 
-def misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
+def find_misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
     """Returns the misplaced pods in the order of `Misplacement`, those on most nodes first."""
     misplaced_pods = [*_critical_on_spot(model), *_scattered_pods(model, plan), *_long_running_among_jobs(model)]
     order = list(Misplacement)
@@ -64,11 +64,11 @@ def misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
 def _critical_on_spot(model: ClusterModel) -> Iterator[Misplaced]:
     """Yields pods on spot nodes that have a system priority or an annotation that forbids their eviction."""
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
-    spots = {node.name for node in model.nodes if spot(node)}
+    spots = {node.name for node in model.nodes if is_spot(node)}
     for pod in model.pods:
-        if pod.node not in spots or pod.daemon or pod.static:
+        if pod.node not in spots or pod.is_daemon or pod.is_static:
             continue
-        if pod.priority >= CRITICAL:
+        if pod.priority >= CRITICAL_PRIORITY:
             groups.setdefault((r.CRITICAL.name, None), []).append(pod)
         elif (annotation := _forbidding_annotation(pod)) is not None:
             groups.setdefault((r.UNSAFE.name, annotation), []).append(pod)
@@ -83,7 +83,7 @@ def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
     for pod in model.pods:
         reason = plan.pods.get(pod.key)
-        if reason is not None and reason.code.name in LASTING_REASONS and not pod.daemon:
+        if reason is not None and reason.code.name in LASTING_REASONS and not pod.is_daemon:
             groups.setdefault(
                 (reason.code.name, _forbidding_annotation(pod) if reason.code is r.UNSAFE else None), []
             ).append(pod)
@@ -101,7 +101,11 @@ def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
     """Yields long-running pods on nodes where Jobs request at least half of the cpu, DaemonSets left out."""
     pods: list[PodInfo] = []
     for number in range(len(model.nodes)):
-        movable = [model.pods[n] for n in model.on[number] if not (model.pods[n].daemon or model.pods[n].static)]
+        movable = [
+            model.pods[n]
+            for n in model.pods_on_node[number]
+            if not (model.pods[n].is_daemon or model.pods[n].is_static)
+        ]
         jobs = sum(_cpu_request(pod) for pod in movable if _owner_kind(pod) == "Job")
         if jobs and jobs * 2 >= sum(map(_cpu_request, movable)):
             pods += [pod for pod in movable if _owner_kind(pod) in LONG_RUNNING]
@@ -120,18 +124,20 @@ def _owner_kind(pod: PodInfo) -> str:
 
 
 def _cpu_request(pod: PodInfo) -> int:
-    return 0 if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests.get("cpu", 0)
+    return 0 if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests.get("cpu", 0)
 
 
 def _nodes_of(model: ClusterModel, pods: Iterable[PodInfo]) -> tuple[NodeInfo, ...]:
-    return tuple(model.nodes[model.index[name]] for name in sorted({pod.node for pod in pods}))
+    return tuple(model.nodes[model.node_numbers[name]] for name in sorted({pod.node for pod in pods}))
 
 
 def _min_nodes(model: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> int:
     """Returns how many of the nodes, the largest first, would hold the pods by sum of requests: at least one."""
     requested: Counter[str] = Counter()
     for pod in pods:
-        amounts: Mapping[str, int] = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
+        amounts: Mapping[str, int] = (
+            {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
+        )
         requested.update({resource: amounts.get(resource, 0) for resource in ("cpu", "memory")} | {"pods": 1})
     return max(
         1,

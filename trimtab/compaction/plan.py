@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import with_options
-from trimtab.cluster.garbage_collection import uncollected
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import reasons as r
@@ -20,7 +20,7 @@ from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
 from trimtab.compaction.search.drain_search import DRAINED, Search
 from trimtab.compaction.search.node_order import by_evictions
 from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_threshold
-from trimtab.compaction.search.problem import CompactionProblem, prepare
+from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.strategy import search_drains, search_once
 from trimtab.compaction.search.upper_bound import bound_problem
 from trimtab.compaction.search.waves import arrange_waves, choose_first_node, eviction_turns, replay_drain, undo_replay
@@ -35,15 +35,15 @@ MAX_EXACT_CHECKS = 400_000
 """The maximum number of checks of a pod against a node, for nodes that need exact placement."""
 
 
-@uncollected()
-def plan(
+@without_garbage_collection()
+def make_plan(
     model: ClusterModel,
     pools: Sequence[Pool],
     now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
 ) -> Plan:
     """Returns the plan for these pools at this time. Equal input gives an equal plan."""
-    problem = prepare(model, pools, now)
+    problem = prepare_problem(model, pools, now)
     if effort is None:
         effort = min(MAX_EFFORT, EFFORT_FACTOR // max(1, len(model.nodes) ** 3))
     search = search_drains(problem, effort)
@@ -66,7 +66,7 @@ class Planner:
     _turns_by_node: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.allowed_disruptions = [budget.allowed for budget in self.model.inventory.budgets]
+        self.allowed_disruptions = [budget.allowed for budget in self.model.inventory.pdbs]
 
     @property
     def model(self) -> ClusterModel:
@@ -101,12 +101,14 @@ class Planner:
     def _arrange_waves(self) -> list[list[int]]:
         """Returns the nodes to drain, in waves that their PodDisruptionBudgets allow."""
         problem, search = self.problem, self.search
-        order = by_evictions(search.drained_nodes, problem.loads, problem.savings)
+        order = by_evictions(search.drained_nodes, problem.pods_to_move, problem.savings)
         order = [node for node in order if self._is_worth_draining(node) and not self._is_left_to_autoscaler(node)]
         self.targets = dict(search.targets)
         budget_of = problem.budget_of.get
-        needs = {node: Counter([b for p in problem.loads[node] if (b := budget_of(p)) is not None]) for node in order}
-        value = {node: (len(problem.loads[node]), problem.savings[node]) for node in order}
+        needs = {
+            node: Counter([b for p in problem.pods_to_move[node] if (b := budget_of(p)) is not None]) for node in order
+        }
+        value = {node: (len(problem.pods_to_move[node]), problem.savings[node]) for node in order}
         return arrange_waves(
             choose_first_node(order, needs, self.allowed_disruptions, value), needs, self.allowed_disruptions
         )
@@ -123,14 +125,14 @@ class Planner:
             for n in range(len(self.model.nodes))
         )
         for pod_class, node in self.problem.reserved:
-            capacity.take(pod_class, node)
+            capacity.add_pod(pod_class, node)
         return capacity
 
     def _eviction_turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
         """Returns the pods of the node in order of their turns, and the turn of each."""
         if node not in self._turns_by_node:
             self._turns_by_node[node] = eviction_turns(
-                self.problem.loads[node], self.problem.budget_of, self.allowed_disruptions
+                self.problem.pods_to_move[node], self.problem.budget_of, self.allowed_disruptions
             )
         return self._turns_by_node[node]
 
@@ -146,10 +148,10 @@ class Planner:
         if not pool.least_gain or limits is None:
             return True
         mean = sum(self.problem.savings[n] for n in limits.nodes) // len(limits.nodes)
-        if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.loads[node]):
+        if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.pods_to_move[node]):
             return True
         self.problem.refusals[node] = r.NO_GAIN(
-            f"node {self.model.nodes[node].name} would move {len(self.problem.loads[node])} pods"
+            f"node {self.model.nodes[node].name} would move {len(self.problem.pods_to_move[node])} pods"
         )
         return False
 
@@ -172,7 +174,9 @@ class Planner:
         if name in self.problem.context.overdue:
             self.overdue.add(name)
             return False
-        self.left_nodes[name] = LeftNode(saves=self.problem.savings[node], evictions=len(self.problem.loads[node]))
+        self.left_nodes[name] = LeftNode(
+            saves=self.problem.savings[node], evictions=len(self.problem.pods_to_move[node])
+        )
         self.problem.refusals[node] = r.AUTOSCALERS(
             f"node {name} is under the autoscaler's own threshold of {threshold} %: the autoscaler will remove it"
         )
@@ -193,8 +197,8 @@ class Planner:
             n for n in remaining if n in self.failed_nodes or n not in self.search.refusals or self._depends_on_order(n)
         ]
         checks, targets = MAX_EXACT_CHECKS, [n for n in range(len(self.model.nodes)) if not capacity.closed_nodes[n]]
-        for node in by_evictions(retried, problem.loads, problem.savings):
-            checks -= len(problem.loads[node]) * len(targets)
+        for node in by_evictions(retried, problem.pods_to_move, problem.savings):
+            checks -= len(problem.pods_to_move[node]) * len(targets)
             limits = problem.limits[node]
             if checks < 0:
                 break
@@ -207,10 +211,10 @@ class Planner:
     def _depends_on_order(self, node: int) -> bool:
         """Returns whether the search was stricter than the filters: it checks a spread as if every other domain could
         be empty."""
-        if any(self.problem.errands[pod] is None for pod in self.problem.loads[node]):
+        if any(self.problem.requests[pod] is None for pod in self.problem.pods_to_move[node]):
             return True
         cause = self.search.refusals.get(node)
-        request = self.problem.errands[cause] if isinstance(cause, int) else None
+        request = self.problem.requests[cause] if isinstance(cause, int) else None
         return request is not None and bool(request.max_counts)
 
     def _try_exact_drain(self, capacity: FreeCapacity, node: int, targets: Sequence[int], receivers: set[int]) -> bool:
@@ -249,7 +253,7 @@ class Planner:
     def _pool_shortage(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
         """Returns the first pool that would lack headroom, and the reason. Where there is none, the moves are
         counted."""
-        own, classes = self.problem.limits[node], self.model.next_of
+        own, classes = self.problem.limits[node], self.model.successor_class_of
         counts_node = own is not None and node not in self.failed_nodes
         if own is not None and counts_node:
             own.remove_node(node)
@@ -287,12 +291,12 @@ class Planner:
         budget, pod = self.problem.budget_of.get(number), self.problem.model.pods[number]
         return Move(
             pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, source=source, target=target, turn=turn,
-            budget=None if budget is None else self.model.inventory.budgets[budget].key,
+            budget=None if budget is None else self.model.inventory.pdbs[budget].key,
         )  # fmt: skip
 
     def _refusals(self) -> dict[str, Reason]:
         drained = {node for wave in self.waves for node in wave}
-        receivers = Counter([self.targets[pod] for node in drained for pod in self.problem.loads[node]])
+        receivers = Counter([self.targets[pod] for node in drained for pod in self.problem.pods_to_move[node]])
         return {
             node.name: self._refusal_of(number, receivers)
             for number, node in enumerate(self.model.nodes)
@@ -323,7 +327,7 @@ class Planner:
         notes = [*self.model.inventory.notes, *self.problem.ignored]
         if self.problem.context.observations is None:
             notes.append("there are no observations of earlier rounds: the plan assumes that pools are settled")
-        if self.problem.context.at is None:
+        if self.problem.context.now is None:
             notes.append("the time of the snapshot is unknown: rules that need a clock are not applied")
         if self.problem.context.autoscaler is None:
             notes.append(
@@ -336,7 +340,7 @@ CLOSE_CANDIDATES = 400
 """The number of candidates that are examined closely at first; four times as many when none of them can be drained."""
 
 
-@uncollected()
+@without_garbage_collection()
 def first_wave(
     model: ClusterModel,
     pools: Sequence[Pool],
@@ -346,7 +350,7 @@ def first_wave(
     """Returns the nodes to drain now, best first; empty when no node can be drained. Equal input gives an equal
     wave."""
     while True:
-        problem = prepare(model, pools, now, close)
+        problem = prepare_problem(model, pools, now, close)
         wave = Planner(problem, search_once(problem)).build_first_wave()
         if wave.steps or not problem.unexamined:
             return wave

@@ -48,7 +48,7 @@ class Wave:
     steps: tuple[DrainStep, ...]
 
     @property
-    def evictions(self) -> int:
+    def eviction_count(self) -> int:
         """The number of pods to evict."""
         return sum(len(step.moves) for step in self.steps)
 
@@ -99,19 +99,19 @@ class Plan:
     """The plan's assumptions, and oddities of the snapshot."""
 
     @property
-    def steps(self) -> tuple[DrainStep, ...]:
+    def all_steps(self) -> tuple[DrainStep, ...]:
         """The steps of all waves."""
         return tuple(step for wave in self.waves for step in wave.steps)
 
     @property
-    def moves(self) -> tuple[Move, ...]:
+    def all_moves(self) -> tuple[Move, ...]:
         """The moves of all waves."""
-        return tuple(move for step in self.steps for move in step.moves)
+        return tuple(move for step in self.all_steps for move in step.moves)
 
     @property
-    def saves(self) -> int:
+    def total_savings(self) -> int:
         """The savings of all steps, in the plan's unit."""
-        return sum(step.saves for step in self.steps)
+        return sum(step.saves for step in self.all_steps)
 
 
 FIRST_WAIT_SECONDS = 300
@@ -168,6 +168,6 @@ class Observations:
         recent = tuple(when for when in self.evictions if when > now - HOUR_SECONDS)
         return replace(self, evictions=recent + (now,) * count)
 
-    def lately(self, now: Seconds) -> int:
+    def recent_evictions(self, now: Seconds) -> int:
         """Returns the number of evictions in the last hour."""
         return sum(when > now - HOUR_SECONDS for when in self.evictions)

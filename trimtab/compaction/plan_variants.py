@@ -7,11 +7,11 @@ result is that of a whole plan: it counts the nodes that could be drained, not t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trimtab.cluster.pool import PRESETS, Headroom, Pool, Spare, preset
+from trimtab.cluster.pool import PRESETS, Headroom, Pool, Spare, pool_from_preset
 from trimtab.cluster.reason import Code, Reason
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -58,16 +58,16 @@ class KeepingReason:
 
 def outcome_of(of_plan: Plan) -> PlanOutcome:
     """Returns what the plan achieves."""
-    return PlanOutcome(len(of_plan.steps), len(of_plan.moves), of_plan.saves)
+    return PlanOutcome(len(of_plan.all_steps), len(of_plan.all_moves), of_plan.total_savings)
 
 
-def frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
+def plan_frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
     """Returns the outcomes of the plan's first nodes, most saved per eviction first: at most `MAX_FRONTIER_POINTS`
     points.
 
     Any of the plan's nodes may stay: the pods of the others keep their targets.
     """
-    steps = sorted(of_plan.steps, key=lambda step: (len(step.moves) / max(1, step.saves), -step.saves, step.node))
+    steps = sorted(of_plan.all_steps, key=lambda step: (len(step.moves) / max(1, step.saves), -step.saves, step.node))
     points, nodes, evictions, saves = [PlanOutcome(0, 0, 0)], 0, 0, 0
     for step in steps:
         nodes, evictions, saves = nodes + 1, evictions + len(step.moves), saves + step.saves
@@ -76,12 +76,14 @@ def frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
     return tuple(points[-1::-stride][::-1])
 
 
-def by_preset(
+def outcomes_by_preset(
     model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, known: Mapping[str, Plan]
 ) -> dict[str, PlanOutcome]:
     """Returns preset → the outcome with this preset for all pools. `known`: plans that exist already, by preset."""
     return {
-        name: outcome_of(known[name] if name in known else plan(model, [as_preset(pool, name) for pool in pools], now))
+        name: outcome_of(
+            known[name] if name in known else make_plan(model, [as_preset(pool, name) for pool in pools], now)
+        )
         for name in PRESETS
     }
 
@@ -89,10 +91,10 @@ def by_preset(
 def as_preset(pool: Pool, name: str) -> Pool:
     """Returns the pool with the preset's settings; its nodes, prices and commitments stay."""
     same = {"labels": pool.labels, "everything": pool.everything, "prices": pool.prices}
-    return replace(preset(name, pool.name), **same, commitments=pool.commitments)  # type: ignore[arg-type]
+    return replace(pool_from_preset(name, pool.name), **same, commitments=pool.commitments)  # type: ignore[arg-type]
 
 
-def keepers(
+def keeping_reasons(
     model: ClusterModel,
     pools: Sequence[Pool],
     now: PlanningContext,
@@ -139,9 +141,9 @@ class _Variant:
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:
-            return outcome_of(plan(model, [self.change(pool) for pool in pools], now))
+            return outcome_of(make_plan(model, [self.change(pool) for pool in pools], now))
         # Waived pods count as free to move in this plan only; nothing is ever executed from a variant.
-        return outcome_of(plan(model, pools, replace(now, waived_pods=now.waived_pods | frozenset(self.pods))))
+        return outcome_of(make_plan(model, pools, replace(now, waived_pods=now.waived_pods | frozenset(self.pods))))
 
 
 def _variants_without_pods(model: ClusterModel, reasons: Mapping[str, Reason]) -> Iterable[_Variant]:

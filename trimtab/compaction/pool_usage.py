@@ -10,7 +10,7 @@ from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.machines.prices import price
+from trimtab.machines.prices import price_of
 
 RESOURCES = ("cpu", "memory", "pods")
 FULL_PERCENT = 99
@@ -44,11 +44,11 @@ def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
     usages = {pool.name: PoolUsage() for pool in view.pools}
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods:
-        if pod.node and not pod.finished:
+        if pod.node and not pod.is_finished:
             pods.setdefault(pod.node, []).append(pod)
     index = PoolIndex(view.pools)
     for node in view.inventory.nodes:
-        pool = index.first(node)
+        pool = index.first_pool_of(node)
         if pool is not None:
             _add_node(usages[pool.name], node, pool, pods.get(node.name, []), view)
     return usages
@@ -56,12 +56,12 @@ def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
 
 def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo], view: ClusterView) -> None:
     usage.nodes.append(node.name)
-    cost = price(node, pool.prices)
+    cost = price_of(node, pool.prices)
     if isinstance(cost, NotYet):
         usage.unpriced += 1
     else:
         usage.cost += cost
-    if not node.ready:
+    if not node.is_ready:
         return
     if isinstance(node.allocatable, Unreadable) or isinstance(node.capacity, Unreadable):
         usage.unread["nodes"] += 1
@@ -73,7 +73,7 @@ def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo],
         total.update({resource: amounts.get(resource, 0) for resource in RESOURCES})
     if (fullest := _fullest_resource(node, node.allocatable, requested, _attached_volumes(pods, view))) is not None:
         usage.full[fullest] += 1
-    is_read = not any(isinstance(pod.ask.requests, Unreadable) for pod in pods)
+    is_read = not any(isinstance(pod.requirements.requests, Unreadable) for pod in pods)
     usage.under_used += is_read and all(
         requested[resource] * 100 <= percent * node.allocatable.get(resource, 0)
         for resource, percent in pool.under.items()
@@ -83,11 +83,11 @@ def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo],
 def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str]) -> Counter[str]:
     total: Counter[str] = Counter(pods=len(pods))
     for pod in pods:
-        if isinstance(pod.ask.requests, Unreadable):
+        if isinstance(pod.requirements.requests, Unreadable):
             usage.unread["pods"] += 1
         else:
             for resource in resources:
-                total[resource] += pod.ask.requests.get(resource, 0)
+                total[resource] += pod.requirements.requests.get(resource, 0)
     return total
 
 
@@ -103,6 +103,6 @@ def _fullest_resource(
 ) -> str | None:
     """Returns the resource that fills the node; None while the node is not full."""
     shares = [(requested[name] / allocatable[name], name) for name in RESOURCES if allocatable.get(name, 0) > 0]
-    shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable.items() if most > 0]
+    shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable_volumes.items() if most > 0]
     share, name = max(shares)
     return name if share * 100 >= FULL_PERCENT else None

@@ -16,10 +16,10 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
 from trimtab.compaction.search.pool_limits import PoolLimits
-from trimtab.compaction.search.problem import CompactionProblem, prepare
+from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
-from trimtab.scheduling.drain_simulation import NoPlacement, exactly
+from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
 NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
@@ -45,11 +45,11 @@ class Recheck:
     @classmethod
     def prepare(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
         """Prepares the check on a new snapshot."""
-        return cls(prepare(model, pools, now))
+        return cls(prepare_problem(model, pools, now))
 
     def rejection_reason(self, step: DrainStep) -> Reason | None:
         """Returns why the step may not be executed now; None when it may. Ages and thresholds are checked again too."""
-        node = self.problem.model.index.get(step.node)
+        node = self.problem.model.node_numbers.get(step.node)
         if node is None:
             return NODE_GONE(f"node {step.node} no longer exists")
         reason = self.problem.refusals.get(node)
@@ -60,7 +60,7 @@ class Recheck:
 
     def _changed_pods_reason(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}
-        pods = [self.problem.model.pods[pod] for pod in self.problem.loads[node]]
+        pods = [self.problem.model.pods[pod] for pod in self.problem.pods_to_move[node]]
         new_pods = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
         return (
             NODE_CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new_pods)}") if new_pods else None
@@ -68,7 +68,7 @@ class Recheck:
 
     def _needed_evictions(self, node: int) -> Counter[int]:
         budget_of = self.problem.budget_of
-        return Counter(budget_of[pod] for pod in self.problem.loads[node] if pod in budget_of)
+        return Counter(budget_of[pod] for pod in self.problem.pods_to_move[node] if pod in budget_of)
 
     def _budget_reason(self, node: int) -> Reason | None:
         """Returns which budget does not allow the drain now.
@@ -77,7 +77,7 @@ class Recheck:
         budget, all of them must be allowed.
         """
         for number, count in self._needed_evictions(node).items():
-            budget, spent = self.problem.model.inventory.budgets[number], self.spent_disruptions[number]
+            budget, spent = self.problem.model.inventory.pdbs[number], self.spent_disruptions[number]
             if not budget.allowed:
                 return BUDGET_SPENT(f"budget {budget.key} allows no disruption now")
             if spent and spent + count > budget.allowed:
@@ -100,7 +100,7 @@ class Recheck:
         if not dest or not replay_drain(problem.capacity, node, list(dest), dest):
             problem.capacity.closed_nodes[node] = closed
             others = [n for n in range(len(problem.model.nodes)) if n != node and n not in self.drained_nodes]
-            placement = exactly(problem.capacity, node, problem.loads[node], others)
+            placement = drain_exactly(problem.capacity, node, problem.pods_to_move[node], others)
             if isinstance(placement, NoPlacement):
                 return placement.reason
             dest = dict(placement.moves)
@@ -115,8 +115,8 @@ class Recheck:
     def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
         """Returns pod → target, in the plan's order; empty where a target is drained itself or gone."""
         numbers, pod_by_uid = (
-            self.problem.model.index,
-            {self.problem.model.pods[pod].uid: pod for pod in self.problem.loads[node]},
+            self.problem.model.node_numbers,
+            {self.problem.model.pods[pod].uid: pod for pod in self.problem.pods_to_move[node]},
         )
         targets = {
             pod_by_uid[move.uid]: numbers.get(move.target, node) for move in step.moves if move.uid in pod_by_uid
@@ -146,7 +146,7 @@ class Recheck:
         for pod, target in dest.items():
             limits = self.problem.limits[target]
             if limits is not None:
-                limits.count_arrival(self.problem.model.next_of[pod], target, sign)
+                limits.count_arrival(self.problem.model.successor_class_of[pod], target, sign)
                 affected[id(limits)] = limits
         return next(
             (shortage for limits in affected.values() if (shortage := limits.shortage_reason()) is not None), None

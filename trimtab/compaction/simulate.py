@@ -17,14 +17,14 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import larger
+from trimtab.cluster.resources import larger_amounts
 from trimtab.cluster.schedulers import DEFAULT_SCHEDULER, SchedulerPlacement
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Move, Plan, Wave
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
-from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
 MAX_ROUNDS = 500
@@ -76,7 +76,7 @@ class Simulation:
     after: Inventory
 
     @property
-    def evictions(self) -> int:
+    def eviction_count(self) -> int:
         """The number of evictions in all rounds."""
         return sum(len(one.landings) for one in self.rounds)
 
@@ -90,12 +90,12 @@ class Simulation:
         return len(twice)
 
     @property
-    def waiting(self) -> int:
+    def pending_successors(self) -> int:
         """The number of successors that fit on no node."""
         return sum(not landing.target for one in self.rounds for landing in one.landings)
 
 
-def simulate(
+def simulate_rounds(
     inventory: Inventory,
     pools: Sequence[Pool],
     scheduler: Scheduler = Scheduler.PLAN,
@@ -110,17 +110,19 @@ def simulate(
     `again` returns what a pod would request if it were admitted again; the successors of pods then request that.
     """
     rounds: list[SimulationRound] = []
-    before, moved = inventory, set(now.moved)
+    before, moved = inventory, set(now.moved_pods)
     first: Plan | None = None
     while True:
-        model = build(inventory, again)
-        current = plan(model, pools, replace(now, moved=frozenset(moved)), effort)
+        model = build_cluster_model(inventory, again)
+        current = make_plan(model, pools, replace(now, moved_pods=frozenset(moved)), effort)
         first = first or current
         if not current.waves or len(rounds) >= MAX_ROUNDS:
             break
         # The model "plan" follows the plan exactly, so all its waves hold; any other scheduler changes the next wave.
         for number in range(len(current.waves) if scheduler is Scheduler.PLAN else 1):
-            one = _execute_wave(build(inventory, again) if number else model, current, number, scheduler, marked=marked)
+            one = _execute_wave(
+                build_cluster_model(inventory, again) if number else model, current, number, scheduler, marked=marked
+            )
             rounds.append(one)
             inventory = _cluster_after(inventory, one, again)
             moved.update(landing.pod for landing in one.landings)
@@ -134,7 +136,7 @@ def simulate(
 def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
     """Returns the plan with lasting reasons: for nodes with pods that were moved before, what would keep them
     anyway."""
-    refusals = plan(model, pools, now, effort=0).refusals
+    refusals = make_plan(model, pools, now, effort=0).refusals
     lasting = {
         node: refusals[node] for node, reason in last_plan.refusals.items()
         if reason.code is BLOCKED and node in refusals and refusals[node].code is not WORTH_KEEPING
@@ -148,22 +150,22 @@ def _execute_wave(
     """Executes one wave: cordons its nodes together, then evicts pod by pod."""
     wave, capacity = current.waves[number], FreeCapacity(model)
     later_waves = current.waves[number + 1 :] if marked else ()
-    later = {model.index[step.node] for wave in later_waves for step in wave.steps}
+    later = {model.node_numbers[step.node] for wave in later_waves for step in wave.steps}
     pods = {pod.key: n for n, pod in enumerate(model.pods)}
     # All nodes of the wave are cordoned first, or successors of the first node would be placed on the second.
     for step in wave.steps:
-        capacity.close(model.index[step.node])
+        capacity.cordon_node(model.node_numbers[step.node])
     landings = []
     for move in _moves_in_order(wave):
         pod = pods[move.pod]
-        capacity.uncount(model.kind_of[pod].adds, model.node_of[pod])
-        pod_class = model.next_of[pod]
+        capacity.uncount_pod(model.class_of[pod].member_groups, model.node_of[pod])
+        pod_class = model.successor_class_of[pod]
         if scheduler is Scheduler.PLAN:
-            target = model.index[move.target]
+            target = model.node_numbers[move.target]
         else:
             target = _choose_node(capacity, pod_class, later, _placement_of(model, pod_class, scheduler))
         if target >= 0:
-            capacity.take(pod_class, target)
+            capacity.add_pod(pod_class, target)
         name = model.nodes[target].name if target >= 0 else ""
         landings.append(
             SimulatedMove(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget)
@@ -190,7 +192,7 @@ def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], p
     best, score = -1, (2, 0)
     for node in range(len(capacity.world.nodes)):
         rank = (1 if node in later else 0, sign * _free_share(capacity, node))
-        if rank < score and admits(capacity, pod_class, node):
+        if rank < score and fits_on_node(capacity, pod_class, node):
             best, score = node, rank
     return best
 
@@ -198,7 +200,7 @@ def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], p
 def _free_share(capacity: FreeCapacity, node: int) -> int:
     """Returns the free share in thousandths, cpu and memory weighed equally, as NodeResourcesFit scores."""
     model = capacity.world
-    allocatable = [max(1, model.amount(node, resource)) for resource in model.main_resources]
+    allocatable = [max(1, model.allocatable_amount(node, resource)) for resource in model.main_resources]
     return capacity.major[node] * 1000 // allocatable[0] + capacity.minor[node] * 1000 // allocatable[1]
 
 
@@ -209,8 +211,8 @@ def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again
     shared_requirements: dict[object, SchedulingRequirements] = {}
     for pod in inventory.pods:
         if pod.key in target_of and pod.node in drained:
-            requirements = successor(pod, again)
-            key = (id(pod.ask), str(requirements.requests))
+            requirements = successor_requirements(pod, again)
+            key = (id(pod.requirements), str(requirements.requests))
             # Replicas share one requirements object: the next model then classifies them with one lookup.
             pods.append(change(pod, node=target_of[pod.key], ask=shared_requirements.setdefault(key, requirements)))
         elif pod.node not in drained:
@@ -219,9 +221,9 @@ def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again
     return replace(inventory, nodes=nodes, pods=tuple(pods))
 
 
-def successor(pod: PodInfo, again: Again | None) -> SchedulingRequirements:
+def successor_requirements(pod: PodInfo, again: Again | None) -> SchedulingRequirements:
     """Returns the requirements of the pod's successor."""
     requests = again(pod) if again is not None else None
-    if requests is None or isinstance(requests, Unreadable) or isinstance(pod.ask.requests, Unreadable):
-        return pod.ask
-    return replace(pod.ask, requests=larger(pod.ask.requests, requests))
+    if requests is None or isinstance(requests, Unreadable) or isinstance(pod.requirements.requests, Unreadable):
+        return pod.requirements
+    return replace(pod.requirements, requests=larger_amounts(pod.requirements.requests, requests))

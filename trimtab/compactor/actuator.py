@@ -44,29 +44,29 @@ class ActuatorForbidden(ActuatorUnavailable):
 class ErrorCollector:
     """Runs independent writes: the error of one does not prevent the others."""
 
-    trouble: ActuatorUnavailable | None = None
+    error: ActuatorUnavailable | None = None
     """The first error. An error that concerns more than one write replaces a rejection of a single write."""
 
     @property
-    def only_denied(self) -> bool:
+    def has_only_rejections(self) -> bool:
         """True while nothing failed except single writes that were rejected."""
-        return self.trouble is None or isinstance(self.trouble, ActuatorForbidden)
+        return self.error is None or isinstance(self.error, ActuatorForbidden)
 
     @contextmanager
-    def tried(self) -> Iterator[None]:
+    def collect_errors(self) -> Iterator[None]:
         """Collects an error of the block. A conflict or a missing object is ignored: the next round reads it again."""
         try:
             yield
         except (ActuatorConflict, ActuatorNotFound):
             pass
         except ActuatorUnavailable as error:
-            if self.trouble is None or (self.only_denied and not isinstance(error, ActuatorForbidden)):
-                self.trouble = error
+            if self.error is None or (self.has_only_rejections and not isinstance(error, ActuatorForbidden)):
+                self.error = error
 
-    def tell(self) -> None:
+    def raise_error(self) -> None:
         """Raises the collected error, if any. Call it when all writes were tried."""
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
 
 
 class EvictionResult(StrEnum):
@@ -93,26 +93,26 @@ class Actuator(Protocol):
     """Each method makes one write, or raises an ActuatorError. Its result is visible in the cluster afterwards."""
 
     @property
-    def rehearsal(self) -> bool:
+    def is_dry_run(self) -> bool:
         """True if this actuator writes nothing."""
 
-    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         """Cordons the node and writes the signed annotation, in one write. Called again to write a changed
         annotation."""
 
-    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+    def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         """Removes the compactor's annotation, and uncordons the node if the compactor cordoned it."""
 
-    def evict(self, move: PodToEvict) -> EvictionResponse:
+    def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Evicts this pod through the eviction API."""
 
-    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+    def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Sets the replicas of a Deployment. Returns False where it does not have `before` replicas."""
 
-    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         """Adds or removes the compactor's soft taint."""
 
-    def tell(self, record: HistoryEntry) -> None:
+    def record_decision(self, record: HistoryEntry) -> None:
         """Reports a decision to users, as Events. Never raises."""
 
 
@@ -120,23 +120,23 @@ class DryRunActuator:
     """Reports every write as successful and makes none."""
 
     @property
-    def rehearsal(self) -> bool:
+    def is_dry_run(self) -> bool:
         return True
 
-    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         pass
 
-    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+    def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         pass
 
-    def evict(self, move: PodToEvict) -> EvictionResponse:
+    def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         return EvictionResponse(became=EvictionResult.EVICTED)
 
-    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+    def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return True
 
-    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         pass
 
-    def tell(self, record: HistoryEntry) -> None:
+    def record_decision(self, record: HistoryEntry) -> None:
         pass

@@ -8,31 +8,31 @@ from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE, UPDATED, Autoscaler
-from trimtab.cluster.cluster_autoscaler import read as read_autoscaler
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
+from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.owner import Owner
-from trimtab.cluster.pool import LABEL, paused_in, schedulers_of
-from trimtab.cluster.pool_config import PoolReading, pools
+from trimtab.cluster.pool import POOL_LABEL, pause_reason_in, schedulers_of
+from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.reason import Code, NotYet, Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
-from trimtab.compaction.drain.annotation import gathered
+from trimtab.compaction.drain.annotation import read_annotations
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.pool_state import LABEL as STATE
+from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.drain.start import limit_pool
-from trimtab.compactor.pool_state_store import name_of, reopened
+from trimtab.compactor.pool_state_store import config_map_name, reopened_at
 from trimtab.compactor.settings import Settings
 from trimtab.kube.informers import ClusterInformers
-from trimtab.kube.resources import PLACES, ListSource
-from trimtab.kube.resources import sources as all_of
+from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.kube.resources import list_sources as all_of
 from trimtab.kube.transform import PlannerPodTransform
 
-KINDS = (
+WATCHED_KINDS = (
     "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "CSINode",
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
@@ -53,47 +53,47 @@ class ClusterReader:
     _reported: Autoscaler | None = None
     """The last status of the cluster autoscaler."""
 
-    def look(self) -> ClusterView | NotYet:
+    def read_view(self) -> ClusterView | NotYet:
         """Returns the view of the cluster now; NotYet while it is incomplete or too old."""
-        age = self.watch.age()
-        if not self.watch.synced or age is None:
-            missing = ", ".join(name for name, state in self.watch.states().items() if not state.synced)
+        age = self.watch.oldest_age()
+        if not self.watch.is_synced or age is None:
+            missing = ", ".join(name for name, state in self.watch.health_by_list().items() if not state.synced)
             return NotYet(reason=UNSEEN("the cluster was not read yet"), have="not " + missing, need="all lists")
         if age > self.settings.max_watch_age_seconds:
             stale = self.settings.max_watch_age_seconds
             return NotYet(
                 reason=STALE("the cluster was not heard of for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
             )
-        return self._view(self.watch.snapshot())
+        return self._view(self.watch.take_snapshot())
 
-    def reopened(self, pool: str) -> int | None:
+    def reopened_at(self, pool: str) -> int | None:
         """Returns when a user reopened the pool; None where nobody did."""
-        return reopened(self._own_config_maps(), pool)
+        return reopened_at(self._own_config_maps(), pool)
 
-    def kept(self, pool: str) -> bool:
+    def has_state(self, pool: str) -> bool:
         """Returns whether the ConfigMap with the pool's state exists."""
-        name = name_of(pool)
+        name = config_map_name(pool)
         return any(shape.metadata.name == name for shape in self._own_config_maps())
 
     def config_map(self, pool: str) -> tuple[str, str] | None:
         """Returns (name, uid) of the ConfigMap with the pool's settings."""
         for shape in self._own_config_maps():
-            if get(shape.metadata.labels, {}).get(LABEL) == pool:
+            if value_or(shape.metadata.labels, {}).get(POOL_LABEL) == pool:
                 return shape.metadata.name, shape.metadata.uid
         return None
 
     def _view(self, snapshot: Snapshot) -> ClusterView:
-        pods = sorted(self.watch.held("Pod"), key=lambda pod: (pod.namespace, pod.name))
+        pods = sorted(self.watch.values_of("Pod"), key=lambda pod: (pod.namespace, pod.name))
         reading = pools_of(self._own_config_maps())
         # Only the pools' settings describe schedulers: any other ConfigMap may be written by a user, who could then
         # have pods moved.
         schedulers = schedulers_of(reading.pools)
         inventory = replace(
-            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed=ASSUMED_REQUESTS
+            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS
         )
         everywhere = self.settings.rehearse
         return ClusterView(
-            at=self.now(),
+            now=self.now(),
             inventory=inventory,
             pools=tuple(
                 limit_pool(pool, rehearses=everywhere, scale_namespaces=self.settings.scale_namespaces)
@@ -102,33 +102,39 @@ class ClusterReader:
             pool_errors=tuple(str(mistake) for mistake in reading.mistakes),
             autoscaler=self._autoscaler(snapshot),
             top_owners=dict(_top_owners(snapshot)),
-            notes=gathered(inventory.nodes, self.keys, self.settings.namespace),
-            versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.all(NodeShape)},
-            home=self.settings.namespace,
+            annotations=read_annotations(inventory.nodes, self.keys, self.settings.namespace),
+            versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.objects_of(NodeShape)},
+            namespace=self.settings.namespace,
             paused=self._paused(snapshot),
         )
 
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
         where = (settings.autoscaler_namespace, settings.autoscaler_status_configmap)
-        reported = autoscaler(snapshot.all(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where)
+        reported = read_autoscaler_status(
+            snapshot.objects_of(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where
+        )
         if reported is not None:
             self._reported = reported
             return reported
-        return unreported(self._reported, self.now(), settings.flags) if settings.require_autoscaler_status else None
+        return (
+            silent_autoscaler(self._reported, self.now(), settings.autoscaler_flag_values)
+            if settings.require_autoscaler_status
+            else None
+        )
 
     def _own_config_maps(self) -> tuple[ConfigMap, ...]:
         """Returns the ConfigMaps of the compactor's own namespace: only there pools can be defined."""
         return tuple(
-            shape for shape in self.watch.held("ConfigMap") if shape.metadata.namespace == self.settings.namespace
+            shape for shape in self.watch.values_of("ConfigMap") if shape.metadata.namespace == self.settings.namespace
         )
 
     def _paused(self, snapshot: Snapshot) -> str:
         if self.settings.paused:
             return "TRIMTAB_COMPACTOR_PAUSED is set"
-        if reason := paused_in(snapshot.all(Namespace), self.settings.namespace):
+        if reason := pause_reason_in(snapshot.objects_of(Namespace), self.settings.namespace):
             return reason
-        unreadable = self.watch.unreadable()
+        unreadable = self.watch.unreadable_objects()
         return (
             f"an object cannot be read, so the state of the cluster is unknown: {unreadable[0]}" if unreadable else ""
         )
@@ -139,17 +145,17 @@ def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
     documents = [
         Document(file="cluster", index=number, value={
             "kind": "ConfigMap",
-            "metadata": {"name": shape.metadata.name, "labels": get(shape.metadata.labels, {})},
+            "metadata": {"name": shape.metadata.name, "labels": value_or(shape.metadata.labels, {})},
             "data": shape.data,
         })
         for number, shape in enumerate(sorted(shapes, key=lambda shape: shape.metadata.name))
-        if LABEL in get(shape.metadata.labels, {})
+        if POOL_LABEL in value_or(shape.metadata.labels, {})
     ]  # fmt: skip
-    return pools(documents)
+    return read_pools(documents)
 
 
-def autoscaler(
-    shapes: Iterable[ConfigMap], arguments: Iterable[str], status_key: tuple[str, str] = (NAMESPACE, NAME)
+def read_autoscaler_status(
+    shapes: Iterable[ConfigMap], arguments: Iterable[str], status_key: tuple[str, str] = (STATUS_NAMESPACE, STATUS_NAME)
 ) -> Autoscaler | None:
     """Returns the cluster autoscaler as its status ConfigMap, (namespace, name), describes it.
 
@@ -158,38 +164,42 @@ def autoscaler(
     status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == status_key), None)
     if status is None:
         return None
-    updated = get(status.metadata.annotations, {}).get(UPDATED, "")
+    updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
     reported = read_autoscaler(status.data.get("status", ""), updated, arguments)
     return Autoscaler(healthy=False) if isinstance(reported, Unreadable) else reported
 
 
-def unreported(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
+def silent_autoscaler(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
     """Returns the cluster autoscaler without its status ConfigMap; `last` is what it reported before.
 
     It deletes its status when it ends, as in a rolling update. Until it would have counted as silent, it counts as
     restarting. After that, and where it has never reported, it is silent.
     """
-    if last is not None and not last.silent(now):
+    if last is not None and not last.is_silent(now):
         return replace(last, restarting=True)
     return Autoscaler(updated=None, flags=flags)
 
 
 def _top_owners(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owner]]:
-    for shape in snapshot.all(Workload, "ReplicaSet"):
-        controller = shape.metadata.controller
+    for shape in snapshot.objects_of(Workload, "ReplicaSet"):
+        controller = shape.metadata.controller_owner
         if controller is not None:
             yield (shape.metadata.namespace, "ReplicaSet", shape.metadata.name), Owner(controller.kind, controller.name)
 
 
-def sources(settings: Settings) -> tuple[ListSource, ...]:
+def list_sources(settings: Settings) -> tuple[ListSource, ...]:
     """Returns every list that a plan reads. ConfigMaps are limited to the compactor's own, and one other by its
     name."""
-    maps = PLACES["ConfigMap"]
-    ours = (replace(maps, namespace=settings.namespace, labels=label) for label in (LABEL, STATE))
+    maps = LIST_SOURCES["ConfigMap"]
+    ours = (replace(maps, namespace=settings.namespace, label_selector=label) for label in (POOL_LABEL, STATE))
     status = f"metadata.name={settings.autoscaler_status_configmap}"
-    return (*all_of(KINDS), *ours, replace(maps, namespace=settings.autoscaler_namespace, fields=status))
+    return (
+        *all_of(WATCHED_KINDS),
+        *ours,
+        replace(maps, namespace=settings.autoscaler_namespace, field_selector=status),
+    )
 
 
-def watching(client: object, settings: Settings) -> ClusterInformers:
+def create_informers(client: object, settings: Settings) -> ClusterInformers:
     """Returns the informers for a plan; they store pods in the form that a plan reads."""
-    return ClusterInformers(client, sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]
+    return ClusterInformers(client, list_sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ SURGE_LEFT = Code(
     "workload-left-surged", "A drain gave a workload a second replica, and the annotation on its node is gone.",
     "Scale the workload to one replica if it has two and you want one.",
 )  # fmt: skip
-AGAIN = 10.0
+RETRY_SECONDS = 10.0
 """The seconds until a rejected write is tried again if the server does not say when (the autoscaler's own pace)."""
 
 
@@ -43,30 +43,32 @@ AGAIN = 10.0
 class RemovedNodes:
     """Drains whose node or annotation no longer exists."""
 
-    door: Actuator
-    books: PoolStates
+    actuator: Actuator
+    pool_states: PoolStates
     log: Logger
-    blind: float
+    unobserved_seconds: float
     """The seconds after which a cordon that is not observed counts as failed."""
-    agreed: dict[str, str] = field(default_factory=dict)
+    agreed_surges: dict[str, str] = field(default_factory=dict)
     """namespace/Deployment → drain for which this process read the same second replica in state and annotation."""
-    cordoned: dict[str, float] = field(default_factory=dict)
+    cordoned_at: dict[str, float] = field(default_factory=dict)
     """Drain → when this process cordoned its node; until the annotation is observed."""
 
-    def settle(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+    def end_drains(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
         """Ends such drains. What cannot be undone now is tried again later, at `retry_at`."""
-        annotated_nodes, existing = set(view.notes.ours), {node.name for node in view.inventory.nodes}
-        notes = [note for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
+        annotated_nodes, existing = set(view.annotations.ours), {node.name for node in view.inventory.nodes}
+        notes = [note for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
         annotated = {note.drain for note in notes}
-        self.cordoned = {
-            drain: at for drain, at in self.cordoned.items() if drain not in annotated and now - at < self.blind
+        self.cordoned_at = {
+            drain: at
+            for drain, at in self.cordoned_at.items()
+            if drain not in annotated and now - at < self.unobserved_seconds
         }
-        for pool, memory in list(self.books.memories.items()):
+        for pool, memory in list(self.pool_states.states.items()):
             for name in sorted(memory.drains.keys() - annotated_nodes):
-                if name not in existing or memory.drains[name] not in self.cordoned:
+                if name not in existing or memory.drains[name] not in self.cordoned_at:
                     self._end_drain(pool, name, view, node_exists=name in existing)
-            for name, drain in sorted(self.books.of(pool).surged.items()):
-                if drain not in annotated and drain not in self.cordoned and name not in retry_at:
+            for name, drain in sorted(self.pool_states.state_of(pool).surged.items()):
+                if drain not in annotated and drain not in self.cordoned_at and name not in retry_at:
                     self._undo_surge(pool, name, view, retry_at, now)
 
     def _undo_surge(self, pool: str, name: str, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
@@ -74,44 +76,44 @@ class RemovedNodes:
 
         Only where this process read the annotation: the state alone is no reason to scale a workload.
         """
-        memory = self.books.of(pool)
-        if self.agreed.get(name) != memory.surged[name]:
-            self.books.put(pool, memory.without_surges(name))
+        memory = self.pool_states.state_of(pool)
+        if self.agreed_surges.get(name) != memory.surged[name]:
+            self.pool_states.set_state(pool, memory.without_surges(name))
             sentence = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
-            self.books.tell("left", SURGE_LEFT(sentence), pool=pool, at=view.at)
+            self.pool_states.record_decision("left", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
         collector, done = ErrorCollector(), False
-        with collector.tried():
-            if self.door.scale(name, 2, 1):
+        with collector.collect_errors():
+            if self.actuator.scale_deployment(name, 2, 1):
                 sentence = f"Deployment {name} has 1 replica again: the drain has ended"
-                self.books.tell("scaled", SCALED(sentence), pool=pool, at=view.at)
-            self.books.put(pool, self.books.of(pool).without_surges(name))
+                self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
+            self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
             done = True
         if not done:
-            retry_at[name] = now + AGAIN
-        if collector.trouble is not None:
-            self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.trouble))
+            retry_at[name] = now + RETRY_SECONDS
+        if collector.error is not None:
+            self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.error))
 
     def _end_drain(self, pool: str, name: str, view: ClusterView, *, node_exists: bool) -> None:
-        memory = self.books.of(pool)
+        memory = self.pool_states.state_of(pool)
         drain, was_empty = memory.drains[name], name in memory.empty
         is_removed = was_empty and not node_exists
         memory = memory.with_success(name) if is_removed else memory
-        self.books.put(pool, memory.with_ended_drain(name, drain, view.at))
+        self.pool_states.set_state(pool, memory.with_ended_drain(name, drain, view.now))
         sentence = (
             f"node {name} no longer exists" if not node_exists else f"node {name} has no annotation of drain {drain}"
         )
         what, code = ("taken", a.TAKEN) if is_removed else ("dropped", a.NOTE_MISSING if node_exists else a.VANISHED)
-        self.books.tell(what, code(sentence), pool=pool, at=view.at, node=name, drain=drain)
+        self.pool_states.record_decision(what, code(sentence), pool=pool, at=view.now, node=name, drain=drain)
 
 
 EVICTED = Code("pod-evicted", "The pod was evicted to drain its node.", "Nothing: its successor runs on another node.")
 REFUSED = Code("eviction-refused", "The API server rejected the eviction for now.", "Nothing: it is tried again.")
 IS_EMPTY = Code("node-drained", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
-LOOK = 15.0
+MAX_VIEW_AGE_SECONDS = 15.0
 """The seconds after which the view is too old for evictions: where writes are slow, a pause must not wait for all of
 them."""
-BLIND = 60.0
+UNOBSERVED_SECONDS = 60.0
 """The seconds past the oldest usable data after which an eviction that is not observed counts as failed."""
 
 
@@ -119,33 +121,35 @@ BLIND = 60.0
 class Drainer:
     """Executes the next steps of all drains, for the leader."""
 
-    door: Actuator
-    books: PoolStates
-    terms: DrainTimeouts
-    stop: GracefulShutdown
-    faults: ErrorGuard
+    actuator: Actuator
+    pool_states: PoolStates
+    timeouts: DrainTimeouts
+    shutdown: GracefulShutdown
+    error_guard: ErrorGuard
     elapsed: Callable[[], float] | None = None
     """Returns the present time of the monotonic clock, to check the age of the view; None: the view never becomes too
     old."""
-    blind: float = 120.0 + BLIND
+    unobserved_seconds: float = 120.0 + UNOBSERVED_SECONDS
     """The seconds after which an eviction that is not observed counts as failed."""
-    held: dict[str, float] = field(default_factory=dict)
+    retry_at: dict[str, float] = field(default_factory=dict)
     """Uid of a pod, name of a node, or namespace/name of a Deployment → monotonic time before which it must not be
     retried."""
-    flight: dict[str, float] = field(default_factory=dict)
+    evicted_at: dict[str, float] = field(default_factory=dict)
     """Pod uid → when it was evicted; until its deletion is observed."""
-    met: dict[str, float] = field(default_factory=dict)
+    first_observed: dict[str, float] = field(default_factory=dict)
     """Drain → when this process observed it first."""
-    refused: set[str] = field(default_factory=set)
+    rejected_uids: set[str] = field(default_factory=set)
     """Uids of pods whose rejected eviction is in the history."""
-    twice: int = 0
+    moved_twice: int = 0
     """The number of evicted pods that were themselves successors of recently evicted pods."""
-    vanished: RemovedNodes = field(init=False)
+    removed_nodes: RemovedNodes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vanished = RemovedNodes(self.door, self.books, self.faults.log, self.blind)
+        self.removed_nodes = RemovedNodes(
+            self.actuator, self.pool_states, self.error_guard.log, self.unobserved_seconds
+        )
 
-    def standing(self, view: ClusterView) -> ActiveDrains:
+    def active_drains(self, view: ClusterView) -> ActiveDrains:
         """Returns the drains in progress, according to the annotations on the nodes."""
         active = [
             (node.name, note)
@@ -159,43 +163,47 @@ class Drainer:
             owed=_count_owed([note for _, note in active if note.emptied is None], view),
         )
 
-    def led(self, view: ClusterView, now: float) -> dict[str, float]:
+    def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
         """Returns drain → seconds for which this process has executed it."""
         drains = {note.drain for _, note in view.annotated_nodes() if isinstance(note, DrainAnnotation)}
-        self.met = {drain: self.met.get(drain, now) for drain in drains}
-        return {drain: now - since for drain, since in self.met.items()}
+        self.first_observed = {drain: self.first_observed.get(drain, now) for drain in drains}
+        return {drain: now - since for drain, since in self.first_observed.items()}
 
-    def opened(self, view: ClusterView) -> dict[str, int]:
+    def opened_counts(self, view: ClusterView) -> dict[str, int]:
         """Returns pool → drained nodes that were uncordoned in the last hour."""
-        return {pool: memory.recent_openings(view.at) for pool, memory in self.books.memories.items()}
+        return {pool: memory.recent_openings(view.now) for pool, memory in self.pool_states.states.items()}
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Returns evicted pods that the view still shows unchanged, and forgets those that it does not."""
-        existing = {pod.uid for pod in view.inventory.pods if pod.deleted is None}
-        self.flight = {uid: at for uid, at in self.flight.items() if uid in existing and now - at < self.blind}
-        self.held = {uid: until for uid, until in self.held.items() if until > now}
-        self.refused &= existing
-        return frozenset(self.flight)
+        existing = {pod.uid for pod in view.inventory.pods if pod.deletion_requested_at is None}
+        self.evicted_at = {
+            uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < self.unobserved_seconds
+        }
+        self.retry_at = {uid: until for uid, until in self.retry_at.items() if until > now}
+        self.rejected_uids &= existing
+        return frozenset(self.evicted_at)
 
-    def carry_on(self, planner: DrainPlanner, now: float) -> None:
+    def run_drains(self, planner: DrainPlanner, now: float) -> None:
         """Executes one step of each drain. A drain whose next step fails unexpectedly is released.
 
         Raises ActuatorUnavailable when all had their turn: the error of one does not prevent the others.
         """
         collector = ErrorCollector()
         for node, note in planner.view.annotated_nodes():
-            if node.name not in self.held:
-                with collector.tried():
+            if node.name not in self.retry_at:
+                with collector.collect_errors():
                     self._run_drain(planner, node, note, now)
-        self.vanished.settle(planner.view, self.held, now)
-        collector.tell()
+        self.removed_nodes.end_drains(planner.view, self.retry_at, now)
+        collector.raise_error()
 
     def _run_drain(self, planner: DrainPlanner, node: NodeInfo, note: DrainAnnotation | Unreadable, now: float) -> None:
         try:
-            if not self.faults.caught("drain", partial(self._run_next_step, planner, node, note, now), about=node.name):
+            if not self.error_guard.run_guarded(
+                "drain", partial(self._run_next_step, planner, node, note, now), about=node.name
+            ):
                 self._release_failed(planner.view, node, note)
         except ActuatorForbidden:
-            self.held[node.name] = now + AGAIN
+            self.retry_at[node.name] = now + RETRY_SECONDS
             raise
 
     def _release_failed(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation | Unreadable) -> None:
@@ -203,15 +211,15 @@ class Drainer:
         if not isinstance(note, DrainAnnotation) or _is_deleted(node):
             return
         step = a.Release(
-            a.FAULT(f"the drain of node {node.name} failed because of a bug in Trimtab: {self.faults.last}"),
+            a.FAULT(f"the drain of node {node.name} failed because of a bug in Trimtab: {self.error_guard.last_error}"),
             FailureCause.NODE,
         )
-        before = self.faults.count
-        self.faults.caught("drain", partial(self._release, view, node, note, step), about=node.name)
-        if self.faults.count != before:
-            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+        before = self.error_guard.error_count
+        self.error_guard.run_guarded("drain", partial(self._release, view, node, note, step), about=node.name)
+        if self.error_guard.error_count != before:
+            self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
-    def give_back(self, view: ClusterView, why: str = "the compactor stops") -> None:
+    def release_all(self, view: ClusterView, why: str = "the compactor stops") -> None:
         """Releases every node that is not empty yet, because the process ends; except nodes that another client
         deletes.
 
@@ -226,13 +234,15 @@ class Drainer:
                 and self._is_known(node, note)
             ):
                 reason = a.STOPPING(f"{why}: node {node.name} is uncordoned again")
-                with apart.tried():
-                    self.faults.caught("end", partial(self._release_drain, view, node, note, reason), about=node.name)
-        apart.tell()
+                with apart.collect_errors():
+                    self.error_guard.run_guarded(
+                        "end", partial(self._release_drain, view, node, note, reason), about=node.name
+                    )
+        apart.raise_error()
 
     def _release_drain(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason) -> None:
         agreed_annotation = self._with_agreed_surges(note)
-        undo = DrainPlanner(view, self.terms).undo_actions(agreed_annotation)
+        undo = DrainPlanner(view, self.timeouts).undo_actions(agreed_annotation)
         self._execute_steps(view, node, agreed_annotation, (*undo, a.Release(reason)), 0.0)
 
     def _run_next_step(
@@ -241,37 +251,37 @@ class Drainer:
         """Executes the next step of one drain. Always returns True."""
         view = planner.view
         if isinstance(note, Unreadable):
-            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
-            self.books.tell("released", a.ODD_NOTE(str(note)), pool="", at=view.at, node=node.name)
+            self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
+            self.pool_states.record_decision("released", a.ODD_NOTE(str(note)), pool="", at=view.now, node=node.name)
             return True
         if not self._is_known(node, note):
             self._release_unknown(view, node, note)
             return True
-        if node.cordoned and notes.is_ahead(note, view.at) and not _is_deleted(node):
+        if node.is_cordoned and notes.is_ahead(note, view.now) and not _is_deleted(node):
             self._correct_time(view, node, note)
             return True
-        if node.cordoned and node.name in view.notes.outdated and not _is_deleted(node):
+        if node.is_cordoned and node.name in view.annotations.outdated and not _is_deleted(node):
             # Signs the annotation again, before the previous key is removed.
-            self.door.cordon(node, view.versions[node.name], note)
+            self.actuator.cordon_node(node, view.versions[node.name], note)
             return True
         note = self._with_agreed_surges(note)
         actions = planner.next_actions(node, note)
-        has_ended = note.drain in self.books.of(note.pool).ended
+        has_ended = note.drain in self.pool_states.state_of(note.pool).ended
         if has_ended and not isinstance(actions[-1], a.Abandon):
-            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+            self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
         elif not has_ended:
             self._update_state(node, note, view)
             self._execute_steps(view, node, note, actions, now)
         return True
 
     def _is_known(self, node: NodeInfo, note: DrainAnnotation) -> bool:
-        return self.books.of(note.pool).knows(node.name, note.drain)
+        return self.pool_states.state_of(note.pool).knows_drain(node.name, note.drain)
 
     def _with_agreed_surges(self, note: DrainAnnotation) -> DrainAnnotation:
         """Returns the annotation with only those surges that are in the state too: only these are undone."""
-        state = self.books.of(note.pool).surged
+        state = self.pool_states.state_of(note.pool).surged
         surged = {name: at for name, at in note.surged.items() if state.get(name) == note.drain}
-        self.vanished.agreed |= dict.fromkeys(surged, note.drain)
+        self.removed_nodes.agreed_surges |= dict.fromkeys(surged, note.drain)
         return note if surged == note.surged else change(note, surged=surged)
 
     def _release_unknown(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
@@ -282,24 +292,26 @@ class Drainer:
         """
         if _is_deleted(node):
             return
-        self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+        self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
         reason = a.UNKNOWN(
             f"node {node.name} is uncordoned again: the state of pool {note.pool} has no drain {note.drain}"
         )
-        self.books.tell("released", reason, pool="", at=view.at, node=node.name, drain=note.drain)
+        self.pool_states.record_decision("released", reason, pool="", at=view.now, node=node.name, drain=note.drain)
 
     def _correct_time(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        self.door.cordon(node, view.versions[node.name], notes.clamp_to_now(note, view.at))
+        self.actuator.cordon_node(node, view.versions[node.name], notes.clamp_to_now(note, view.now))
         reason = a.AHEAD(f"the annotation on node {node.name} has a time in the future: its time counts from now on")
         self._record("corrected", reason, view, node, note)
 
     def _update_state(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
-        memory = self.books.of(note.pool).with_successors(find_successors(note, view), view.at, self.terms.rest)
+        memory = self.pool_states.state_of(note.pool).with_successors(
+            find_successors(note, view), view.now, self.timeouts.rest
+        )
         if _is_cleared(note, view):
-            memory = memory.with_empty_node(node.name, emptied_node(node, view.at))
+            memory = memory.with_empty_node(node.name, emptied_node(node, view.now))
         if note.emptied is not None:
             memory = memory.without_surges(*_surges_of(memory, note.drain))
-        self.books.put(note.pool, memory)
+        self.pool_states.set_state(note.pool, memory)
 
     def _execute_steps(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, steps: tuple[Action, ...], now: float
@@ -312,18 +324,18 @@ class Drainer:
                 if not self._evict_pod(view, node, note, step.move, now):
                     return
             elif isinstance(step, a.SetReplicas) and step.replicas < step.before:
-                with apart.tried():
+                with apart.collect_errors():
                     self._scale_deployment(view, node, note, step)
             elif isinstance(step, a.SetReplicas):
                 self._scale_deployment(view, node, note, step)
             else:
                 self._change_state(view, node, note, step)
-        apart.tell()
+        apart.raise_error()
 
     def _change_state(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: Action) -> None:
         """Executes the steps that change the state of the drain."""
         if isinstance(step, a.MarkEmptied):
-            self.door.cordon(node, view.versions[node.name], mark_emptied(note, view.at))
+            self.actuator.cordon_node(node, view.versions[node.name], mark_emptied(note, view.now))
             self._record("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
         elif isinstance(step, a.Release):
             self._release(view, node, note, step)
@@ -338,14 +350,16 @@ class Drainer:
         if step.replicas > step.before and step.deployment not in note.surged:
             # The order matters: state, annotation, Deployment. A crash in between leaves an announced surge that was
             # not made, which is harmless; the other way round it would leave a second replica that nobody removes.
-            self.books.put(note.pool, self.books.of(note.pool).with_surge(step.deployment, note.drain))
-            self.books.save((note.pool,))
-            announced = change(note, surged={**note.surged, step.deployment: view.at})
-            self.door.cordon(node, view.versions[node.name], announced)
-            self.vanished.agreed[step.deployment] = note.drain
-        done = self.door.scale(step.deployment, step.before, step.replicas)
+            self.pool_states.set_state(
+                note.pool, self.pool_states.state_of(note.pool).with_surge(step.deployment, note.drain)
+            )
+            self.pool_states.save_states((note.pool,))
+            announced = change(note, surged={**note.surged, step.deployment: view.now})
+            self.actuator.cordon_node(node, view.versions[node.name], announced)
+            self.removed_nodes.agreed_surges[step.deployment] = note.drain
+        done = self.actuator.scale_deployment(step.deployment, step.before, step.replicas)
         if step.replicas < step.before:
-            self.books.put(note.pool, self.books.of(note.pool).without_surges(step.deployment))
+            self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).without_surges(step.deployment))
         if done:
             replicas = f"{step.replicas} replica{'' if step.replicas == 1 else 's'}"
             reason = SCALED(f"Deployment {step.deployment} has {replicas} instead of {step.before}")
@@ -355,17 +369,17 @@ class Drainer:
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, move: PodToEvict, now: float
     ) -> bool:
         """Evicts one pod. Returns False where no other eviction of this drain should be requested now."""
-        if self.stop.begun or (self.elapsed is not None and self.elapsed() - now > LOOK):
+        if self.shutdown.is_requested or (self.elapsed is not None and self.elapsed() - now > MAX_VIEW_AGE_SECONDS):
             return False
-        if move.uid in self.held:
+        if move.uid in self.retry_at:
             return True
-        answer = self.door.evict(move)
+        answer = self.actuator.evict_pod(move)
         if answer.became is not EvictionResult.EVICTED:
             return self._record_rejection(view, node, note, move, answer, now)
-        self.flight[move.uid] = now
-        memory = self.books.of(note.pool)
-        self.twice += move.pod in memory.moved
-        self.books.put(note.pool, memory.with_eviction(view.at))
+        self.evicted_at[move.uid] = now
+        memory = self.pool_states.state_of(note.pool)
+        self.moved_twice += move.pod in memory.moved
+        self.pool_states.set_state(note.pool, memory.with_eviction(view.now))
         reason = EVICTED(f"pod {move.pod} was evicted to drain node {node.name}")
         self._record("evicted", reason, view, node, note, move)
         return True
@@ -380,12 +394,12 @@ class Drainer:
         now: float,
     ) -> bool:
         reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
-        self._record("refused", reason, view, node, note, move, again=move.uid in self.refused)
-        self.refused.add(move.uid)
+        self._record("refused", reason, view, node, note, move, again=move.uid in self.rejected_uids)
+        self.rejected_uids.add(move.uid)
         if answer.became is EvictionResult.NEVER:
             self._release(view, node, note, a.Release(a.FORBIDDEN(reason.sentence), FailureCause.NODE))
             return False
-        self.held[move.uid] = now + (answer.retry_after or AGAIN)
+        self.retry_at[move.uid] = now + (answer.retry_after or RETRY_SECONDS)
         return True
 
     def _release(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.Release) -> None:
@@ -397,67 +411,69 @@ class Drainer:
         self._record_end(view, node, note, step.reason, step.blame, "released")
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
-            self.books.put(note.pool, self.books.of(note.pool).with_opening(view.at, quiet))
+            self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).with_opening(view.now, quiet))
         if step.setback:
             self.back_off(Setback(note.pool, note.drain, step.setback), view)
         try:
-            self.books.save((note.pool,))
+            self.pool_states.save_states((note.pool,))
         finally:
-            self.door.release(node.name, view.versions[node.name], uncordon=node.cordoned)
+            self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
     def _record_end(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason, blame: FailureCause, what: str
     ) -> None:
-        memory = self.books.of(note.pool)
+        memory = self.pool_states.state_of(note.pool)
         if note.drain in memory.ended:
             return
         if blame is not FailureCause.NOBODY:
-            memory = memory.with_failure(node.name, view.at, strike=blame is FailureCause.POOL)
+            memory = memory.with_failure(node.name, view.now, strike=blame is FailureCause.POOL)
         # The surge was saved in the state, and the process ended before the annotation: it was never made.
         unannounced = (name for name in _surges_of(memory, note.drain) if name not in note.surged)
-        memory = memory.with_ended_drain(node.name, note.drain, view.at).without_surges(*unannounced)
-        self.books.put(note.pool, memory)
+        memory = memory.with_ended_drain(node.name, note.drain, view.now).without_surges(*unannounced)
+        self.pool_states.set_state(note.pool, memory)
         self._record(what, reason, view, node, note)
-        if memory.strikes >= self.terms.strikes and memory.closed is None:
+        if memory.strikes >= self.timeouts.strikes and memory.closed is None:
             self._close_pool(note.pool, view)
 
     def count_deletions(self, view: ClusterView) -> None:
         """Records nodes that the autoscaler has begun to delete, of leading pools and of nodes with a drain."""
         by_pool: dict[str, dict[str, int]] = {}
-        going = [node.name for node in view.inventory.nodes if node.going is not None]
-        ours = {name: note.pool for name in going if isinstance(note := view.notes.ours.get(name), DrainAnnotation)}
+        going = [node.name for node in view.inventory.nodes if node.removal_taint is not None]
+        ours = {
+            name: note.pool for name in going if isinstance(note := view.annotations.ours.get(name), DrainAnnotation)
+        }
         leading = view.autoscaler_deletions
         for name in going:
             if (pool := leading.get(name) or ours.get(name)) is not None:
                 by_pool.setdefault(pool, {})[name] = _count_evictions(name, view) if name not in ours else 0
         for pool, evictions in by_pool.items():
-            self.books.put(pool, self.books.of(pool).with_deletions(evictions, view.at))
+            self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_deletions(evictions, view.now))
 
-    def deleting(self) -> frozenset[str]:
+    def deleting_nodes(self) -> frozenset[str]:
         """Returns the nodes that the autoscaler began to delete recently."""
-        return frozenset(name for memory in self.books.memories.values() for name in memory.deleting)
+        return frozenset(name for memory in self.pool_states.states.values() for name in memory.deleting)
 
     def judge_added_nodes(self, view: ClusterView) -> None:
         """Makes pools back off for nodes that were added because of their drains."""
-        memories = self.books.memories
+        memories = self.pool_states.states
         judged = [cause for memory in memories.values() for cause in memory.judged]
         for setback in find_setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
             self.back_off(setback, view)
 
     def back_off(self, setback: Setback, view: ClusterView) -> None:
         """Records the setback, and reports a back-off that begins by it."""
-        before = self.books.of(setback.pool)
-        memory = before.with_setback(setback.cause, view.at)
-        self.books.put(setback.pool, memory)
+        before = self.pool_states.state_of(setback.pool)
+        memory = before.with_setback(setback.cause, view.now)
+        self.pool_states.set_state(setback.pool, memory)
         if memory.backoff is not None and memory.backoff != before.backoff:
-            reason = backoff_reason(setback.pool, memory.backoff, view.at, setback.why)
-            self.books.tell("closed", reason, pool=setback.pool, at=view.at)
+            reason = backoff_reason(setback.pool, memory.backoff, view.now, setback.why)
+            self.pool_states.record_decision("closed", reason, pool=setback.pool, at=view.now)
 
     def _close_pool(self, pool: str, view: ClusterView) -> None:
-        memory = change(self.books.of(pool), closed=view.at)
-        self.books.put(pool, memory)
-        reason = CLOSED(f"pool {pool} is closed for {self.terms.closed} s: {memory.strikes} drains in a row failed")
-        self.books.tell("closed", reason, pool=pool, at=view.at)
+        memory = change(self.pool_states.state_of(pool), closed=view.now)
+        self.pool_states.set_state(pool, memory)
+        reason = CLOSED(f"pool {pool} is closed for {self.timeouts.closed} s: {memory.strikes} drains in a row failed")
+        self.pool_states.record_decision("closed", reason, pool=pool, at=view.now)
 
     def _record(
         self, what: str, reason: Reason, view: ClusterView, node: NodeInfo, note: DrainAnnotation,
@@ -465,8 +481,8 @@ class Drainer:
         *, again: bool = False,
     ) -> None:  # fmt: skip
         pod, owner = (move.pod, f"{move.kind}/{move.owner}" if move.owner else "") if move else ("", "")
-        self.books.tell(
-            what, reason, pool=note.pool, at=view.at, node=node.name, pod=pod, owner=owner, drain=note.drain,
+        self.pool_states.record_decision(
+            what, reason, pool=note.pool, at=view.now, node=node.name, pod=pod, owner=owner, drain=note.drain,
             again=again,
         )  # fmt: skip
 
@@ -478,12 +494,12 @@ def _surges_of(memory: PoolState, drain: str) -> tuple[str, ...]:
 
 def _count_evictions(name: str, view: ClusterView) -> int:
     """Returns the number of pods of this node that its deletion evicts."""
-    pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.finished)
-    return sum(not (pod.daemon or pod.static) for pod in pods)
+    pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
+    return sum(not (pod.is_daemon or pod.is_static) for pod in pods)
 
 
 def _is_deleted(node: NodeInfo) -> bool:
-    return node.going is not None
+    return node.removal_taint is not None
 
 
 def _count_owed(emptying: Sequence[DrainAnnotation], view: ClusterView) -> Counter[str]:
@@ -497,4 +513,4 @@ def _is_cleared(note: DrainAnnotation, view: ClusterView) -> bool:
     if note.emptied is not None:
         return True
     leaving = {move.uid for move in note.moves}
-    return not any(pod.uid in leaving and not pod.finished for pod in view.inventory.pods)
+    return not any(pod.uid in leaving and not pod.is_finished for pod in view.inventory.pods)

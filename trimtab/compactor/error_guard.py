@@ -11,7 +11,7 @@ from trimtab.compactor.actuator import ActuatorError
 from trimtab.runtime.log import Logger
 
 T = TypeVar("T")
-KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell")
+WORK_KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell")
 """The kinds of work that can fail."""
 
 
@@ -22,15 +22,15 @@ class ErrorGuard:
     log: Logger
     kinds: Counter[str] = field(default_factory=Counter)
     """Kind of work → how many times it failed unexpectedly."""
-    last: str = ""
+    last_error: str = ""
     """The last error as text; empty while there was none."""
 
     @property
-    def count(self) -> int:
+    def error_count(self) -> int:
         """The number of unexpected errors."""
         return self.kinds.total()
 
-    def caught(self, kind: str, do: Callable[[], T], *, about: str = "") -> T | None:
+    def run_guarded(self, kind: str, do: Callable[[], T], *, about: str = "") -> T | None:
         """Returns the result of `do`; None where it failed. `about`: the node or pool for which it was called."""
         try:
             return do()
@@ -38,6 +38,6 @@ class ErrorGuard:
             raise
         except Exception as error:
             self.kinds[kind] += 1
-            self.last = f"{kind} {about}: {type(error).__name__}: {error}".replace(" :", ":")
-            self.log.error("compactor.fault", kind=kind, about=about, error=self.last, exc_info=True)
+            self.last_error = f"{kind} {about}: {type(error).__name__}: {error}".replace(" :", ":")
+            self.log.error("compactor.fault", kind=kind, about=about, error=self.last_error, exc_info=True)
             return None

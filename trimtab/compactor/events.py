@@ -15,7 +15,7 @@ REASONS = {
     "closed": "PoolClosed", "scaled": "WorkloadSurged", "unread": "PoolStateUnreadable",
     "doubted": "AnnotationNotAuthentic", "left": "WorkloadLeftSurged",
 }  # fmt: skip
-LOUD = frozenset({"released", "closed", "unread", "doubted", "left"})
+WARNING_DECISIONS = frozenset({"released", "closed", "unread", "doubted", "left"})
 """Decisions that are reported as warnings."""
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 
@@ -30,13 +30,15 @@ class EventRecorder:
     config_map: Callable[[str], tuple[str, str] | None]
     """Pool → (name, uid) of its ConfigMap."""
 
-    def tell(self, record: HistoryEntry) -> None:
+    def record_events(self, record: HistoryEntry) -> None:
         """Creates the Events of a decision. Never raises: a lost Event must not stop the work."""
         reason = REASONS.get(record.what)
         if reason is None or record.rehearsed:
             return
         for about in self._involved_objects(record):
-            self.recorder.tell(about, reason, record.why, action="Compact", warning=record.what in LOUD)
+            self.recorder.record_event(
+                about, reason, record.why, action="Compact", warning=record.what in WARNING_DECISIONS
+            )
 
     def _involved_objects(self, record: HistoryEntry) -> Iterable[About]:
         if record.node and record.what not in ("evicted", "refused"):

@@ -11,7 +11,7 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.annotation import write as written
+from trimtab.compaction.drain.annotation import encode_annotation as written
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compactor.actuator import (
     ActuatorConflict,
@@ -28,7 +28,7 @@ from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionStatus as Made
 from trimtab.kube.objects import Writer
 
-ANY_WRITE = (401, 429, 503, 504)
+UNSPECIFIC_STATUSES = (401, 429, 503, 504)
 """Statuses that say nothing about the write itself: the client is not authenticated, or the server is overloaded."""
 
 
@@ -37,51 +37,53 @@ class KubeActuator:
     """Writes to the cluster as the leader."""
 
     writer: Writer
-    teller: EventRecorder
+    event_recorder: EventRecorder
     keys: SigningKeys
 
     @property
-    def rehearsal(self) -> bool:
+    def is_dry_run(self) -> bool:
         return False
 
-    def cordon(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         with _translate_errors():
             # One patch with the resourceVersion: a cordon never exists without its annotation, and a changed node is a
             # conflict.
             nodes.cordon(self.writer, node.name, version, {CORDONED_BY_US: written(note, node, self.keys)})
 
-    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+    def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         with _translate_errors():
             if uncordon:
                 nodes.uncordon(self.writer, node, version, (CORDONED_BY_US,))
             else:
                 nodes.annotate(self.writer, node, version, {CORDONED_BY_US: None})
 
-    def evict(self, move: PodToEvict) -> EvictionResponse:
+    def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         namespace, _, name = move.pod.partition("/")
         with _translate_errors():
             response = evict.evict(self.writer, namespace, name, move.uid)
-        if response.done:
+        if response.is_done:
             return EvictionResponse(became=EvictionResult.EVICTED)
-        if response.became is Made.TWO_BUDGETS:
+        if response.eviction_status is Made.TWO_BUDGETS:
             return EvictionResponse(became=EvictionResult.NEVER, message=response.message)
         return EvictionResponse(
             became=EvictionResult.REFUSED, message=response.message, retry_after=response.retry_after
         )
 
-    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+    def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         namespace, _, name = deployment.partition("/")
         with _translate_errors():
-            return nodes.scale(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
+            return nodes.scale_workload(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
 
-    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        others = [taint for taint in node.taints if taint.key != LEAVING and not is_ours(taint, self.teller.namespace)]
-        ours = [Taint(key=LEAVING, value=self.teller.namespace, effect="PreferNoSchedule")] if leaving else []
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+        others = [
+            taint for taint in node.taints if taint.key != LEAVING and not is_ours(taint, self.event_recorder.namespace)
+        ]
+        ours = [Taint(key=LEAVING, value=self.event_recorder.namespace, effect="PreferNoSchedule")] if leaving else []
         with _translate_errors():
-            nodes.taint(self.writer, node.name, version, (*others, *ours))
+            nodes.set_taints(self.writer, node.name, version, (*others, *ours))
 
-    def tell(self, record: HistoryEntry) -> None:
-        self.teller.tell(record)
+    def record_decision(self, record: HistoryEntry) -> None:
+        self.event_recorder.record_events(record)
 
 
 @contextmanager
@@ -94,6 +96,6 @@ def _translate_errors() -> Iterator[None]:
     except NotFound as error:
         raise ActuatorNotFound(str(error)) from error
     except RequestRefused as error:
-        raise (ActuatorUnavailable if error.status in ANY_WRITE else ActuatorForbidden)(str(error)) from error
+        raise (ActuatorUnavailable if error.status in UNSPECIFIC_STATUSES else ActuatorForbidden)(str(error)) from error
     except KubeFault as error:
         raise ActuatorUnavailable(str(error)) from error

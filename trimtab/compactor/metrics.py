@@ -17,7 +17,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.pool_usage import PoolUsage, pool_usages
-from trimtab.compactor.error_guard import KINDS, ErrorGuard
+from trimtab.compactor.error_guard import WORK_KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
 
@@ -90,8 +90,8 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
         families["node_info"].add_metric([pool, node], 1)
 
 
-EVICTIONS = ("evicted", "refused")
-ENDS = ("taken", "released", "dropped")
+EVICTION_DECISIONS = ("evicted", "refused")
+END_DECISIONS = ("taken", "released", "dropped")
 
 
 class Metrics:
@@ -140,10 +140,10 @@ class Metrics:
         )
         self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
         self.faults = counter("errors", "Errors of the compactor by operation; each is in the log.", "kind")
-        for kind in KINDS:
+        for kind in WORK_KINDS:
             self.faults.labels(kind)
         self._faults: Tally[str] = Tally()
-        self.figures = PoolCollector(registry, leading)
+        self.pool_collector = PoolCollector(registry, leading)
         Gauge(f"{prefix}leading", "1 in the replica that leads, 0 in the others.", registry=registry).set_function(
             leading
         )
@@ -153,55 +153,55 @@ class Metrics:
             registry=registry,
         ).set_function(age)
 
-    def count(self, record: HistoryEntry) -> None:
+    def count_decision(self, record: HistoryEntry) -> None:
         """Counts a decision."""
         pool = self._pool(record.pool)
-        if record.what in EVICTIONS:
+        if record.what in EVICTION_DECISIONS:
             self.evictions.labels(pool, record.what).inc()
         elif record.what == "unread":
             self.unread.labels(pool).inc()
-        elif record.what in ENDS:
+        elif record.what in END_DECISIONS:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()
 
-    def faulty(self, faults: ErrorGuard) -> None:
+    def update_errors(self, faults: ErrorGuard) -> None:
         """Counts the unexpected errors since the last call, for this leadership's loop."""
         for kind, count in faults.kinds.items():
             self.faults.labels(kind).inc(max(0, count - self._faults[kind]))
         self._faults = Tally(faults.kinds)
 
-    def read(self, loop: Loop, seconds: float) -> None:
+    def update_from(self, loop: Loop, seconds: float) -> None:
         """Updates the metrics after a round; `seconds`: its duration."""
         view = loop.view
         if view is None:
             return
-        self.figures.view = view
+        self.pool_collector.view = view
         self._update_nodes(loop, view)
-        self.twice.set(loop.drains.twice)
-        self.others.set(len(view.notes.others))
-        self.doubtful.set(len(view.notes.doubtful))
-        self.plan_seconds.set(loop.planning.seconds)
+        self.twice.set(loop.drainer.moved_twice)
+        self.others.set(len(view.annotations.others))
+        self.doubtful.set(len(view.annotations.doubtful))
+        self.plan_seconds.set(loop.planner.plan_seconds)
         self.paused.set(bool(view.paused))
         scaler = view.autoscaler
-        self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.silent(view.at))
+        self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.is_silent(view.now))
         self.pending.inc(seconds * self._count_pending(loop, view))
         for pool in view.pools:
-            memory = loop.books.of(pool.name)
+            memory = loop.pool_states.state_of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)
             for unit, amount in memory.worth.items():
                 self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
 
     def _count_pending(self, loop: Loop, view: ClusterView) -> int:
-        moved = {pod for memory in loop.books.memories.values() for pod in memory.moved}
+        moved = {pod for memory in loop.pool_states.states.values() for pod in memory.moved}
         return sum(not pod.node and pod.key in moved for pod in view.inventory.pods)
 
     def _update_nodes(self, loop: Loop, view: ClusterView) -> None:
-        active, plan = loop.drains.standing(view), loop.planning.plan
-        going = {step.node for step in plan.steps} if plan else set()
+        active, plan = loop.drainer.active_drains(view), loop.planner.last_plan
+        going = {step.node for step in plan.all_steps} if plan else set()
         states: Tally[tuple[str, str]] = Tally()
         index = PoolIndex(view.pools)
         for node in view.inventory.nodes:
-            pool = index.first(node)
+            pool = index.first_pool_of(node)
             if pool is not None:
                 states[self._pool(pool.name), _node_state(node.name, active, going)] += 1
         self.nodes.clear()
@@ -210,7 +210,7 @@ class Metrics:
         self.refusals.clear()
         if plan is not None:
             self.worth.clear()
-            self.worth.labels(plan.unit).set(plan.saves)
+            self.worth.labels(plan.unit).set(plan.total_savings)
             for code, count in Tally(reason.code.name for reason in plan.refusals.values()).items():
                 self.refusals.labels(code).set(count)
 

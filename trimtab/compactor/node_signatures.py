@@ -20,7 +20,7 @@ from trimtab.kube.objects import Writer
 from trimtab.kube.signing_keys import NoSigningKeys
 
 SECRET = secret_of("compactor")
-SERIALS = "serials"
+SERIALS_KEY = "serials"
 """The key of the Secret's data: JSON, pool → the smallest valid serial number of a state."""
 _PURPOSE = "state of a pool"
 
@@ -45,11 +45,11 @@ class NodeSigner:
     lost: bool = False
     """The Secret does not hold this process's key even as the previous one: no successor can verify what it signed."""
 
-    def sign(self, pool: str, serial: int, text: str) -> str:
+    def sign_state(self, pool: str, serial: int, text: str) -> str:
         """Returns the signature of a pool's state."""
         return self.keys.sign(_PURPOSE, self.uid, pool, str(serial), text)
 
-    def problem(self, pool: str, serial: int, text: str, signature: str) -> str:
+    def signature_problem(self, pool: str, serial: int, text: str, signature: str) -> str:
         """Returns why this is no valid state of the pool; empty when it is one."""
         if not signature:
             return "it has no signature"
@@ -58,10 +58,10 @@ class NodeSigner:
         least = self.serials.get(pool, 0)
         return f"it is an older state: its number is {serial}, the current one is {least}" if serial < least else ""
 
-    def look(self) -> Mapping[str, Any] | None:
+    def read_secret(self) -> Mapping[str, Any] | None:
         """Returns the Secret; None where it no longer holds the keys: then everything must be read again. Raises
         KubeFault."""
-        secret = objects.get(self.writer.client, "Secret", SECRET, self.namespace)
+        secret = objects.get_plain(self.writer.client, "Secret", SECRET, self.namespace)
         keys = signing_keys.keys_of(secret) if secret is not None else None
         if keys == self.keys:
             return secret
@@ -75,30 +75,30 @@ class NodeSigner:
 
     def raise_serial(self, pool: str, serial: int) -> None:
         """Makes every state of the pool with a smaller number invalid. Raises OtherKeys."""
-        secret = self.look()
+        secret = self.read_secret()
         if secret is None:
             raise OtherKeys(
                 f"Secret {self.namespace}/{SECRET} no longer holds the keys that were read: they are read again"
             )
         serials = {**_serials(secret), pool: serial}
         text = base64.b64encode(msgspec.json.encode(serials)).decode()
-        objects.put(self.writer, {**secret, "data": {**secret["data"], SERIALS: text}})
+        objects.replace_plain(self.writer, {**secret, "data": {**secret["data"], SERIALS_KEY: text}})
         self.serials = serials
 
 
-def opened(writer: Writer, namespace: str) -> NodeSigner:
+def open_signer(writer: Writer, namespace: str) -> NodeSigner:
     """Returns the keys, and creates them where the Secret is still empty. Raises NoSigningKeys where there is no
     Secret."""
     signing_keys.read_or_create(writer.client, SECRET, namespace)
-    signer = read(writer, namespace)
+    signer = read_signer(writer, namespace)
     if signer is None:
         raise NoSigningKeys(f"Secret {namespace}/{SECRET} was deleted while it was read")
     return signer
 
 
-def read(writer: Writer, namespace: str) -> NodeSigner | None:
+def read_signer(writer: Writer, namespace: str) -> NodeSigner | None:
     """Returns the present keys; None where there are none. Raises KubeFault."""
-    secret = objects.get(writer.client, "Secret", SECRET, namespace)
+    secret = objects.get_plain(writer.client, "Secret", SECRET, namespace)
     return of_secret(writer, namespace, secret) if secret is not None else None
 
 
@@ -114,7 +114,7 @@ def _serials(secret: Mapping[str, Any]) -> dict[str, int]:
     """Returns the serial numbers of the Secret; none where they are invalid: a client that may write them may sign
     anyway."""
     try:
-        text = base64.b64decode((secret.get("data") or {}).get(SERIALS) or "", validate=True)
+        text = base64.b64decode((secret.get("data") or {}).get(SERIALS_KEY) or "", validate=True)
         return msgspec.json.decode(text, type=dict[str, int]) if text else {}
     except (binascii.Error, ValueError, TypeError, msgspec.DecodeError):
         return {}

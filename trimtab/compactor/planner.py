@@ -16,10 +16,10 @@ from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.drain import start
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.pool_state import moved, together
+from trimtab.compaction.drain.pool_state import merge_observations, moved_pods
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
 from trimtab.compactor.actuator import (
@@ -32,8 +32,8 @@ from trimtab.compactor.actuator import (
 )
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.runtime.clock import elapsed
-from trimtab.scheduling.cluster_model import Again, ClusterModel, build
+from trimtab.runtime.clock import elapsed_seconds
+from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_model
 
 PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
 BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
@@ -55,7 +55,7 @@ class PendingSteps:
     """Steps that start if they are still valid after a while."""
 
     steps: tuple[DrainStep, ...]
-    since: float
+    chosen_at: float
 
 
 AIM = 3600
@@ -74,19 +74,19 @@ class Aim:
 class CompactionPlanner:
     """Makes plans and starts drains, for the leader."""
 
-    door: Actuator
-    rehearsal: Actuator
-    books: PoolStates
-    terms: DrainTimeouts
-    settle: float
-    faults: ErrorGuard
+    actuator: Actuator
+    dry_run_actuator: Actuator
+    pool_states: PoolStates
+    timeouts: DrainTimeouts
+    settle_seconds: float
+    error_guard: ErrorGuard
     readmit: Readmit = lambda: None
-    cordoned: Callable[[str], None] = lambda drain: None
+    on_cordon: Callable[[str], None] = lambda drain: None
     """Called with a drain whose node is being cordoned: its annotation may not be observed for a while."""
-    plan: Plan | None = None
-    seconds: float = 0.0
+    last_plan: Plan | None = None
+    plan_seconds: float = 0.0
     """The duration of the last plan."""
-    intent: PendingSteps | None = None
+    pending_steps: PendingSteps | None = None
     _readmitted_requests: Again | None = None
     _failing_pools: frozenset[str] = frozenset()
     """Pools that an unexpected error kept out of the last plan."""
@@ -95,7 +95,7 @@ class CompactionPlanner:
     _aims: dict[str, Aim] = field(default_factory=dict)
     """Pool → the nodes of the last plan that was made while none of its pods moved."""
 
-    def unready(self) -> NotYet | None:
+    def not_ready_reason(self) -> NotYet | None:
         """Returns why no plan can be made or started now; None when one can. Checked before each."""
         lookup = self.readmit()
         if isinstance(lookup, NotYet):
@@ -103,18 +103,18 @@ class CompactionPlanner:
         self._readmitted_requests = lookup
         return None
 
-    def make(self, view: ClusterView, active: ActiveDrains, now: float) -> Plan:
+    def make_plan(self, view: ClusterView, active: ActiveDrains, now: float) -> Plan:
         """Makes a plan of this view, and chooses the steps that may start."""
-        started = elapsed()
-        model = build(view.inventory, self._readmitted_requests)
+        started = elapsed_seconds()
+        model = build_cluster_model(view.inventory, self._readmitted_requests)
         self._failing_pools = self._observe_pools(model, view)
         new_plan = self._plan_pools(model, view, self._planning_context(view, active))
-        self.plan, self.seconds = new_plan, elapsed() - started
+        self.last_plan, self.plan_seconds = new_plan, elapsed_seconds() - started
         for pool in view.pools:
             self._record_plan(pool, new_plan, view)
             self._record_left_nodes(pool, new_plan, view)
         self._record_aims(view, active, new_plan)
-        self.intent = PendingSteps(self._choose_steps(view, new_plan, active), now)
+        self.pending_steps = PendingSteps(self._choose_steps(view, new_plan, active), now)
         return new_plan
 
     def _aims_in_progress(self, view: ClusterView, active: ActiveDrains) -> dict[str, frozenset[str]]:
@@ -124,20 +124,20 @@ class CompactionPlanner:
         move pods that have just arrived.
         """
         moving = set(active.emptying.values())
-        return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.at < aim.at + AIM}
+        return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.now < aim.at + AIM}
 
     def _record_aims(self, view: ClusterView, active: ActiveDrains, new_plan: Plan) -> None:
         """Records the nodes of this plan, for each pool that may be planned and has no plan in progress."""
         in_progress = self._aims_in_progress(view, active)
         for pool in view.pools:
             if pool.name not in in_progress and pool.name not in new_plan.pools:
-                nodes = frozenset(step.node for step in new_plan.steps if step.pool == pool.name)
-                self._aims[pool.name] = Aim(nodes, view.at)
+                nodes = frozenset(step.node for step in new_plan.all_steps if step.pool == pool.name)
+                self._aims[pool.name] = Aim(nodes, view.now)
 
     def _plan_pools(self, model: ClusterModel, view: ClusterView, context: PlanningContext) -> Plan:
         """Returns the plan of all pools; after an unexpected error, without the pools that fail alone."""
         if not self._failing_pools:
-            whole = self.faults.caught("plan", lambda: plan(model, view.pools, context))
+            whole = self.error_guard.run_guarded("plan", lambda: make_plan(model, view.pools, context))
             if whole is not None:
                 return whole
             self._failing_pools = frozenset(
@@ -147,25 +147,31 @@ class CompactionPlanner:
             pool: ODD_POOL(f"planning in pool {pool} failed because of a bug in Trimtab; see the log")
             for pool in self._failing_pools
         }
-        reduced = plan(model, _without(view.pools, self._failing_pools), context)
+        reduced = make_plan(model, _without(view.pools, self._failing_pools), context)
         return replace(reduced, pools={**reduced.pools, **reasons})
 
     def _fails_alone(self, pool: Pool, model: ClusterModel, view: ClusterView, context: PlanningContext) -> bool:
         others = frozenset(other.name for other in view.pools if other is not pool)
         pools = _without(view.pools, others)
-        return self.faults.caught("plan", lambda: plan(model, pools, context), about=f"pool {pool.name}") is None
+        return (
+            self.error_guard.run_guarded("plan", lambda: make_plan(model, pools, context), about=f"pool {pool.name}")
+            is None
+        )
 
-    def begin(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
+    def start_drains(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
         """Starts the chosen steps that are still valid after the waiting time. Returns how many drains began.
 
         Raises ActuatorUnavailable when all were tried.
         """
-        if self.intent is None or now - self.intent.since < self.settle:
+        if self.pending_steps is None or now - self.pending_steps.chosen_at < self.settle_seconds:
             return 0
-        steps, self.intent = self.intent.steps, None
+        steps, self.pending_steps = self.pending_steps.steps, None
         if view.paused or not steps:
             return 0
-        model, context = build(view.inventory, self._readmitted_requests), self._planning_context(view, active)
+        model, context = (
+            build_cluster_model(view.inventory, self._readmitted_requests),
+            self._planning_context(view, active),
+        )
         check, started, collector = (
             Recheck.prepare(model, _without(view.pools, self._failing_pools), context),
             0,
@@ -173,28 +179,33 @@ class CompactionPlanner:
         )
         for pool in view.pools:
             pool_steps = tuple(step for step in steps if step.pool == pool.name)
-            memory, timeouts = self.books.of(pool.name), replace(self.terms, drains=self.terms.drains - started)
-            for step in start.steps_to_start(pool_steps, pool, memory, active, view.at, timeouts):
-                with collector.tried():
+            memory, timeouts = (
+                self.pool_states.state_of(pool.name),
+                replace(self.timeouts, drains=self.timeouts.drains - started),
+            )
+            for step in start.steps_to_start(pool_steps, pool, memory, active, view.now, timeouts):
+                with collector.collect_errors():
                     started += bool(
-                        self.faults.caught(
+                        self.error_guard.run_guarded(
                             "begin", partial(self._start_drain, step, pool, check, view), about=step.node
                         )
                     )
-        collector.tell()
+        collector.raise_error()
         return started
 
     def _start_drain(self, step: DrainStep, pool: Pool, check: Recheck, view: ClusterView) -> bool:
         node = view.find_node(step.node)
-        if node is None or node.cordoned:
+        if node is None or node.is_cordoned:
             return False
         reason = check.rejection_reason(step)
         if reason is not None:
-            self.books.tell("dropped", reason, pool=step.pool, at=view.at, node=step.node, rehearsed=pool.dry_run)
+            self.pool_states.record_decision(
+                "dropped", reason, pool=step.pool, at=view.now, node=step.node, rehearsed=pool.dry_run
+            )
             return False
-        note = start.create_annotation(step, view, self.plan.unit if self.plan is not None else "")
+        note = start.create_annotation(step, view, self.last_plan.unit if self.last_plan is not None else "")
         if pool.dry_run:
-            self._record_start(self.rehearsal, step, note, view)
+            self._record_start(self.dry_run_actuator, step, note, view)
             return True
         try:
             if not self._cordon_node(node, note, view):
@@ -202,7 +213,7 @@ class CompactionPlanner:
         except ActuatorForbidden as error:
             self._record_rejection(step, view, error)
             return False
-        self._record_start(self.door, step, note, view)
+        self._record_start(self.actuator, step, note, view)
         return True
 
     def _cordon_node(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
@@ -211,44 +222,46 @@ class CompactionPlanner:
         A crash in between leaves a drain without a cordon in the state, which the next round removes. In the other
         order it would leave a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
-        before = self.books.of(note.pool)
-        self.books.put(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves)))
+        before = self.pool_states.state_of(note.pool)
+        self.pool_states.set_state(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves)))
         try:
-            self.books.save((note.pool,))
+            self.pool_states.save_states((note.pool,))
         except ActuatorError:
-            self.books.put(note.pool, before)
+            self.pool_states.set_state(note.pool, before)
             raise
         try:
-            self.door.cordon(node, view.versions[node.name], note)
+            self.actuator.cordon_node(node, view.versions[node.name], note)
         except (ActuatorConflict, ActuatorNotFound, ActuatorForbidden) as error:
-            self.books.put(note.pool, self.books.of(note.pool).without_drain(node.name))
+            self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).without_drain(node.name))
             if isinstance(error, ActuatorForbidden):
                 raise
             return False
         finally:
-            self.cordoned(note.drain)
+            self.on_cordon(note.drain)
         return True
 
     def _record_start(self, door: Actuator, step: DrainStep, note: DrainAnnotation, view: ClusterView) -> None:
         reason = BEGUN(f"the drain of node {step.node} begins: {step.reason}")
-        self.books.tell(
-            "begun", reason, pool=step.pool, at=view.at, node=step.node, drain=note.drain, rehearsed=door.rehearsal
+        self.pool_states.record_decision(
+            "begun", reason, pool=step.pool, at=view.now, node=step.node, drain=note.drain, rehearsed=door.is_dry_run
         )
 
     def _record_rejection(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
         """Records a rejected cordon as a failure of the node: otherwise the node would take the turn of others in every
         plan."""
-        self.books.put(step.pool, self.books.of(step.pool).with_failure(step.node, view.at, strike=False))
+        self.pool_states.set_state(
+            step.pool, self.pool_states.state_of(step.pool).with_failure(step.node, view.now, strike=False)
+        )
         reason = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
-        self.books.tell("dropped", reason, pool=step.pool, at=view.at, node=step.node)
+        self.pool_states.record_decision("dropped", reason, pool=step.pool, at=view.now, node=step.node)
 
     def _choose_steps(self, view: ClusterView, new_plan: Plan, active: ActiveDrains) -> tuple[DrainStep, ...]:
         chosen: list[DrainStep] = []
         for pool in view.pools:
-            memory, drain_timeouts = self.books.of(pool.name), self.terms
+            memory, drain_timeouts = self.pool_states.state_of(pool.name), self.timeouts
             timeouts = replace(drain_timeouts, drains=drain_timeouts.drains - len(chosen))
             steps = start.steps_to_start(
-                new_plan.waves[0].steps if new_plan.waves else (), pool, memory, active, view.at, timeouts
+                new_plan.waves[0].steps if new_plan.waves else (), pool, memory, active, view.now, timeouts
             )
             chosen += steps if not pool.dry_run else self._unrecorded_steps(pool, steps)
         return tuple(chosen)
@@ -263,35 +276,43 @@ class CompactionPlanner:
 
     def _observe_pools(self, model: ClusterModel, view: ClusterView) -> frozenset[str]:
         """Records the nodes under their pool's threshold. Returns the pools for which that failed unexpectedly."""
-        nodes = CandidateChecker(model, view.pools, PlanningContext(at=view.at))
-        annotated = [note.drain for note in view.notes.ours.values() if isinstance(note, DrainAnnotation)]
+        nodes = CandidateChecker(model, view.pools, PlanningContext(now=view.now))
+        annotated = [note.drain for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
         failing = set()
         for pool in view.pools:
-            under = self.faults.caught("plan", partial(nodes.nodes_under_threshold, pool), about=f"pool {pool.name}")
+            under = self.error_guard.run_guarded(
+                "plan", partial(nodes.nodes_under_threshold, pool), about=f"pool {pool.name}"
+            )
             if under is None:
                 failing.add(pool.name)
                 continue
-            memory = self.books.of(pool.name).without_old_entries(view.at, self.terms, model.index, annotated)
-            since = {node: memory.under.get(node, view.at) for node in under}
-            self.books.put(pool.name, change(memory, under=since))
+            memory = self.pool_states.state_of(pool.name).without_old_entries(
+                view.now, self.timeouts, model.node_numbers, annotated
+            )
+            since = {node: memory.under.get(node, view.now) for node in under}
+            self.pool_states.set_state(pool.name, change(memory, under=since))
         # The nodes of a deleted pool are no longer observed: how long they were under-used is unknown.
-        for deleted in set(self.books.memories) - {pool.name for pool in view.pools}:
-            memory = self.books.of(deleted).without_old_entries(view.at, self.terms, model.index, annotated)
-            self.books.put(deleted, change(memory, under={}))
+        for deleted in set(self.pool_states.states) - {pool.name for pool in view.pools}:
+            memory = self.pool_states.state_of(deleted).without_old_entries(
+                view.now, self.timeouts, model.node_numbers, annotated
+            )
+            self.pool_states.set_state(deleted, change(memory, under={}))
         return frozenset(failing)
 
     def _planning_context(self, view: ClusterView, active: ActiveDrains) -> PlanningContext:
         return PlanningContext(
-            at=view.at, observations=together(self.books.memories, active.emptying), autoscaler=view.autoscaler,
-            moved=moved(self.books.memories.values()), overdue=self._overdue_nodes(view),
-            own_cordons=view.notes.ours, other_compactors=view.notes.others, aims=self._aims_in_progress(view, active),
-            unverified={name: str(problem) for name, problem in view.notes.doubtful.items()},
+            now=view.now, observations=merge_observations(self.pool_states.states, active.emptying), autoscaler=view.autoscaler,
+            moved_pods=moved_pods(self.pool_states.states.values()), overdue=self._overdue_nodes(view),
+            own_cordons=view.annotations.ours, other_compactors=view.annotations.others, aims=self._aims_in_progress(view, active),
+            unverified={name: str(problem) for name, problem in view.annotations.doubtful.items()},
         )  # fmt: skip
 
     def _overdue_nodes(self, view: ClusterView) -> frozenset[str]:
         """Returns nodes that were left to the autoscaler for longer than its own settings imply."""
-        removals = {pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.books.memories}
-        overdue = (one.overdue_nodes(view.at, removals[pool]) for pool, one in self.books.memories.items())
+        removals = {
+            pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.pool_states.states
+        }
+        overdue = (one.overdue_nodes(view.now, removals[pool]) for pool, one in self.pool_states.states.items())
         return frozenset[str]().union(*overdue)
 
     def _record_left_nodes(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
@@ -299,22 +320,26 @@ class CompactionPlanner:
         its nodes."""
         if pool.name not in new_plan.pools:
             names = {*new_plan.left, *new_plan.overdue}
-            pool_nodes = sorted(node.name for node in view.inventory.nodes if node.name in names and pool.has(node))
-            self.books.put(pool.name, self.books.of(pool.name).with_left_nodes(pool_nodes, view.at))
+            pool_nodes = sorted(
+                node.name for node in view.inventory.nodes if node.name in names and pool.has_node(node)
+            )
+            self.pool_states.set_state(
+                pool.name, self.pool_states.state_of(pool.name).with_left_nodes(pool_nodes, view.now)
+            )
 
     def _record_plan(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
         """Records the plan for `trimtab compactor status`, and reports it where it differs from the one before."""
-        nodes = tuple(step.node for step in new_plan.steps if step.pool == pool.name)
-        memory = self.books.of(pool.name)
+        nodes = tuple(step.node for step in new_plan.all_steps if step.pool == pool.name)
+        memory = self.pool_states.state_of(pool.name)
         refusal = new_plan.pools.get(pool.name)
         why = f"{refusal.code.name}: {refusal}" if refusal is not None else ""
         is_same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
         if is_same and memory.plan_at is not None:
             return
-        self.books.put(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.at))
+        self.pool_states.set_state(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.now))
         count = f"{len(nodes) or 'no'} node{'' if len(nodes) == 1 else 's'}"
         reason = refusal or PLANNED(f"{count} of pool {pool.name} can be drained")
-        self.books.tell("planned", reason, pool=pool.name, at=view.at, rehearsed=pool.dry_run)
+        self.pool_states.record_decision("planned", reason, pool=pool.name, at=view.now, rehearsed=pool.dry_run)
 
 
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:

@@ -11,12 +11,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.reason import Code, Reason, Unreadable
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.pool_state import KEY, LABEL, PREFIX, REOPENED, HistoryEntry, PoolState, is_final
+from trimtab.compaction.drain.pool_state import (
+    NAME_PREFIX,
+    REOPENED_ANNOTATION,
+    STATE_KEY,
+    STATE_LABEL,
+    HistoryEntry,
+    PoolState,
+    is_final,
+)
 from trimtab.compactor.actuator import ActuatorUnavailable
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.kube import listing, objects
@@ -33,7 +41,7 @@ UNREAD = Code(
 
 DELETED = "it was deleted"
 """The problem of a state that existed and is gone."""
-LONGEST = 1000
+MAX_REASON_LENGTH = 1000
 """The maximum length of a reported reason: a webhook's message or a list of pods may be much longer."""
 
 Sink = Callable[[HistoryEntry], None]
@@ -42,11 +50,11 @@ Sink = Callable[[HistoryEntry], None]
 class PoolStateStore(Protocol):
     """Stores pool states so that they survive the process."""
 
-    def load(self) -> Mapping[str, PoolState | Unreadable]:
+    def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         """Returns pool → stored state. A state that cannot be read has been copied, as the error says. Raises
         ActuatorError."""
 
-    def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
         """Saves a state. `final`: no older state of the pool is valid from now on. Raises ActuatorError."""
 
 
@@ -56,22 +64,22 @@ class PoolStates:
 
     store: PoolStateStore
     sinks: tuple[Sink, ...] = ()
-    memories: dict[str, PoolState] = field(default_factory=dict)
+    states: dict[str, PoolState] = field(default_factory=dict)
     _saved: dict[str, PoolState] = field(default_factory=dict)
     _unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
-    def open(self, at: Seconds) -> None:
+    def load_states(self, at: Seconds) -> None:
         """Reads the stored states. Raises ActuatorError.
 
         A pool whose state cannot be read is closed: what failed in it, and how much was evicted recently, is unknown.
         """
-        stored = self.store.load()
+        stored = self.store.load_states()
         self._saved = {pool: memory for pool, memory in stored.items() if isinstance(memory, PoolState)}
         self._unreadable = {pool: memory for pool, memory in stored.items() if isinstance(memory, Unreadable)}
-        self.memories = {pool: memory.clamp_to_now(at) for pool, memory in self._saved.items()}
-        self.memories |= dict.fromkeys(self._unreadable, PoolState(closed=at))
+        self.states = {pool: memory.clamp_to_now(at) for pool, memory in self._saved.items()}
+        self.states |= dict.fromkeys(self._unreadable, PoolState(closed=at))
 
-    def tell_unread(self, at: Seconds, pools: Collection[str]) -> None:
+    def report_unreadable(self, at: Seconds, pools: Collection[str]) -> None:
         """Reports states that could not be read, once.
 
         Nothing is written for a pool that does not exist: any client that may write a ConfigMap can invent names.
@@ -81,40 +89,42 @@ class PoolStates:
             exists = pool in pools
             sentence = f"the state of pool {pool} cannot be read, so the pool is closed for a while: {why}"
             if not exists:
-                self.memories.pop(pool, None)
+                self.states.pop(pool, None)
                 # A user who deletes a pool deletes its state too: there is nothing to report.
                 if why.problem == DELETED:
                     continue
                 sentence = f"a state of pool {pool}, which does not exist, cannot be read and is left alone: {why}"
-            self.tell("unread", UNREAD(sentence), pool=pool if exists else "", at=at)
+            self.record_decision("unread", UNREAD(sentence), pool=pool if exists else "", at=at)
 
-    def of(self, pool: str) -> PoolState:
+    def state_of(self, pool: str) -> PoolState:
         """Returns the state of the pool; an empty one where there is none."""
-        return self.memories.get(pool, PoolState())
+        return self.states.get(pool, PoolState())
 
-    def put(self, pool: str, memory: PoolState) -> None:
+    def set_state(self, pool: str, memory: PoolState) -> None:
         """Replaces the state of the pool, in memory."""
-        self.memories[pool] = memory
+        self.states[pool] = memory
 
-    def tell(
+    def record_decision(
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
     ) -> None:
         """Adds a decision to the pool's history and sends it to every sink. `again`: only to the sinks, the history has
         it already."""
-        why = reason.sentence if len(reason.sentence) <= LONGEST else f"{reason.sentence[:LONGEST]}…"
+        why = (
+            reason.sentence if len(reason.sentence) <= MAX_REASON_LENGTH else f"{reason.sentence[:MAX_REASON_LENGTH]}…"
+        )
         record = HistoryEntry(at=at, pool=pool, what=what, code=reason.code.name, why=why, **more)  # type: ignore[arg-type]
         # A decision without a pool is in no history: it is only reported.
         if pool and not again:
-            self.put(pool, self.of(pool).with_history(record))
+            self.set_state(pool, self.state_of(pool).with_history(record))
         for sink in self.sinks:
             sink(record)
 
-    def save(self, pools: Iterable[str] | None = None) -> None:
+    def save_states(self, pools: Iterable[str] | None = None) -> None:
         """Saves the states that changed. Raises ActuatorError at the first that cannot be saved."""
-        for pool in sorted(self.memories if pools is None else pools):
-            memory = self.of(pool)
+        for pool in sorted(self.states if pools is None else pools):
+            memory = self.state_of(pool)
             if self._saved.get(pool) != memory:
-                self.store.save(pool, memory, final=is_final(self._saved.get(pool, PoolState()), memory))
+                self.store.save_state(pool, memory, final=is_final(self._saved.get(pool, PoolState()), memory))
                 self._saved[pool] = memory
 
     def forget_saved(self, pool: str) -> None:
@@ -128,16 +138,16 @@ UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
 """Label of a copied unreadable state; its value is the pool's name."""
 RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
 """The earlier name of that label: `trimtab install --remove` deletes those ConfigMaps too."""
-LEAP = 1_000_000_000
+SERIAL_LEAP = 1_000_000_000
 """More than the states ever written between two final ones: after a loss the highest used number is unknown."""
 
 
-def name_of(pool: str) -> str:
+def config_map_name(pool: str) -> str:
     """Returns the ConfigMap's name: the pool's, or a similar one where that is no valid object name."""
     plain = pool.lower().replace("_", "-").strip(".-")
     if plain == pool:
-        return PREFIX + pool
-    return f"{PREFIX}{plain}-{hashlib.sha256(pool.encode()).hexdigest()[:6]}"
+        return NAME_PREFIX + pool
+    return f"{NAME_PREFIX}{plain}-{hashlib.sha256(pool.encode()).hexdigest()[:6]}"
 
 
 @dataclass(slots=True)
@@ -154,20 +164,20 @@ class ConfigMapPoolStateStore:
     """Pools whose state is signed with the previous key: written again, so that it stays valid when that key is
     removed."""
 
-    def load(self) -> Mapping[str, PoolState | Unreadable]:
+    def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         """Returns the states. A state that cannot be read is first copied into a ConfigMap of its own, which is never
         overwritten."""
         source = ListSource(
-            kind="ConfigMap", group_version="v1", plural="configmaps", labels=LABEL, namespace=self.namespace
+            kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=STATE_LABEL, namespace=self.namespace
         )  # fmt: skip
         try:
-            observed = listing.observe(self.writer.client, (source,))
+            observed = listing.list_kinds(self.writer.client, (source,))
             if observed.unreadable:
                 raise ActuatorUnavailable(f"read the state of pools: {observed.unreadable[0]}")
-            states = dict(filter(None, map(self._read_state, observed.snapshot.all(ConfigMap))))
+            states = dict(filter(None, map(self._read_state, observed.snapshot.objects_of(ConfigMap))))
             for pool in self._of_previous_key:
                 if isinstance(memory := states[pool], PoolState):
-                    self.save(pool, memory, final=False)
+                    self.save_state(pool, memory, final=False)
             return {
                 **{pool: self._missing_state(pool) for pool in self.signing.serials.keys() - states.keys()},
                 **states,
@@ -177,11 +187,11 @@ class ConfigMapPoolStateStore:
 
     def _read_state(self, shape: ConfigMap) -> tuple[str, PoolState | Unreadable] | None:
         """Reads one ConfigMap. None for a ConfigMap with another name: it does not belong to the compactor."""
-        pool = get(shape.metadata.labels, {}).get(LABEL, "")
-        if shape.metadata.name != name_of(pool):
+        pool = value_or(shape.metadata.labels, {}).get(STATE_LABEL, "")
+        if shape.metadata.name != config_map_name(pool):
             self.log.warning("state.not-ours", where=f"ConfigMap {shape.metadata.name}", pool=pool)
             return None
-        state = authentic(shape, self.signing)
+        state = read_verified(shape, self.signing)
         if isinstance(state, Unreadable):
             self._skip_serials(pool)
             copy = self._copy_unreadable(shape, pool)
@@ -196,12 +206,12 @@ class ConfigMapPoolStateStore:
         """Returns the error for a pool whose state is missing. Its pool is closed, so deleting a state does not reopen
         a pool."""
         self._skip_serials(pool)
-        return Unreadable(f"ConfigMap {name_of(pool)}", DELETED)
+        return Unreadable(f"ConfigMap {config_map_name(pool)}", DELETED)
 
     def _skip_serials(self, pool: str) -> None:
         """Raises the next number above every number that was ever signed, so that no earlier state is valid
         afterwards."""
-        self._serials[pool] = self.signing.serials.get(pool, 0) + LEAP
+        self._serials[pool] = self.signing.serials.get(pool, 0) + SERIAL_LEAP
 
     def _copy_unreadable(self, shape: ConfigMap, pool: str) -> str:
         """Copies the ConfigMap. The name is derived from its content: equal content is stored once, and nothing is
@@ -212,11 +222,14 @@ class ConfigMapPoolStateStore:
         objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(shape.data)})
         return name
 
-    def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
         """Writes the state, and then the smallest valid number. After a crash in between both states are valid."""
-        meta = {"name": name_of(pool), "namespace": self.namespace, "labels": {LABEL: pool}}
-        text, serial = memories.write(memory), max(self._serials.get(pool, 0), self.signing.serials.get(pool, 0)) + 1
-        data = {KEY: text, SERIAL: str(serial), SIGNATURE: self.signing.sign(pool, serial, text)}
+        meta = {"name": config_map_name(pool), "namespace": self.namespace, "labels": {STATE_LABEL: pool}}
+        text, serial = (
+            memories.encode_state(memory),
+            max(self._serials.get(pool, 0), self.signing.serials.get(pool, 0)) + 1,
+        )
+        data = {STATE_KEY: text, SERIAL: str(serial), SIGNATURE: self.signing.sign_state(pool, serial, text)}
         try:
             # State before number: in the other order a crash would make the only stored state invalid.
             objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": data})
@@ -227,19 +240,19 @@ class ConfigMapPoolStateStore:
             raise ActuatorUnavailable(str(error)) from error
 
 
-def authentic(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadable:
+def read_verified(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadable:
     """Returns the state in the ConfigMap; Unreadable also where its signature or its number is not valid."""
     signed = _signed_fields(shape)
-    problem = signing.problem(*signed) if shape.data or signing.serials.get(signed[0]) else ""
+    problem = signing.signature_problem(*signed) if shape.data or signing.serials.get(signed[0]) else ""
     if problem:
         return Unreadable(f"ConfigMap {shape.metadata.name}", problem)
-    return memories.read(shape.metadata.name, shape.data)
+    return memories.decode_state(shape.metadata.name, shape.data)
 
 
 def _signed_fields(shape: ConfigMap) -> tuple[str, int, str, str]:
     """Returns what the signature covers, and the signature: pool, serial number, text, signature."""
-    pool, data = get(shape.metadata.labels, {}).get(LABEL, ""), shape.data
-    return pool, _parse_serial(data.get(SERIAL, "")), data.get(KEY, ""), data.get(SIGNATURE, "")
+    pool, data = value_or(shape.metadata.labels, {}).get(STATE_LABEL, ""), shape.data
+    return pool, _parse_serial(data.get(SERIAL, "")), data.get(STATE_KEY, ""), data.get(SIGNATURE, "")
 
 
 def _parse_serial(text: str) -> int:
@@ -247,9 +260,9 @@ def _parse_serial(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
-def reopened(shapes: tuple[ConfigMap, ...], pool: str) -> int | None:
+def reopened_at(shapes: tuple[ConfigMap, ...], pool: str) -> int | None:
     """Returns when a user reopened the pool; None where nobody did."""
     for shape in shapes:
-        if get(shape.metadata.labels, {}).get(LABEL) == pool:
-            return seconds(get(shape.metadata.annotations, {}).get(REOPENED))
+        if value_or(shape.metadata.labels, {}).get(STATE_LABEL) == pool:
+            return parse_timestamp(value_or(shape.metadata.annotations, {}).get(REOPENED_ANNOTATION))
     return None

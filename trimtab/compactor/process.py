@@ -12,33 +12,33 @@ from prometheus_client import CollectorRegistry
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compactor.actuator import ActuatorError, DryRunActuator
-from trimtab.compactor.cluster_reader import ClusterReader, watching
-from trimtab.compactor.drainer import BLIND, Drainer
+from trimtab.compactor.cluster_reader import ClusterReader, create_informers
+from trimtab.compactor.drainer import UNOBSERVED_SECONDS, Drainer
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.events import CONTROLLER, EventRecorder
 from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.node_signatures import NodeSigner
-from trimtab.compactor.node_signatures import opened as opened_keys
+from trimtab.compactor.node_signatures import open_signer as opened_keys
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
-from trimtab.compactor.readmission import ReadmissionState, ReadmissionWatcher, folder
+from trimtab.compactor.readmission import ReadmissionState, ReadmissionWatcher, load_policy_files
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import LeavingTaint
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.informers import ClusterInformers
-from trimtab.kube.leader_process import LeaderProcess, lease_of, opened
+from trimtab.kube.leader_process import LeaderProcess, lease_name_of, open_leader_process
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
 
 NAME = "compactor"
-LEASE = lease_of(NAME)
-KEYS_EVERY = 60.0
+LEASE = lease_name_of(NAME)
+KEYS_INTERVAL_SECONDS = 60.0
 """The seconds between two reads of the Secret with the signing keys: a rotation takes effect before the next one."""
-HUNG = 600.0
+HUNG_SECONDS = 600.0
 """The seconds without progress after which the process reports itself as not healthy. A plan of the largest clusters
 takes a minute, and each write of a round may wait for its deadline."""
 
@@ -53,33 +53,33 @@ class Process:
     """The policies of files; None: those of the cluster."""
     watch: ClusterInformers | None = None
     log: Logger = field(init=False)
-    faults: ErrorGuard = field(init=False)
+    error_guard: ErrorGuard = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
         self.log = self.replica.log
-        self.faults = ErrorGuard(self.log)
-        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._watch_age)
+        self.error_guard = ErrorGuard(self.log)
+        self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading, self._watch_age)
 
     def run(self) -> None:
         """Runs until a signal: leads while it holds the Lease, and waits otherwise."""
-        with self.replica.standing(self.metrics.registry):
-            self.replica.work(self._lead)
+        with self.replica.serve_and_elect(self.metrics.registry):
+            self.replica.lead_until_stopped(self._lead)
 
     def _lead(self) -> None:
         """Leads once. Everything is read again, because another replica may have led since."""
         signing = self._read_keys()
         if signing is None:
             return
-        client, state = self.replica.client, ReadmissionState(self.settings.admission, self.policies)
-        with watching(client, self.settings) as watch, ReadmissionWatcher(client, state) as admitting:
+        client, state = self.replica.client, ReadmissionState(self.settings.admission_settings, self.policies)
+        with create_informers(client, self.settings) as watch, ReadmissionWatcher(client, state) as admitting:
             self.watch = watch
             loop = self._create_loop(watch, admitting, signing)
             if self._load_states(loop):
                 self._run_rounds(loop, signing)
-                if (self.replica.stop.begun or signing.lost) and self.replica.leading():
+                if (self.replica.shutdown.is_requested or signing.lost) and self.replica.is_leading():
                     # Also with lost keys: a compactor with other keys would leave these cordons alone.
-                    loop.end()
+                    loop.shut_down()
             self.watch = None
 
     def _read_keys(self) -> NodeSigner | None:
@@ -88,15 +88,15 @@ class Process:
         Nothing is done without them: any client could have written the annotations and states.
         """
         trouble = ""
-        while self.replica.may():
+        while self.replica.may_continue():
             try:
-                signer = opened_keys(self.replica.writer, self.settings.namespace)
+                signer = opened_keys(self.replica.fenced_writer, self.settings.namespace)
             except KubeFault as error:
                 self.metrics.keys.set(0)
                 if str(error) != trouble:
                     trouble = str(error)
                     self.log.error("signing-keys.not-read", error=trouble, effect="nothing is done without them")
-                self.replica.wait(self.settings.retry_period_seconds)
+                self.replica.wait_while_leading(self.settings.retry_period_seconds)
             else:
                 self.metrics.keys.set(1)
                 return signer
@@ -104,58 +104,58 @@ class Process:
 
     def _load_states(self, loop: Loop) -> bool:
         """Reads the stored states. Returns False when the replica no longer leads."""
-        while self.replica.may():
-            before = self.faults.count
+        while self.replica.may_continue():
+            before = self.error_guard.error_count
             try:
-                self.faults.caught("look", lambda: loop.books.open(_now()))
-                if self.faults.count == before:
+                self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
+                if self.error_guard.error_count == before:
                     return True
             except ActuatorError as error:
                 self.log.warning("state.not-read", error=str(error))
-            self.replica.wait(self.settings.retry_period_seconds)
+            self.replica.wait_while_leading(self.settings.retry_period_seconds)
         return False
 
     def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
         """Runs rounds while the replica leads with the keys of the Secret. When these change, everything is read
         again."""
-        before = looked = clock.elapsed()
-        while self.replica.may() and not signing.outdated:
-            wait = loop.round()
-            now = clock.elapsed()
-            if now - looked > KEYS_EVERY:
+        before = looked = clock.elapsed_seconds()
+        while self.replica.may_continue() and not signing.outdated:
+            wait = loop.run_round()
+            now = clock.elapsed_seconds()
+            if now - looked > KEYS_INTERVAL_SECONDS:
                 looked = now
                 # An error here is not reported: the next write of a state reports it.
                 with suppress(KubeFault):
-                    signing.look()
-            loop.faults.caught("tell", partial(self.metrics.read, loop, now - before))
-            self.metrics.faulty(loop.faults)
+                    signing.read_secret()
+            loop.error_guard.run_guarded("tell", partial(self.metrics.update_from, loop, now - before))
+            self.metrics.update_errors(loop.error_guard)
             before = now
-            self.replica.wait(wait)
+            self.replica.wait_while_leading(wait)
 
     def _create_loop(self, watch: ClusterInformers, admitting: ReadmissionWatcher, signing: NodeSigner) -> Loop:
-        settings, writer = self.settings, self.replica.writer
+        settings, writer = self.settings, self.replica.fenced_writer
         sight = ClusterReader(watch, settings, _now, signing.keys)
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         door = KubeActuator(writer, EventRecorder(recorder, settings.namespace, sight.config_map), signing.keys)
         store = ConfigMapPoolStateStore(writer, settings.namespace, self.log, signing)
-        faults = self.faults
-        books = PoolStates(store, (self._log_decision, self.metrics.count, door.tell))
+        faults = self.error_guard
+        books = PoolStates(store, (self._log_decision, self.metrics.count_decision, door.record_decision))
         drains = Drainer(
             door,
             books,
-            settings.terms,
-            self.replica.stop,
+            settings.drain_timeouts,
+            self.replica.shutdown,
             faults,
-            clock.elapsed,
-            blind=settings.max_watch_age_seconds + BLIND,
+            clock.elapsed_seconds,
+            unobserved_seconds=settings.max_watch_age_seconds + UNOBSERVED_SECONDS,
         )
         return Loop(
-            look=sight.look, books=books, drains=drains,
-            planning=CompactionPlanner(door, DryRunActuator(), books, settings.terms, settings.recheck_delay_seconds,
-                                       faults, admitting.again),
-            steering=LeavingTaint(door, settings.soft_taint), log=self.log, interval=settings.plan_interval_seconds,
+            read_view=sight.read_view, pool_states=books, drainer=drains,
+            planner=CompactionPlanner(door, DryRunActuator(), books, settings.drain_timeouts, settings.recheck_delay_seconds,
+                                       faults, admitting.requests_lookup),
+            leaving_taint=LeavingTaint(door, settings.soft_taint), log=self.log, interval=settings.plan_interval_seconds,
             tick=settings.drain_poll_interval_seconds,
-            elapsed=clock.elapsed, pause=_sleep, reopened=sight.reopened, kept=sight.kept,
+            elapsed=clock.elapsed_seconds, pause=_sleep, reopened_at=sight.reopened_at, has_state=sight.has_state,
         )  # fmt: skip
 
     def _log_decision(self, record: HistoryEntry) -> None:
@@ -164,20 +164,22 @@ class Process:
         self.log.info(f"compactor.{record.what}", **{name: value for name, value in fields.items() if value})
 
     def _watch_age(self) -> float:
-        age = self.watch.age() if self.watch is not None else None
+        age = self.watch.oldest_age() if self.watch is not None else None
         return float("nan") if age is None else age
 
 
 def _now() -> Seconds:
-    return int(clock.utc().timestamp())
+    return int(clock.utc_now().timestamp())
 
 
 def _sleep(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def run(settings: Settings, log: Logger) -> None:
+def run_compactor(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal. Raises RuntimeFault where it cannot start."""
-    policies = folder(settings.policies)
-    with opened(NAME, settings, log, hung=max(HUNG, 3 * settings.plan_interval_seconds)) as replica:
+    policies = load_policy_files(settings.policies)
+    with open_leader_process(
+        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds)
+    ) as replica:
         Process(settings, replica, policies).run()

@@ -12,35 +12,35 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from trimtab.admission.readmission import readmitted
-from trimtab.cluster.api.meta import ApiObject, get
+from trimtab.admission.readmission import requests_if_readmitted
+from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Code, NotYet, Unreadable
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import Seconds
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ClusterInformers, Holds
-from trimtab.kube.resources import PLACES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
-from trimtab.policy.cluster_facts import EVERYTHING, ClusterFacts
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import Loaded, PolicyStore, load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, holds, vpa_with_growth
+from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
 from trimtab.runtime import clock, files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again
 
 POLICY, VPA, TEMPLATE = "PodPolicy", "VerticalPodAutoscaler", "Template"
-TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
-WATCHED = WatchTerms(absent=300.0)
+TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
+WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """A CustomResourceDefinition that is installed later is noticed within five minutes."""
 POLICIES_UNSEEN = Code(
     "policies-not-synced", "Not everything on which policies depend has been read yet.",
@@ -55,7 +55,7 @@ Key = tuple[str, str, str]
 class ReadmissionState:
     """Policies, facts and templates, as reported by watches. Not safe for concurrent use."""
 
-    terms: AdmissionSettings
+    settings: AdmissionSettings
     policies: Policies | None = None
     """The policies of files; None: those of the cluster."""
     _policy_store: PolicyStore = field(default_factory=PolicyStore)
@@ -65,20 +65,20 @@ class ReadmissionState:
     _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._facts_cache = FactsCache(self.terms.own_namespace)
+        self._facts_cache = FactsCache(self.settings.own_namespace)
 
     @property
     def in_force(self) -> Policies:
         """The policies that apply now."""
-        return self.policies if self.policies is not None else self._policy_store.policies()
+        return self.policies if self.policies is not None else self._policy_store.current_policies()
 
-    def hear(self, change: WatchEvent[Any]) -> None:
+    def apply_change(self, change: WatchEvent[Any]) -> None:
         """Applies one change of a watched object."""
         namespace, name = change.key
-        is_deleted = change.what is ChangeType.DELETED
+        is_deleted = change.change_type is ChangeType.DELETED
         if change.kind == POLICY:
             self._apply_policy(name, None if is_deleted else change.after)
-        elif change.kind in TEMPLATES:
+        elif change.kind in TEMPLATE_KINDS:
             self._apply_template(
                 (namespace, change.kind.removesuffix(TEMPLATE), name), None if is_deleted else change.after
             )
@@ -101,17 +101,17 @@ class ReadmissionState:
     @property
     def is_needed(self) -> bool:
         """True if there is a policy or a VPA that may raise the requests of a pod's successor."""
-        return bool(self.in_force.all or self._facts_cache.facts(vpa_reach=()).vpas)
+        return bool(self.in_force.all or self._facts_cache.build_facts(vpa_reach=()).vpas)
 
-    def again(self, now: Seconds | None = None) -> Again:
+    def requests_lookup(self, now: Seconds | None = None) -> Again:
         """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
         nothing changes.
 
         `now`: the time, for the age of a VPA without a recommendation; None: such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
-        facts = self._facts_cache.facts(vpa_reach=())
-        terms = replace(self.terms, paused=self.terms.paused or self._facts_cache.paused)
+        facts = self._facts_cache.build_facts(vpa_reach=())
+        terms = replace(self.settings, paused=self.settings.paused or self._facts_cache.is_paused)
         rests_on = (self.in_force, facts, terms)
         if self._decided_with != rests_on:
             self._decided_with = rests_on
@@ -139,7 +139,7 @@ class ReadmissionState:
             return None
         entry = self._requests_by_owner.get(key)
         if entry is None or entry[0] is not pod_template:
-            requests = readmitted(
+            requests = requests_if_readmitted(
                 pod_template, Owner(owner.kind, owner.name), pod.namespace, policies, facts, terms, now
             )
             entry = self._requests_by_owner[key] = (pod_template, requests)
@@ -151,16 +151,16 @@ class ReadmissionWatcher:
     """The watches, while the context is entered. Except for their own threads everything is for one thread."""
 
     client: Client
-    heard: ReadmissionState
+    state: ReadmissionState
     _changes: SimpleQueue[WatchEvent[Any]] = field(default_factory=SimpleQueue)
     _policy_informers: ClusterInformers | None = None
     _fact_informers: ClusterInformers | None = None
 
     def __enter__(self) -> ReadmissionWatcher:
-        stored: Holds = {VPA: vpa_with_growth}  # type: ignore[dict-item]
-        if self.heard.policies is None:
+        stored: Holds = {VPA: retain_vpa_with_growth}  # type: ignore[dict-item]
+        if self.state.policies is None:
             stored = {POLICY: load_object, **stored}  # type: ignore[dict-item]
-        self._policy_informers = self._start_informers(tuple(PLACES[kind] for kind in stored), stored)
+        self._policy_informers = self._start_informers(tuple(LIST_SOURCES[kind] for kind in stored), stored)
         return self
 
     def __exit__(
@@ -170,68 +170,68 @@ class ReadmissionWatcher:
             if watch is not None:
                 watch.stop()
 
-    def again(self) -> Again | NotYet | None:
+    def requests_lookup(self) -> Again | NotYet | None:
         """Returns the lookup for a plan; None where there is no policy and no VPA, NotYet while not everything has been
         read."""
-        if self._policy_informers is not None and not self._policy_informers.synced:
+        if self._policy_informers is not None and not self._policy_informers.is_synced:
             reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
             return NotYet(reason=reason, have="no list", need="all of them")
         self._apply_changes()
-        if not self.heard.is_needed:
+        if not self.state.is_needed:
             return None
         if self._fact_informers is None:
-            own = self.heard.terms.own_namespace
+            own = self.state.settings.own_namespace
             self._fact_informers = self._start_informers(
-                sources(own), {**holds(own), **dict.fromkeys(TEMPLATES, template)}
+                list_sources(own), {**projections_by_kind(own), **dict.fromkeys(TEMPLATE_KINDS, keep_template)}
             )
-        if not self._fact_informers.synced:
+        if not self._fact_informers.is_synced:
             reason = POLICIES_UNSEEN("the facts on which policies depend have not been read yet")
             return NotYet(reason=reason, have="some lists", need="all of them")
         self._apply_changes()
-        return self.heard.again(int(clock.utc().timestamp()))
+        return self.state.requests_lookup(int(clock.utc_now().timestamp()))
 
     def _start_informers(self, lists: tuple[ListSource, ...], stored: Holds) -> ClusterInformers:
         return ClusterInformers(self.client, lists, terms=WATCHED, holds=stored, on_change=self._changes.put).start()
 
     def _apply_changes(self) -> None:
         for _ in range(self._changes.qsize()):
-            self.heard.hear(self._changes.get())
+            self.state.apply_change(self._changes.get())
 
 
 def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
     """Returns whether the requests are not larger than the present ones: the pod then keeps its class."""
-    requests = pod.ask.requests
+    requests = pod.requirements.requests
     if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
         return False
     return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())
 
 
-def template(owner: ApiObject) -> PodTemplateSpec | None:
+def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
     """Returns what is stored of an owner: the template of its next pod; None while it wants none, as old ReplicaSets
     do."""
     assert isinstance(owner, Templated)
-    return owner.spec.template if get(owner.spec.replicas, 1) else None
+    return owner.spec.template if value_or(owner.spec.replicas, 1) else None
 
 
-def sources(own_namespace: str) -> tuple[ListSource, ...]:
+def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
     """Returns every list on which decisions depend, except VPAs, which are watched from the beginning.
 
     ReplicaSets and CronJobs are read as metadata only, and ConfigMaps only in Trimtab's own namespace.
     """
     shards = ListSource(
         kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        labels=f"{RECOMMENDATIONS}=v1",
+        label_selector=f"{RECOMMENDATIONS}=v1",
     )  # fmt: skip
-    facts = tuple(PLACES[kind] for kind in sorted(EVERYTHING - {VPA}))
-    owners = tuple(replace(PLACES[kind], slim=kind not in COUNTED) for kind in OWNERS)
-    return (*facts, *owners, *(PLACES[kind] for kind in TEMPLATES), shards)
+    facts = tuple(LIST_SOURCES[kind] for kind in sorted(ALL_KINDS - {VPA}))
+    owners = tuple(replace(LIST_SOURCES[kind], metadata_only=kind not in COUNTED) for kind in OWNERS)
+    return (*facts, *owners, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS), shards)
 
 
-def folder(paths: tuple[Path, ...]) -> Policies | None:
+def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
     """Returns the policies of these files; None without files. Raises UnreadableFiles or InvalidReadmissionPolicies."""
     if not paths:
         return None
-    loaded = load_policies(files.read(paths))
+    loaded = load_policies(files.read_files(paths))
     if loaded.mistakes:
         raise InvalidReadmissionPolicies(loaded.mistakes)
     return loaded.policies

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE, flags_of
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, parse_flags
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
@@ -95,10 +95,10 @@ class Settings(LeaderProcessSettings):
     """True: without a status ConfigMap of the cluster autoscaler no drain starts, because nothing would remove the
     drained node. False: the autoscaler writes no status, and is assumed to be healthy."""
 
-    autoscaler_namespace: str = NAMESPACE
+    autoscaler_namespace: str = STATUS_NAMESPACE
     """The namespace in which the cluster autoscaler runs and writes its status: its own flag `--namespace`."""
 
-    autoscaler_status_configmap: str = NAME
+    autoscaler_status_configmap: str = STATUS_NAME
     """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`. The compactor's role
     lets it read only this name: if you change it, give the same name to `trimtab install` or to the chart."""
 
@@ -106,7 +106,7 @@ class Settings(LeaderProcessSettings):
     """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
 
     @property
-    def terms(self) -> DrainTimeouts:
+    def drain_timeouts(self) -> DrainTimeouts:
         """The limits of a drain."""
         return DrainTimeouts(
             drain=self.drain_timeout_seconds, end=self.pod_termination_timeout_seconds,
@@ -116,11 +116,11 @@ class Settings(LeaderProcessSettings):
         )  # fmt: skip
 
     @property
-    def admission(self) -> AdmissionTerms:
+    def admission_settings(self) -> AdmissionTerms:
         """The settings of admission, as the webhook uses them."""
         return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
 
     @property
-    def flags(self) -> dict[str, str]:
+    def autoscaler_flag_values(self) -> dict[str, str]:
         """The cluster autoscaler's flags by name."""
-        return flags_of(shlex.split(self.autoscaler_flags or ""))
+        return parse_flags(shlex.split(self.autoscaler_flags or ""))

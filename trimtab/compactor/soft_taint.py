@@ -17,7 +17,7 @@ from trimtab.compactor.actuator import Actuator, ErrorCollector
 LEAVING = "trimtab.dev/drain-candidate"
 RENAMED_LEAVING = "trimtab.dev/leaving"
 """The key of the same taint before it was renamed: it is removed wherever it is found."""
-MOST = 100
+MAX_WRITES = 100
 """The maximum number of writes in one round."""
 
 
@@ -25,44 +25,44 @@ MOST = 100
 class LeavingTaint:
     """Adds and removes the taint."""
 
-    door: Actuator
-    on: bool = True
-    wanted: frozenset[str] = field(default_factory=frozenset)
+    actuator: Actuator
+    is_enabled: bool = True
+    wanted_nodes: frozenset[str] = field(default_factory=frozenset)
     """Nodes that should have the taint."""
 
-    def aim(self, plan: Plan, view: ClusterView, *, busy: bool) -> None:
+    def choose_nodes(self, plan: Plan, view: ClusterView, *, busy: bool) -> None:
         """Chooses the nodes of this plan, of pools that may act.
 
         While pods move, many workloads lack one, and their nodes are not in the plan for a moment. Earlier nodes
         therefore keep the taint until nothing moves any more.
         """
         acting = {pool.name for pool in view.pools if not pool.dry_run and pool.enabled}
-        planned = frozenset(step.node for step in plan.steps if self.on and step.pool in acting)
-        self.wanted = planned | self.wanted if busy and acting else planned
+        planned = frozenset(step.node for step in plan.all_steps if self.is_enabled and step.pool in acting)
+        self.wanted_nodes = planned | self.wanted_nodes if busy and acting else planned
 
-    def steer(self, view: ClusterView) -> None:
+    def update_taints(self, view: ClusterView) -> None:
         """Adds and removes taints where they differ from the choice. A node that changed meanwhile is tried in the next
         round.
 
         Raises ActuatorUnavailable: immediately, but after all nodes where only single writes are rejected.
         """
         collector = ErrorCollector()
-        wanted = frozenset() if view.paused else self.wanted
-        existing = (node for node in view.inventory.nodes if node.going is None)
-        for node in [node for node in existing if _differs(node, view.home, node.name in wanted)][:MOST]:
-            with collector.tried():
-                self.door.steer(node, view.versions[node.name], leaving=node.name in wanted)
-            if not collector.only_denied:
+        wanted = frozenset() if view.paused else self.wanted_nodes
+        existing = (node for node in view.inventory.nodes if node.removal_taint is None)
+        for node in [node for node in existing if _differs(node, view.namespace, node.name in wanted)][:MAX_WRITES]:
+            with collector.collect_errors():
+                self.actuator.set_leaving_taint(node, view.versions[node.name], leaving=node.name in wanted)
+            if not collector.has_only_rejections:
                 break
-        collector.tell()
+        collector.raise_error()
 
-    def undo(self, view: ClusterView) -> None:
+    def remove_taints(self, view: ClusterView) -> None:
         """Removes the taint from every node."""
-        self.wanted = frozenset()
-        self.steer(view)
+        self.wanted_nodes = frozenset()
+        self.update_taints(view)
 
 
-def tainted(node: NodeInfo, home: str) -> bool:
+def has_leaving_taint(node: NodeInfo, home: str) -> bool:
     """Returns whether the node has this compactor's taint, and not one of a compactor of another namespace."""
     return any(is_ours(taint, home) for taint in node.taints)
 

@@ -77,22 +77,22 @@ class BatchHistory:
     series."""
 
     days: int = DEFAULT_DAYS
-    start_up: int = 0
+    start_seconds: int = 0
     """Seconds at a pod's start whose cpu is recorded apart from its usage; memory that is allocated at the start stays
     allocated, so it counts."""
-    starts: dict[ContainerKey, float] = field(default_factory=dict)
+    max_start_cpu: dict[ContainerKey, float] = field(default_factory=dict)
     """The largest cpu value during a start, where `start_up` is set."""
-    pages: dict[tuple[ContainerKey, str], _DenseWindow] = field(default_factory=dict)
-    advice: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
+    dense_windows: dict[tuple[ContainerKey, str], _DenseWindow] = field(default_factory=dict)
+    vpa_recommendations: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
     """Recommendations of VPAs. They are not usage and are held apart from it."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
     """OOM kills, by container."""
-    pods: PodAverageIndex[tuple[ContainerKey, str]] = field(default_factory=PodAverageIndex)
+    pod_averages: PodAverageIndex[tuple[ContainerKey, str]] = field(default_factory=PodAverageIndex)
     """The average use of each pod, of workloads with several pods."""
-    left_out: int = 0
+    dropped_values: int = 0
     """Values that were dropped: not a number, negative, or more than any machine has."""
 
-    def take(
+    def add_series(
         self,
         container: ContainerKey,
         resource: str,
@@ -106,12 +106,12 @@ class BatchHistory:
         Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment that the
         source was queried for; None where that is not known: then the start of a pod cannot be recognised.
         """
-        if self.start_up and resource == "cpu" and queried_from is not None:
-            start_samples = count_start_samples(times, queried_from, self.start_up)
-            self.starts[container] = max([self.starts.get(container, 0.0), *values[:start_samples]])
+        if self.start_seconds and resource == "cpu" and queried_from is not None:
+            start_samples = count_start_samples(times, queried_from, self.start_seconds)
+            self.max_start_cpu[container] = max([self.max_start_cpu.get(container, 0.0), *values[:start_samples]])
             times, values = times[start_samples:], values[start_samples:]
         if times:
-            self.pods.add_series((container, resource), pod, *drop_impossible_values(resource, times, values))
+            self.pod_averages.add_series((container, resource), pod, *drop_impossible_values(resource, times, values))
             (self._add_peaks if resource == "memory" else self._add_cores)(container, times, values)
 
     def _add_peaks(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
@@ -124,7 +124,7 @@ class BatchHistory:
         for number, peak in interval_peaks.items():
             days.setdefault(number * PEAK_INTERVAL_SECONDS // DAY, []).append(peak)
         for day, peaks in days.items():
-            page.get_or_create_day(day).extend(peaks)
+            page.get_or_create_day(day).add_values(peaks)
 
     def _add_cores(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
         """Add a series of cpu values: locate the buckets of all values at once, then count day by day."""
@@ -138,7 +138,7 @@ class BatchHistory:
         for day, start, end in slice_by_length(times, DAY):
             day_values, histogram = values[start:end], page.get_or_create_day(day)
             if buckets is None:
-                histogram.extend(day_values)
+                histogram.add_values(day_values)
             else:
                 histogram.add_located_values(buckets[0], buckets[1][start:end], day_values)
 
@@ -146,7 +146,7 @@ class BatchHistory:
         self, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> tuple[Sequence[int], Sequence[float]]:
         possible_series = drop_impossible_values(resource, times, values)
-        self.left_out += len(values) - len(possible_series[1])
+        self.dropped_values += len(values) - len(possible_series[1])
         return possible_series
 
     def _dense_window(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _DenseWindow:
@@ -154,13 +154,13 @@ class BatchHistory:
         times."""
         if not times:
             return _DenseWindow()
-        page = self.pages.setdefault((container, resource), _DenseWindow())
+        page = self.dense_windows.setdefault((container, resource), _DenseWindow())
         page.extend_span(int(times[0]), int(times[-1]), hours_of(times))
         return page
 
     def add_peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
         """Add the memory peak of a pod in one interval, observed in these hours (a bit each) of its day."""
-        page, day = self.pages.setdefault((container, "memory"), _DenseWindow()), first // DAY
+        page, day = self.dense_windows.setdefault((container, "memory"), _DenseWindow()), first // DAY
         page.get_or_create_day(day).add_value(value)
         page.extend_span(first, last, {day: hours})
 
@@ -172,12 +172,12 @@ class BatchHistory:
         up to `last`."""
         histogram = UsageHistogram()
         histogram.add_bucket_counts(counts_by_bucket, bucket_end(max(counts_by_bucket)) if counts_by_bucket else 0.0)
-        page = self.pages.setdefault((container, resource), _DenseWindow())
+        page = self.dense_windows.setdefault((container, resource), _DenseWindow())
         page.days.setdefault(last // DAY, UsageHistogram()).merge(histogram)
-        observed_seconds = min(last - first, ASSUMED_SAMPLE_SECONDS * histogram.total, self.days * DAY)
+        observed_seconds = min(last - first, ASSUMED_SAMPLE_SECONDS * histogram.total_count, self.days * DAY)
         page.extend_span(first, last, hours_between(last - observed_seconds, last))
 
-    def kill(self, container: ContainerKey, kill: OomKill) -> None:
+    def add_oom_kill(self, container: ContainerKey, kill: OomKill) -> None:
         """Add an OOM kill. The caller makes sure that no kill is added twice."""
         record = self.oom_records.get(container)
         self.oom_records[container] = add_kill(record, kill, self.days * DAY)
@@ -190,18 +190,18 @@ class BatchHistory:
     def merge_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
         """Merge a window into the container's own."""
         if window.last:
-            page = self.pages.setdefault((container, resource), _DenseWindow())
-            for day, counts in window.by_day().items():
+            page = self.dense_windows.setdefault((container, resource), _DenseWindow())
+            for day, counts in window.histograms_by_day().items():
                 page.days.setdefault(day, UsageHistogram()).merge(counts)
             page.extend_span(window.first, window.last, window.hours_by_day())
 
-    def containers(self) -> list[ContainerKey]:
+    def list_containers(self) -> list[ContainerKey]:
         """All containers with usage or a VPA's recommendation, sorted."""
-        return sorted({container for container, _ in (*self.pages, *self.advice)})
+        return sorted({container for container, _ in (*self.dense_windows, *self.vpa_recommendations)})
 
-    def window(self, container: ContainerKey, resource: str) -> DailyHistograms:
+    def compressed_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
         """The usage of a container as a compressed window; an empty window where there is none."""
-        page = self.pages.get((container, resource))
+        page = self.dense_windows.get((container, resource))
         if page is None:
             return DailyHistograms(self.days)
         return DailyHistograms.from_days(page.days, page.hours, page.first, page.last, self.days)

@@ -149,7 +149,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     workloads: Workloads = {}
 
 
-def workload(container: ContainerKey) -> str:
+def workload_key(container: ContainerKey) -> str:
     """A container's workload as shards name it: NAMESPACE/KIND/NAME."""
     return f"{container.namespace}/{container.kind}/{container.workload}"
 
@@ -253,7 +253,7 @@ def _decode_v1_shard(text: str) -> Shard:
 
 def _upgrade_container(one: StoredContainerV1) -> StoredContainer:
     windows = (decode_window_v1(one.cpu), decode_window_v1(one.memory))
-    cpu, memory = (_window_part(w, w.by_day().keys()) if w is not None else None for w in windows)
+    cpu, memory = (_window_part(w, w.histograms_by_day().keys()) if w is not None else None for w in windows)
     return StoredContainer(cpu, memory, one.peaks, one.kills, one.oom)
 
 
@@ -278,7 +278,7 @@ def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredConta
 def _pod_averages(history: LiveHistory, container: ContainerKey) -> dict[Resource, dict[str, PodPart]]:
     averages_by_resource: dict[Resource, dict[str, PodPart]] = {}
     for resource, unit in POD_UNIT.items():
-        averages = history.pods.to_checkpoint((container, resource))
+        averages = history.pod_averages.to_checkpoint((container, resource))
         if averages:
             averages_by_resource[resource] = {
                 name: (last, count, round(mean / unit)) for name, (last, count, mean) in averages.items()
@@ -313,7 +313,7 @@ def _by_workload(containers: Iterable[tuple[ContainerKey, StoredContainer]]) -> 
     workloads: Workloads = {}
     for container, stored in containers:
         if stored != StoredContainer():
-            workloads.setdefault(workload(container), {})[container.name] = stored
+            workloads.setdefault(workload_key(container), {})[container.name] = stored
     return workloads
 
 

@@ -174,17 +174,17 @@ class DailyHistograms:
 
     def add_value(self, at: int, value: float) -> bool:
         """Add one value; False where it is too old for the window and was dropped."""
-        return self.extend(at, at, (value,))
+        return self.add_values(at, at, (value,))
 
-    def extend(self, first: int, last: int, values: Sequence[float], hours: int | None = None) -> bool:
+    def add_values(self, first: int, last: int, values: Sequence[float], hours: int | None = None) -> bool:
         """Add values of one day, observed from `first` to `last`, or in those hours of the day that `hours` has a bit
         for; False where the day is too old."""
         day = first // DAY
         if day == self.newest:
-            self.today.extend(values)
+            self.today.add_values(values)
         elif day > self.newest:
             self._begin_day(day)
-            self.today.extend(values)
+            self.today.add_values(values)
         elif day <= self.newest - self.days:
             return False
         else:
@@ -202,7 +202,7 @@ class DailyHistograms:
 
     def _begin_day(self, day: int) -> None:
         """Begin a new day, and drop the days that are too old."""
-        histograms, hours = self.by_day(), self.hours_by_day()
+        histograms, hours = self.histograms_by_day(), self.hours_by_day()
         self.today = UsageHistogram()
         self._move_to(day)
         self._retain(histograms, hours)
@@ -216,8 +216,8 @@ class DailyHistograms:
         self.newest = day
 
     def _add_late(self, day: int, values: Sequence[float]) -> None:
-        histograms = self.by_day()
-        histograms.setdefault(day, UsageHistogram()).extend(values)
+        histograms = self.histograms_by_day()
+        histograms.setdefault(day, UsageHistogram()).add_values(values)
         self._retain(histograms, self.hours_by_day())
 
     def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
@@ -228,27 +228,27 @@ class DailyHistograms:
         self.hours = encode_hours(hours, self.newest, self.days)
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
-    def by_day(self) -> dict[int, UsageHistogram]:
+    def histograms_by_day(self) -> dict[int, UsageHistogram]:
         """Day (since 1970) → its histogram; the newest is not a copy."""
         histograms = dict(unpack_days(zlib.decompress(self.packed_past))) if self.packed_past else {}
-        if self.last or self.today.total:
+        if self.last or self.today.total_count:
             histograms[self.newest] = self.today
         return histograms
 
     def histograms_of_days(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
         """The histograms of those of these days that have values; the newest is not a copy."""
         wanted = set(days)
-        if wanted == {self.newest} and (self.last or self.today.total):
+        if wanted == {self.newest} and (self.last or self.today.total_count):
             return {self.newest: self.today}  # the past days stay packed
-        return {day: counts for day, counts in self.by_day().items() if day in wanted}
+        return {day: counts for day, counts in self.histograms_by_day().items() if day in wanted}
 
-    def whole(self) -> UsageHistogram:
+    def merge_days(self) -> UsageHistogram:
         """All days as one histogram."""
-        return merge_histograms(self.by_day().values())
+        return merge_histograms(self.histograms_by_day().values())
 
-    def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
+    def compute_percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """Percentiles of all values; zeros for an empty window."""
-        return self.whole().percentiles(shares)
+        return self.merge_days().compute_percentiles(shares)
 
     def hours_by_day(self) -> Hours:
         """Day → the hours in which usage was observed."""
@@ -274,14 +274,14 @@ class DailyHistograms:
         """Add every value of another window, day by day."""
         if not other.last:
             return
-        theirs = other.by_day()
+        theirs = other.histograms_by_day()
         if theirs.keys() == {self.newest} and self.last:  # the common case: values of the last minutes
             self.today.merge(other.today)
             self.hours |= other.hours
             self.unstored_bits |= 1
             self._extend_span(other.first, other.last)
             return
-        mine, hours = self.by_day(), dict(self.hours_by_day())
+        mine, hours = self.histograms_by_day(), dict(self.hours_by_day())
         add_hours(hours, other.hours_by_day())
         self.today = UsageHistogram()
         self._move_to(max(self.newest, other.newest))
@@ -310,7 +310,7 @@ class DailyHistograms:
         body = self.hours.to_bytes(_DAY_BYTES * self.days, "little") + (
             zlib.decompress(self.packed_past) if self.packed_past else b""
         )
-        if self.last or self.today.total:
+        if self.last or self.today.total_count:
             body += pack_day(self.newest, self.today, over=False)
         return _HISTOGRAMS_HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _compress(body)
 
@@ -356,8 +356,8 @@ class DailyHistograms:
                 self.unstored_bits |= 1 << self.newest - day
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DailyHistograms) and (self.first, self.last, self.hours_by_day(), self.by_day()) == (
-            other.first, other.last, other.hours_by_day(), other.by_day())  # fmt: skip
+        return isinstance(other, DailyHistograms) and (self.first, self.last, self.hours_by_day(), self.histograms_by_day()) == (
+            other.first, other.last, other.hours_by_day(), other.histograms_by_day())  # fmt: skip
 
     # Mutable and compared by value, so it must not be hashable.
     __hash__ = None  # type: ignore[assignment]
@@ -370,7 +370,7 @@ def _hours_without_record(days_with_values: Iterable[int], first: int, last: int
     return {day: hours for day, hours in hours_between(first, last).items() if day in days}
 
 
-def observe(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
+def add_to_windows(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
     """Add one value to each of many windows at one moment that is no earlier than their last: the result of one poll of
     all containers."""
     hour_start = at // HOUR * HOUR

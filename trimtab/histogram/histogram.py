@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import ceil
 
 BUCKETS_PER_OCTAVE = 64
-ERROR = 1 / BUCKETS_PER_OCTAVE
+MAX_RELATIVE_ERROR = 1 / BUCKETS_PER_OCTAVE
 """The width of a bucket as a share of its lower end: an answer from within the bucket is at most so far off."""
 
 _UPPER_HALVES = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
@@ -159,7 +159,7 @@ class UsageHistogram:
         return self.shift == 2
 
     @property
-    def total(self) -> int:
+    def total_count(self) -> int:
         """The number of values."""
         return self.zeros + sum(self.counts)
 
@@ -172,7 +172,7 @@ class UsageHistogram:
             self.top = value
         self._add_to_bucket(bucket, 1)
 
-    def extend(self, values: Sequence[float]) -> None:
+    def add_values(self, values: Sequence[float]) -> None:
         """Add many values at once; invalid values are dropped."""
         located = locate_buckets(values)
         if located is None:
@@ -314,14 +314,14 @@ class UsageHistogram:
         counts = {place: count for place, count in enumerate(self.counts, start=self.base) if count}
         return self.top, self.zeros, self.is_paired, counts
 
-    def percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
+    def compute_percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
         """For each share, the value that so much of the values does not exceed, by nearest rank; all 0 for an empty
         histogram.
 
         The values of a bucket are taken to be spread evenly over it; of a pair the answer is the middle. Both are
         within 1/64 of the exact value.
         """
-        total = self.total
+        total = self.total_count
         # 1e-9: a share such as 0.07 of 100 values must not become rank 8 by the error of its float.
         return tuple(
             self._value_at_rank(min(total, max(1, ceil(share * total - 1e-9)))) if total else 0.0 for share in shares
@@ -329,7 +329,7 @@ class UsageHistogram:
 
     def _value_at_rank(self, rank: int) -> float:
         before = self.zeros
-        if rank >= self.total:
+        if rank >= self.total_count:
             return self.top
         if rank <= before:
             return 0.0

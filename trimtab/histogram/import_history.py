@@ -35,7 +35,7 @@ class _ResourceParts:
     def add_part(self, part: WindowPart, *, stored: bool) -> None:
         self.first, self.last = min(self.first, part.first), max(self.last, part.last)
         for (day, counts), hours in zip(unpack_days(part.days), part.hours, strict=True):
-            copy, total = self.days.get(day), counts.total
+            copy, total = self.days.get(day), counts.total_count
             # The copy with more values is the newer one; of equal copies the stored one, so that it is not stored
             # again.
             if copy is None or (total, stored) > (copy.total, copy.stored):
@@ -103,7 +103,7 @@ def _collect_container(
         history.restore_oom_record(container, OomRecord(at=second, used=used, count=count, last=last))
     for resource, pods in stored.pods.items():
         averages = {name: (last, count, mean * POD_UNIT[resource]) for name, (last, count, mean) in pods.items()}
-        history.pods.merge_averages((container, resource), averages)
+        history.pod_averages.merge_averages((container, resource), averages)
     if stored.peaks and newest >= restored.running.get(container, (0, stored))[0]:
         restored.running[container] = newest, stored
 

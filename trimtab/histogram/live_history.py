@@ -38,14 +38,14 @@ class LiveHistory:
     """(container, pod) → the second of the last OOM kill that was counted."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
     """Containers with OOM kills within the window."""
-    pods: PodAverageIndex[Key] = field(default_factory=PodAverageIndex)
+    pod_averages: PodAverageIndex[Key] = field(default_factory=PodAverageIndex)
     """The average use of each pod, of workloads with several pods."""
     imported_until: dict[str, int] = field(default_factory=dict)
     """Namespace → the second up to which its history was imported completely."""
     is_complete: bool = True
     """Whether `imported_until` has every namespace that was ever imported. After a loss of stored texts it is unknown
     which are missing."""
-    left_out: int = 0
+    dropped_values: int = 0
     """Values dropped so far: not a number, negative, or more than any machine has."""
     _last_sample: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
     _restored_until: dict[ContainerKey, int] = field(default_factory=dict)
@@ -54,12 +54,12 @@ class LiveHistory:
 
     # ── as time passes ───────────────────────────────────────────────────────────────────────────────
 
-    def see(self, container: ContainerKey, pod: str, resource: str, second: int, value: float) -> bool:
+    def add_sample(self, container: ContainerKey, pod: str, resource: str, second: int, value: float) -> bool:
         """Add one value of one pod; False where it was added before, is too old, or is dropped."""
         if not 0 <= value <= MAX_AMOUNT[resource]:
-            self.left_out += 1
+            self.dropped_values += 1
             return False
-        self.pods.see((container, resource), pod, second, value)
+        self.pod_averages.add_sample((container, resource), pod, second, value)
         if resource == "memory":
             return self._add_memory(container, pod, second, value)
         last = self._last_sample.get((container, pod), self._restored_until.get(container, 0))
@@ -76,7 +76,7 @@ class LiveHistory:
             self._close_peak(container, *peak, second)
         return True
 
-    def kill(self, container: ContainerKey, pod: str, kill: OomKill) -> bool:
+    def add_oom_kill(self, container: ContainerKey, pod: str, kill: OomKill) -> bool:
         """Count an OOM kill; False where it was counted before, or is older than the window."""
         window = self.windows.get((container, "memory"))
         # The kubelet reports the last kill for as long as the pod exists, so the same kill arrives with every update of
@@ -92,7 +92,7 @@ class LiveHistory:
         self.oom_records[container] = add_kill(before, replace(kill, used=used), self.days * DAY)
         return True
 
-    def turn(self, now: int) -> None:
+    def close_intervals(self, now: int) -> None:
         """Close the open peaks of intervals that are over at `now`. For sources whose values arrive as time passes."""
         if now // PEAK_INTERVAL_SECONDS > self._closed_interval:
             self._closed_interval = now // PEAK_INTERVAL_SECONDS
@@ -115,7 +115,7 @@ class LiveHistory:
     def _close_peak(self, container: ContainerKey, start: int, value: float, now: int) -> None:
         first = self.peak_observed_from(container, start)
         last = max(first, min(now, start + PEAK_INTERVAL_SECONDS - 1))
-        self._get_or_create_window(container, "memory").extend(
+        self._get_or_create_window(container, "memory").add_values(
             first, last, (value,), self.observed_hours(container, first, last)
         )
 
@@ -140,7 +140,7 @@ class LiveHistory:
             key: window for key, window in self.windows.items() if window.last >= oldest or key[0] in running
         }
         self.open_peaks = {container: self.open_peaks[container] for container in running}
-        self.pods.drop_stale(idle, self.windows.keys() | {(container, "memory") for container in running})
+        self.pod_averages.drop_stale(idle, self.windows.keys() | {(container, "memory") for container in running})
         self._last_sample = {key: second for key, second in self._last_sample.items() if second >= idle}
         self.last_kills = {key: second for key, second in self.last_kills.items() if second >= idle}
         self.oom_records = {key: record for key, record in self.oom_records.items() if record.last >= oldest}
@@ -153,22 +153,22 @@ class LiveHistory:
 
     # ── what is held ─────────────────────────────────────────────────────────────────────────────────
 
-    def containers(self) -> list[ContainerKey]:
+    def list_containers(self) -> list[ContainerKey]:
         """All containers with usage, sorted."""
         return sorted({container for container, _ in self.windows} | self.open_peaks.keys())
 
-    def window(self, container: ContainerKey, resource: str) -> DailyHistograms:
+    def get_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
         """The window of a container; an empty one where it has no usage."""
         return self.windows.get((container, resource)) or DailyHistograms(self.days)
 
-    def running(self, container: ContainerKey, resource: str) -> tuple[float, ...]:
+    def running_peaks(self, container: ContainerKey, resource: str) -> tuple[float, ...]:
         """The open peaks of a container's pods; empty for cpu."""
         peaks = self.open_peaks.get(container) if resource == "memory" else None
         return tuple(value for _, value in peaks.running.values()) if peaks else ()
 
-    def pod_uses(self, container: ContainerKey, resource: str) -> list[PodUse]:
+    def average_pod_uses(self, container: ContainerKey, resource: str) -> list[PodUse]:
         """The average use of the pods with recent values; empty for a workload with a single pod."""
-        return self.pods.present((container, resource))
+        return self.pod_averages.recent_uses((container, resource))
 
     def _get_or_create_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
         window = self.windows.get((container, resource))
@@ -191,22 +191,22 @@ class LiveHistory:
 
     def add_batch(self, batch: BatchHistory) -> None:
         """Add all usage of a batch history."""
-        for container, resource in batch.pages:
-            self._get_or_create_window(container, resource).merge(batch.window(container, resource))
+        for container, resource in batch.dense_windows:
+            self._get_or_create_window(container, resource).merge(batch.compressed_window(container, resource))
 
-    def pour(self, batch: BatchHistory) -> None:
+    def copy_to_batch(self, batch: BatchHistory) -> None:
         """Copy everything into a batch history, open peaks included."""
         for key, window in self.windows.items():
             batch.merge_window(*key, window)
         for container, peaks in self.open_peaks.items():
             for number, value in peaks.running.values():
                 first = self.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS)
-                last = max(first, min(self.window(container, "cpu").last, (number + 1) * PEAK_INTERVAL_SECONDS - 1))
+                last = max(first, min(self.get_window(container, "cpu").last, (number + 1) * PEAK_INTERVAL_SECONDS - 1))
                 batch.add_peak(container, first, last, value, self.observed_hours(container, first, last))
         for container, record in self.oom_records.items():
             batch.merge_oom_record(container, record)
-        for key in self.pods.entries:
-            batch.pods.merge_averages(key, self.pods.to_checkpoint(key))
+        for key in self.pod_averages.entries:
+            batch.pod_averages.merge_averages(key, self.pod_averages.to_checkpoint(key))
 
 
 @dataclass(slots=True)
@@ -224,22 +224,24 @@ class _PeakSoFar:
 class HistoryImport:
     """The import of a namespace's history: read to its end and then committed, or not at all."""
 
-    diary: LiveHistory
+    history: LiveHistory
     _batch: BatchHistory = field(init=False)
     _peaks: dict[tuple[ContainerKey, str, int], _PeakSoFar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._batch = BatchHistory(self.diary.days)
+        self._batch = BatchHistory(self.history.days)
 
-    def take(
+    def add_series(
         self, container: ContainerKey, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> None:
         """Add a pod's series, or a part of it; times ascend."""
-        self.diary.pods.add_series((container, resource), pod, *drop_impossible_values(resource, times, values))
-        window = self.diary.windows.get((container, resource))
+        self.history.pod_averages.add_series(
+            (container, resource), pod, *drop_impossible_values(resource, times, values)
+        )
+        window = self.history.windows.get((container, resource))
         for start, stop in _outside(window, times) if window is not None and window.last else ((0, len(times)),):
             if resource == "cpu":
-                self._batch.take(container, "cpu", times[start:stop], values[start:stop])
+                self._batch.add_series(container, "cpu", times[start:stop], values[start:stop])
             else:
                 self._add_memory(container, pod, times[start:stop], values[start:stop])
 
@@ -250,7 +252,7 @@ class HistoryImport:
         ]
         if any(peak.value > MAX_AMOUNT["memory"] for _, peak in peaks):
             possible_series = drop_impossible_values("memory", times, values)
-            self._batch.left_out += len(times) - len(possible_series[0])
+            self._batch.dropped_values += len(times) - len(possible_series[0])
             self._add_memory(container, pod, *possible_series)
             return
         for number, peak_ in peaks:
@@ -266,23 +268,23 @@ class HistoryImport:
             if number < end // PEAK_INTERVAL_SECONDS:
                 self._add_over(container, pod, number, peak)
             else:
-                self.diary.see(container, pod, "memory", peak.last, peak.value)
+                self.history.add_sample(container, pod, "memory", peak.last, peak.value)
         self._flush_batch()
-        self.diary.close_namespace_intervals(namespace, end)
-        self.diary.imported_until[namespace] = end
+        self.history.close_namespace_intervals(namespace, end)
+        self.history.imported_until[namespace] = end
 
     def _flush_batch(self) -> None:
-        self.diary.add_batch(self._batch)
-        self.diary.left_out += self._batch.left_out
-        self._batch = BatchHistory(self.diary.days)
+        self.history.add_batch(self._batch)
+        self.history.dropped_values += self._batch.dropped_values
+        self._batch = BatchHistory(self.history.days)
 
     def _add_over(self, container: ContainerKey, pod: str, number: int, peak: _PeakSoFar) -> None:
         """Add a peak of an interval that is over, merged with the open peak of the same interval."""
-        peaks = self.diary.open_peaks.get(container)
+        peaks = self.history.open_peaks.get(container)
         if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
             peak.value = max(peak.value, peaks.running.pop(pod)[1])
-            peak.first = min(peak.first, self.diary.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS))
-            peak.looked |= self.diary.observed_hours(container, peak.first, peak.last)
+            peak.first = min(peak.first, self.history.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS))
+            peak.looked |= self.history.observed_hours(container, peak.first, peak.last)
         self._batch.add_peak(container, peak.first, peak.last, peak.value, peak.looked)
 
 

@@ -40,7 +40,7 @@ class PodAverages:
 
     pods: dict[str, Average] = field(default_factory=dict)
 
-    def see(self, pod: str, second: int, value: float) -> None:
+    def add_sample(self, pod: str, second: int, value: float) -> None:
         """Add one value."""
         _, count, mean = self.pods.get(pod, (0, 0, 0.0))
         count = min(count + 1, MAX_VALUES)
@@ -61,7 +61,7 @@ class PodAverages:
         mean = (mean * count + sum(recent) / len(recent) * added) / (count + added)
         self.pods[pod] = (int(last), count + added, mean)
 
-    def present(self) -> list[PodUse]:
+    def recent_uses(self) -> list[PodUse]:
         """The pods with recent values, and enough of them."""
         return [PodUse(name, mean) for name, (_, count, mean) in self._recent().items() if count >= MIN_VALUES]
 
@@ -100,15 +100,15 @@ class PodAverageIndex(Generic[Key]):
     entries: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
     """Key → the only pod so far, or the averages of all pods once there are several."""
 
-    def see(self, key: Key, pod: str, second: int, value: float) -> None:
+    def add_sample(self, key: Key, pod: str, second: int, value: float) -> None:
         """Add one value. A single pod costs no arithmetic: its values are averaged once there is another pod."""
         entry = self.entries.get(key)
         if entry is None:
             self.entries[key] = (pod, 0, 0, 0.0)
         elif isinstance(entry, PodAverages):
-            entry.see(pod, second, value)
+            entry.add_sample(pod, second, value)
         elif entry[0] != pod:
-            self._split_single(key, entry).see(pod, second, value)
+            self._split_single(key, entry).add_sample(pod, second, value)
 
     def add_series(self, key: Key, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
         """Add a part of a pod's series; times ascend. A series without the name of a pod is ignored."""
@@ -142,10 +142,10 @@ class PodAverageIndex(Generic[Key]):
             self.entries[key] = entry
         entry.merge_averages(pods)
 
-    def present(self, key: Key) -> list[PodUse]:
+    def recent_uses(self, key: Key) -> list[PodUse]:
         """The pods with recent values; empty where there is only one."""
         entry = self.entries.get(key)
-        return entry.present() if isinstance(entry, PodAverages) else []
+        return entry.recent_uses() if isinstance(entry, PodAverages) else []
 
     def drop_stale(self, oldest: int, keys: Container[Key]) -> None:
         """Drop pods without a value since then, and entries that are not among the keys."""

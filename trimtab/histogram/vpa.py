@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from trimtab.cluster.timestamps import seconds, written
+from trimtab.cluster.timestamps import format_timestamp, parse_timestamp
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.oom_kills import bytes_after_kill
 
@@ -65,7 +65,7 @@ class LinearBuckets:
 
 Scale = ExponentialBuckets | LinearBuckets
 
-CPU = ExponentialBuckets(max_value=1000.0, first=0.01, ratio=1.05, epsilon=0.001 * 0.1)
+CPU_SCALE = ExponentialBuckets(max_value=1000.0, first=0.01, ratio=1.05, epsilon=0.001 * 0.1)
 MEMORY_SCALE = ExponentialBuckets(max_value=1e12, first=1e7, ratio=1.05, epsilon=0.001 * 0.1)
 
 
@@ -94,7 +94,7 @@ class Histogram:
     reference: float | None = None
     """The second at which a sample has its own weight."""
 
-    def add(self, value: float, weight: float, timestamp: float = 0.0) -> None:
+    def add_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
         self._add_weight(value, weight * self._decay_factor(timestamp))
 
     def subtract_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
@@ -207,7 +207,7 @@ class TooOld(ValueError):
 class Samples(Protocol):
     """A target for samples."""
 
-    def add(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
+    def add_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
     def subtract_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
@@ -216,7 +216,7 @@ class Samples(Protocol):
 class AggregateContainerState:
     """The state of one container. Times are seconds, cpu is cores, memory is bytes."""
 
-    cpu: Samples = field(default_factory=lambda: Histogram(CPU, DAY))
+    cpu: Samples = field(default_factory=lambda: Histogram(CPU_SCALE, DAY))
     memory: Samples = field(default_factory=lambda: Histogram(MEMORY_SCALE, DAY))
     interval: float = DAY
     last_cpu: float | None = None
@@ -225,22 +225,22 @@ class AggregateContainerState:
     peak: float = 0.0
     oom_peak: float = 0.0
 
-    def use_cpu(self, timestamp: float, cores: float) -> bool:
+    def add_cpu_sample(self, timestamp: float, cores: float) -> bool:
         """Add a cpu sample; False where it is not newer than the last one, or negative."""
         if cores < 0 or (self.last_cpu is not None and timestamp <= self.last_cpu):
             return False
         self.last_cpu = timestamp
-        self.cpu.add(cores, CPU_WEIGHT, timestamp)
+        self.cpu.add_sample(cores, CPU_WEIGHT, timestamp)
         return True
 
-    def use_memory(self, timestamp: float, used_bytes: float) -> bool:
+    def add_memory_sample(self, timestamp: float, used_bytes: float) -> bool:
         """Add a memory sample; False where it is older than the last one, or negative."""
         if used_bytes < 0 or (self.last_memory is not None and timestamp < self.last_memory):
             return False
         self._add_memory(timestamp, used_bytes, oom=False)
         return True
 
-    def kill(self, timestamp: float, request: float) -> None:
+    def record_oom(self, timestamp: float, request: float) -> None:
         """Add an OOM kill. The bump of an earlier kill does not count for this one. Raises TooOld."""
         if self.last_memory is not None and timestamp < self.last_memory - self.interval:
             raise TooOld(f"an OOM kill {self.last_memory - timestamp:.0f} s before the last sample")
@@ -259,7 +259,7 @@ class AggregateContainerState:
         else:
             self.window_end += (timestamp - self.window_end) // self.interval * self.interval + self.interval
             self.peak = self.oom_peak = 0.0
-        self.memory.add(used_bytes, MEMORY_WEIGHT, self.window_end)
+        self.memory.add_sample(used_bytes, MEMORY_WEIGHT, self.window_end)
         if oom:
             self.oom_peak = used_bytes
         else:
@@ -304,10 +304,10 @@ def decode_checkpoint(status: CheckpointStatus, half_life: float = DAY) -> Check
     if status.version != CHECKPOINT_VERSION:
         raise CheckpointRejected(f"version {status.version or 'none'}; only {CHECKPOINT_VERSION} is supported")
     return CheckpointHistory(
-        cpu=_decode_histogram(status.cpu_histogram, CPU, half_life),
+        cpu=_decode_histogram(status.cpu_histogram, CPU_SCALE, half_life),
         memory=_decode_histogram(status.memory_histogram, MEMORY_SCALE, half_life),
-        first=seconds(status.first_sample_start) or 0,
-        last=seconds(status.last_sample_start) or 0,
+        first=parse_timestamp(status.first_sample_start) or 0,
+        last=parse_timestamp(status.last_sample_start) or 0,
         samples=status.total_samples_count,
     )
 
@@ -318,50 +318,50 @@ def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -
         buckets = {int(bucket): weight for bucket, weight in status.bucket_weights.items()}
     except ValueError as error:
         raise CheckpointRejected(f"a bucket that is not a number: {error}") from None
-    histogram.load_checkpoint(status.total_weight, buckets, seconds(status.reference_timestamp))
+    histogram.load_checkpoint(status.total_weight, buckets, parse_timestamp(status.reference_timestamp))
     return histogram
 
 
-def write(history: CheckpointHistory) -> CheckpointStatus:
+def encode_checkpoint(history: CheckpointHistory) -> CheckpointStatus:
     """Encode a history as a checkpoint's status that a VPA loads."""
     return CheckpointStatus(
         version=CHECKPOINT_VERSION,
         cpu_histogram=_encode_histogram(history.cpu),
         memory_histogram=_encode_histogram(history.memory),
-        first_sample_start=written(history.first), last_sample_start=written(history.last),
+        first_sample_start=format_timestamp(history.first), last_sample_start=format_timestamp(history.last),
         total_samples_count=history.samples,
     )  # fmt: skip
 
 
 def _encode_histogram(histogram: Histogram) -> HistogramStatus:
     total, buckets = histogram.to_checkpoint()
-    reference = None if histogram.reference is None else written(int(histogram.reference))
+    reference = None if histogram.reference is None else format_timestamp(int(histogram.reference))
     weights = {str(bucket): weight for bucket, weight in buckets.items()}
     return HistogramStatus(reference_timestamp=reference, bucket_weights=weights, total_weight=total)
 
 
-def known(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
+def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
     """The history that a VPA would have of two windows: all cpu values, faded by the age of their day; the largest
     memory peak of each of the last eight days."""
     return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),
-        last=max(cpu.last, memory.last), samples=cpu.whole().total,
+        last=max(cpu.last, memory.last), samples=cpu.merge_days().total_count,
     )  # fmt: skip
 
 
 def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
-    histogram = Histogram(CPU, half_life)
-    for day, counts in sorted(window.by_day().items()):
+    histogram = Histogram(CPU_SCALE, half_life)
+    for day, counts in sorted(window.histograms_by_day().items()):
         # The middle of the day stands for all of its values, limited to the observed time.
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
         for value, count in counts.iter_buckets():
-            histogram.add(value, CPU_WEIGHT * count, middle)
+            histogram.add_sample(value, CPU_WEIGHT * count, middle)
     return histogram
 
 
 def _memory_histogram(window: DailyHistograms, half_life: float) -> Histogram:
     histogram = Histogram(MEMORY_SCALE, half_life)
-    for day, counts in sorted(window.by_day().items())[-MEMORY_INTERVAL_COUNT:]:
-        histogram.add(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
+    for day, counts in sorted(window.histograms_by_day().items())[-MEMORY_INTERVAL_COUNT:]:
+        histogram.add_sample(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
     return histogram

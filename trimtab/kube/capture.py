@@ -11,22 +11,22 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.anonymize import hashed
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.anonymize import hash_names
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE, Snapshot
+from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE_FIELD, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.client import Client
 from trimtab.kube.decode import PLAIN_SELECTOR_KINDS, Key
-from trimtab.kube.listing import ClusterListing, observe
-from trimtab.kube.resources import OWNER_TEMPLATES, PLACES, sources
+from trimtab.kube.listing import ClusterListing, list_kinds
+from trimtab.kube.resources import LIST_SOURCES, OWNER_TEMPLATES, list_sources
 
 TEMPLATE = "Template"
 """The suffix of a kind that is a list of owners, read for their pod templates."""
 
 
-def observed(
+def read_cluster(
     client: Client,
     kinds: Iterable[str],
     on_list: Callable[[str], None] = lambda list_: None,
@@ -34,12 +34,12 @@ def observed(
     templates: bool = False,
 ) -> ClusterListing:
     """All objects of these kinds; and owners' templates, where requested, or where a policy or a VPA exists."""
-    cluster_listing = observe(client, sources(kinds), on_list)
+    cluster_listing = list_kinds(client, list_sources(kinds), on_list)
     if not templates and not any(
         cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
     ):
         return cluster_listing
-    owners = observe(client, sources(OWNER_TEMPLATES), on_list)
+    owners = list_kinds(client, list_sources(OWNER_TEMPLATES), on_list)
     return ClusterListing(
         Snapshot(
             {**cluster_listing.snapshot.objects, **owners.snapshot.objects},
@@ -50,11 +50,11 @@ def observed(
     )
 
 
-def items(snapshot: Snapshot) -> list[dict[str, Any]]:
+def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every object, with its kind, as plain values; an owner with its template, where that was read."""
     objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
     return [
-        {"apiVersion": PLACES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
+        {"apiVersion": LIST_SOURCES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
         for kind, all_ in objects.items()
         for templates in (_templates(snapshot, kind),)
         for found in all_
@@ -65,9 +65,9 @@ def _templates(snapshot: Snapshot, kind: str) -> dict[Key, dict[str, Any]]:
     """Owner → its template. Owners without replicas, such as old ReplicaSets, are left out."""
     owners = snapshot.objects.get(kind + TEMPLATE, ())
     return {
-        decode.key(owner.metadata): _to_plain(owner.spec.template)
+        decode.object_key(owner.metadata): _to_plain(owner.spec.template)
         for owner in owners
-        if isinstance(owner, Templated) and get(owner.spec.replicas, 1)
+        if isinstance(owner, Templated) and value_or(owner.spec.replicas, 1)
     }
 
 
@@ -77,15 +77,15 @@ def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]
     return item if template is None else {**item, "spec": {**item.get("spec", {}), "template": template}}
 
 
-def written(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
+def encode_capture(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
     """The content of the file; with a salt, names are hashed with it.
 
     An object that cannot be decoded is in it by name alone, so that no plan ignores it: loading the file reports it as
     an error, just as reading the cluster does. Kinds that could not be listed are named.
     """
-    documents = [*items(snapshot), *map(_unreadable_item, unreadable)]
+    documents = [*plain_objects(snapshot), *map(_unreadable_item, unreadable)]
     if salt is not None:
-        documents = hashed(documents, salt)
+        documents = hash_names(documents, salt)
     documents += map(_forbidden_item, sorted(snapshot.forbidden))
     # One item per line: a large capture can still be read and compared.
     body = b",\n".join(msgspec.json.encode(item) for item in documents)
@@ -103,7 +103,12 @@ def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind
     namespace, _, name = where.rpartition("/")
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": PLACES[kind].group_version, "kind": kind, "metadata": meta, UNREADABLE: unreadable.problem}
+    return {
+        "apiVersion": LIST_SOURCES[kind].group_version,
+        "kind": kind,
+        "metadata": meta,
+        UNREADABLE_FIELD: unreadable.problem,
+    }
 
 
 def _to_plain(shape: Any) -> dict[str, Any]:

@@ -39,8 +39,8 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3 import HTTPHeaderDict, PoolManager
 from urllib3.util.ssl_ import create_urllib3_context
 
-from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refused
-from trimtab.runtime.clock import elapsed
+from trimtab.kube.errors import KubeFault, NotConfigured, Unreachable, refusal_of_response
+from trimtab.runtime.clock import elapsed_seconds
 
 
 class WaitingRequests:
@@ -96,7 +96,7 @@ class Exchange:
     headers: HTTPHeaderDict
 
     @property
-    def at(self) -> datetime | None:
+    def server_time(self) -> datetime | None:
         """The server's own time, to the second; None where the response has none."""
         try:
             return parsedate_to_datetime(self.headers.get("Date") or "")
@@ -104,7 +104,7 @@ class Exchange:
             return None
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warning_texts(self) -> tuple[str, ...]:
         """The texts of the warnings of the API server, including those of webhooks."""
         matches = (_WARNING.match(line) for line in self.headers.getlist("Warning"))
         return tuple(re.sub(r"\\(.)", r"\1", line[1]) for line in matches if line)
@@ -137,8 +137,8 @@ Query = Mapping[str, str | int | None]
 """The parameters of a request; None leaves one out."""
 
 JSON: Final = "application/json"
-MERGE: Final = "application/merge-patch+json"
-APPLY: Final = "application/apply-patch+yaml"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class Client:
         self._waiting.watch_pool(api.rest_client.pool_manager)
 
     @property
-    def server(self) -> str:
+    def server_url(self) -> str:
         """The URL of the API server."""
         return str(self._api.configuration.host)
 
@@ -203,15 +203,15 @@ class Client:
         """The body of the response, complete within the deadline. Raises any `KubeFault`; its text begins with
         `doing`."""
         doing = doing or f"{method} {path}"
-        response = self.exchange(
+        response = self.send_request(
             method, path, deadline=deadline, query=query, body=body, content_type=content_type, doing=doing,
             accept=accept,
         )  # fmt: skip
         if response.status >= 300:
-            raise refused(doing, response.status, response.content, response.headers.get("Retry-After"))
+            raise refusal_of_response(doing, response.status, response.content, response.headers.get("Retry-After"))
         return response.content
 
-    def exchange(
+    def send_request(
         self,
         method: str,
         path: str,
@@ -224,7 +224,7 @@ class Client:
         accept: str = JSON,
     ) -> Exchange:
         """The response with status and headers, of any status. Raises any `KubeFault` but `RequestRefused`."""
-        started, patience = elapsed(), deadline / 2
+        started, patience = elapsed_seconds(), deadline / 2
         with _library_errors_as_faults(doing):
             # The start of the response may take half of the deadline, and the rest of it what is left then.
             timeout = (min(self.deadlines.connect, patience), patience)
@@ -247,7 +247,7 @@ class Client:
             if response.status >= 300:
                 with contextlib.closing(response):
                     content = response.read(1 << 16)
-                raise refused(doing, response.status, content, response.headers.get("Retry-After"))
+                raise refusal_of_response(doing, response.status, content, response.headers.get("Retry-After"))
         return Stream(response, doing)
 
     def interrupt_request(self, thread: int) -> None:
@@ -324,7 +324,9 @@ class Stream:
             self._response.shutdown()
 
 
-def connect(kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None) -> Client:
+def connect_to_cluster(
+    kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None
+) -> Client:
     """A client for the cluster of a kubeconfig (default: KUBECONFIG, then ~/.kube/config), or the cluster of this pod.
 
     Sends no request. Raises NotConfigured.
@@ -357,7 +359,7 @@ def _client_of(configuration: Configuration, deadlines: Deadlines | None) -> Cli
     return Client(ApiClient(configuration), deadlines)
 
 
-def segment(name: str) -> str:
+def path_segment(name: str) -> str:
     """A name as a segment of a path."""
     return quote(name, safe="")
 
@@ -365,7 +367,9 @@ def segment(name: str) -> str:
 def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float, doing: str) -> bytes:
     """The body of a response. Raises Unreachable where it does not end in time."""
     parts = []
-    while _set_read_timeout(response, deadline - elapsed(), patience, doing) and (part := response.read1(1 << 20)):
+    while _set_read_timeout(response, deadline - elapsed_seconds(), patience, doing) and (
+        part := response.read1(1 << 20)
+    ):
         parts.append(part)
     return b"".join(parts)
 

@@ -15,7 +15,7 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.errors import ApiStatus, InvalidResponse
-from trimtab.kube.resources import PLACES, SHAPES
+from trimtab.kube.resources import LIST_SOURCES, SHAPES
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for a cluster-scoped object."""
@@ -137,7 +137,7 @@ def decode_status(raw: Raw) -> ApiStatus:
         return ApiStatus()
 
 
-def metadata(raw: Raw) -> Metadata:
+def decode_metadata(raw: Raw) -> Metadata:
     """Name, namespace and version of any object: a bookmark, or an object that could not be decoded."""
     try:
         minimal = _minimal_decoder.decode(raw).metadata
@@ -160,7 +160,7 @@ def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
             _wrap_selector(plain)
         return _with_kind(kind, msgspec.convert(plain, SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
-        meta = metadata(raw)
+        meta = decode_metadata(raw)
         where = f"{kind} {meta.namespace}/{meta.name}" if meta.namespace else f"{kind} {meta.name}"
         return UndecodableObject(meta, Unreadable(where, str(error)))
 
@@ -174,9 +174,11 @@ def _wrap_selector(plain: Any) -> None:
 
 def _with_kind(kind: str, shape: ApiObject) -> ApiObject:
     """The object with its kind. The items of a list have no kind, and workloads, which share a shape, need it."""
-    return change(shape, kind=kind, api_version=PLACES[kind].group_version) if isinstance(shape, Workload) else shape
+    return (
+        change(shape, kind=kind, api_version=LIST_SOURCES[kind].group_version) if isinstance(shape, Workload) else shape
+    )
 
 
-def key(meta: Metadata) -> Key:
+def object_key(meta: Metadata) -> Key:
     """The key of an object."""
     return (meta.namespace, meta.name)

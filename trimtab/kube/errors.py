@@ -101,7 +101,7 @@ _BY_CODE: dict[int, type[RequestRefused]] = {
 }  # fmt: skip
 
 
-def refused(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
+def refusal_of_response(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
     """The error for a response with status 300 or more. A body that is not a Status is quoted."""
     return refusal_of_status(doing, code, _decode_status(body), retry_after)
 

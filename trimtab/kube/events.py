@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.kube.client import MERGE
+from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import Conflict, KubeFault, NotFound
-from trimtab.kube.objects import Writer, parsed
-from trimtab.kube.resources import PLACES, collection, one
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, collection_path, object_path
 from trimtab.runtime import clock
 
 _MAX_SERIES = 4096
@@ -64,22 +64,22 @@ class Recorder:
     """The reporting controller, such as trimtab.dev/compactor."""
     instance: str
     """The reporting instance: the replica."""
-    quiet: float = 300.0
-    now: clock.Clock = clock.utc
-    elapsed: Callable[[], float] = clock.elapsed
-    lost: int = 0
+    quiet_seconds: float = 300.0
+    now: clock.Clock = clock.utc_now
+    elapsed: Callable[[], float] = clock.elapsed_seconds
+    lost_events: int = 0
     """The number of Events that could not be written."""
     _series_by_name: OrderedDict[str, _Series] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def tell(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
+    def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
         """Record an occurrence; True where a request was written. The note is that of the first occurrence."""
         name = self._event_name(about, reason, action)
         with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:
                 return self._record(name, about, reason, note[:_MAX_NOTE], action, "Warning" if warning else "Normal")
             except KubeFault:
-                self.lost += 1
+                self.lost_events += 1
                 return False
 
     def _record(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> bool:
@@ -94,7 +94,7 @@ class Recorder:
         if series.count == 1:
             return True
         # The second occurrence is written at once: it turns the Event into a series.
-        if series.count > 2 and self.elapsed() - series.written < self.quiet:
+        if series.count > 2 and self.elapsed() - series.written < self.quiet_seconds:
             return False
         return self._count_occurrence(name, series, about, reason, note, action, kind)
 
@@ -108,17 +108,19 @@ class Recorder:
         }  # fmt: skip
         doing = f"record {reason} of {about.kind} {about.name}"
         try:
-            self.writer.write("POST", collection(PLACES["Event"], namespace), body, doing=doing)
+            self.writer.write("POST", collection_path(LIST_SOURCES["Event"], namespace), body, doing=doing)
         except Conflict:
-            stored = parsed(self.writer.client.get(one(PLACES["Event"], namespace, name), doing=doing), _Stored, doing)
+            stored = decode_as(
+                self.writer.client.get(object_path(LIST_SOURCES["Event"], namespace, name), doing=doing), _Stored, doing
+            )
             return _Series(count=(stored.series.count if stored.series else 1) + 1)
         return _Series(written=self.elapsed())
 
     def _count_occurrence(self, name: str, series: _Series, about: About, *rest: str) -> bool:
         body = {"series": {"count": series.count, "lastObservedTime": self._micro_time()}}
-        path = one(PLACES["Event"], about.namespace or "default", name)
+        path = object_path(LIST_SOURCES["Event"], about.namespace or "default", name)
         try:
-            self.writer.write("PATCH", path, body, doing=f"count Event {name}", content_type=MERGE)
+            self.writer.write("PATCH", path, body, doing=f"count Event {name}", content_type=MERGE_PATCH)
         except NotFound:  # the server has deleted it: create it again
             self._series_by_name[name] = self._create(name, about, *rest)
             return True

@@ -13,8 +13,8 @@ from enum import StrEnum
 import msgspec
 
 from trimtab.kube.errors import Conflict, NotFound, RequestRefused, TooManyRequests
-from trimtab.kube.objects import Writer, parsed
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, object_path
 
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 """pkg/registry/core/pod/storage/eviction.go; the response has no reason and no details."""
@@ -46,15 +46,15 @@ class EvictionStatus(StrEnum):
 class EvictionOutcome:
     """The outcome of an eviction, in the server's words where it refused."""
 
-    became: EvictionStatus
+    eviction_status: EvictionStatus
     message: str = ""
     retry_after: float | None = None
     """Seconds; only with WAIT."""
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the pod is gone or terminating."""
-        return self.became in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
+        return self.eviction_status in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
 
 
 def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> EvictionOutcome:
@@ -67,7 +67,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     """
     current_uid = _uid(writer, namespace, name)
     if current_uid != uid:
-        return EvictionOutcome(became=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE)
+        return EvictionOutcome(eviction_status=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE)
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
@@ -75,11 +75,11 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
         options["dryRun"] = ["All"]
     meta = {"name": name, "namespace": namespace}
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
-    path = one(PLACES["Pod"], namespace, name, "eviction")
+    path = object_path(LIST_SOURCES["Pod"], namespace, name, "eviction")
     try:
         writer.write("POST", path, body, doing=f"evict Pod {namespace}/{name}")
     except NotFound as error:
-        return EvictionOutcome(became=EvictionStatus.GONE, message=error.message)
+        return EvictionOutcome(eviction_status=EvictionStatus.GONE, message=error.message)
     except Conflict as error:
         return _conflict(writer, namespace, name, uid, error)
     except TooManyRequests as error:
@@ -87,11 +87,11 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     except RequestRefused as error:
         # The API server has no status of its own for this case: only the message tells it.
         if error.status == 500 and _TWO_BUDGETS in error.message:
-            return EvictionOutcome(became=EvictionStatus.TWO_BUDGETS, message=error.message)
+            return EvictionOutcome(eviction_status=EvictionStatus.TWO_BUDGETS, message=error.message)
         if error.status in _DENIALS:
-            return EvictionOutcome(became=EvictionStatus.DENIED, message=error.message)
+            return EvictionOutcome(eviction_status=EvictionStatus.DENIED, message=error.message)
         raise
-    return EvictionOutcome(became=EvictionStatus.EVICTED)
+    return EvictionOutcome(eviction_status=EvictionStatus.EVICTED)
 
 
 def _uid(writer: Writer, namespace: str, name: str) -> str:
@@ -99,10 +99,12 @@ def _uid(writer: Writer, namespace: str, name: str) -> str:
     doing = f"evict Pod {namespace}/{name}"
     deadline = writer.client.deadlines.write
     try:
-        body = writer.client.request("GET", one(PLACES["Pod"], namespace, name), deadline=deadline, doing=doing)
+        body = writer.client.request(
+            "GET", object_path(LIST_SOURCES["Pod"], namespace, name), deadline=deadline, doing=doing
+        )
     except NotFound:
         return ""
-    pod: _Pod = parsed(body, _Pod, doing)
+    pod: _Pod = decode_as(body, _Pod, doing)
     return pod.metadata.uid
 
 
@@ -120,13 +122,15 @@ def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Confli
     current_uid = _uid(writer, namespace, name)
     if current_uid == uid:
         # The same pod, changed while the eviction wrote its status: the next attempt can succeed.
-        return EvictionOutcome(became=EvictionStatus.WAIT, message=error.message, retry_after=1.0)
-    return EvictionOutcome(became=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE, message=error.message)
+        return EvictionOutcome(eviction_status=EvictionStatus.WAIT, message=error.message, retry_after=1.0)
+    return EvictionOutcome(
+        eviction_status=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE, message=error.message
+    )
 
 
 def _too_many_requests(error: TooManyRequests) -> EvictionOutcome:
     """The outcome of a 429. Only Retry-After tells WAIT from NO_ROOM: the reason is TooManyRequests in both."""
     words = "; ".join(cause.message for cause in error.causes) or error.message
     if error.retry_after is None:
-        return EvictionOutcome(became=EvictionStatus.NO_ROOM, message=words)
-    return EvictionOutcome(became=EvictionStatus.WAIT, message=words, retry_after=error.retry_after)
+        return EvictionOutcome(eviction_status=EvictionStatus.NO_ROOM, message=words)
+    return EvictionOutcome(eviction_status=EvictionStatus.WAIT, message=words, retry_after=error.retry_after)

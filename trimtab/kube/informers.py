@@ -12,13 +12,13 @@ from typing import Any
 
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import KINDS, Snapshot
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot
 from trimtab.kube.client import Client
 from trimtab.kube.reflector import ReconnectGate, Reflector
-from trimtab.kube.resources import ListSource, sources
+from trimtab.kube.resources import ListSource, list_sources
 from trimtab.kube.transform import FieldPruner
 from trimtab.kube.watch_state import WatchEvent, WatchHealth, WatchSettings
-from trimtab.runtime.clock import elapsed
+from trimtab.runtime.clock import elapsed_seconds
 
 Holds = Mapping[str, Callable[[ApiObject], Any]]
 """Kind → a function that makes what is stored of an object, instead of its shape (read it with
@@ -31,7 +31,7 @@ class ClusterInformers:
     def __init__(
         self,
         client: Client,
-        kinds: Iterable[str] | Iterable[ListSource] = tuple(KINDS),
+        kinds: Iterable[str] | Iterable[ListSource] = tuple(SHAPES_BY_KIND),
         *,
         terms: WatchSettings | None = None,
         holds: Holds | None = None,
@@ -40,7 +40,7 @@ class ClusterInformers:
         """`on_change` is called for every real difference, from several threads; `holds` must be safe to call in a
         thread."""
         wanted = tuple(kinds)
-        lists = sources(kind for kind in wanted if isinstance(kind, str)) + tuple(
+        lists = list_sources(kind for kind in wanted if isinstance(kind, str)) + tuple(
             source for source in wanted if isinstance(source, ListSource)
         )
         self._lock = threading.RLock()
@@ -69,9 +69,9 @@ class ClusterInformers:
         deadline."""
         for reflector in self.reflectors:
             reflector.stop()
-        deadline = elapsed() + within
+        deadline = elapsed_seconds() + within
         for reflector, thread in zip(self.reflectors, self._threads, strict=False):
-            while thread.is_alive() and elapsed() < deadline:
+            while thread.is_alive() and elapsed_seconds() < deadline:
                 thread.join(0.05)
                 reflector.stop()  # again: its thread may have been about to send a request
         return not any(thread.is_alive() for thread in self._threads)
@@ -82,64 +82,64 @@ class ClusterInformers:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def read_again(self, kind: str) -> None:
+    def relist_kind(self, kind: str) -> None:
         """List this kind again and transform all of it again, because `holds` now gives different values. The previous
         values stay until then."""
         for reflector in self.reflectors:
             if reflector.source.kind == kind:
                 reflector.store.retransform_next_list()
-                reflector.again()
+                reflector.restart_from()
 
     @property
-    def synced(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether every list was read at least once. It stays true: `age` says how old the content is."""
-        return all(reflector.state.synced for reflector in self.reflectors)
+        return all(reflector.health.synced for reflector in self.reflectors)
 
-    def wait(self, within: float) -> bool:
+    def wait_until_synced(self, within: float) -> bool:
         """Wait until everything is synced, at most so many seconds; returns whether it is."""
-        deadline = elapsed() + within
+        deadline = elapsed_seconds() + within
         pause = threading.Event()
-        while not self.synced and elapsed() < deadline:
+        while not self.is_synced and elapsed_seconds() < deadline:
             pause.wait(0.02)
-        return self.synced
+        return self.is_synced
 
-    def age(self) -> float | None:
+    def oldest_age(self) -> float | None:
         """Seconds since the oldest of the lists was known to be current; None while one was never read.
 
         In a quiet cluster it is up to about a minute: that is how often the API server sends bookmarks.
         """
-        now = elapsed()
-        ages = [r.state.age_seconds(now) for r in self.reflectors if not r.state.absent]
+        now = elapsed_seconds()
+        ages = [r.health.age_seconds(now) for r in self.reflectors if not r.health.absent]
         known_ages = [age for age in ages if age is not None]
         return None if len(known_ages) < len(ages) else max(known_ages, default=0.0)
 
-    def states(self) -> dict[str, WatchHealth]:
+    def health_by_list(self) -> dict[str, WatchHealth]:
         """List → its health."""
-        return {str(reflector.source): reflector.state for reflector in self.reflectors}
+        return {str(reflector.source): reflector.health for reflector in self.reflectors}
 
-    def troubles(self) -> dict[str, str]:
+    def errors_by_list(self) -> dict[str, str]:
         """List → its current error."""
-        return {name: state.error for name, state in self.states().items() if state.error}
+        return {name: state.error for name, state in self.health_by_list().items() if state.error}
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable_objects(self) -> tuple[Unreadable, ...]:
         """Objects that could not be decoded. They are missing from the snapshot, so no plan may assume that they do not
         exist."""
-        return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable())
+        return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable_objects())
 
-    def held(self, kind: str) -> tuple[Any, ...]:
+    def values_of(self, kind: str) -> tuple[Any, ...]:
         """What is stored of a kind."""
         with self._lock:
             return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.list_values())
 
-    def snapshot(self) -> Snapshot:
+    def take_snapshot(self) -> Snapshot:
         """All kinds at one moment, apart from those in `holds`."""
         with self._lock:
             kinds = dict.fromkeys(r.source.kind for r in self.reflectors if r.source.kind not in self._holds)
-            values_by_kind = {kind: self.held(kind) for kind in kinds}
+            values_by_kind = {kind: self.values_of(kind) for kind in kinds}
         return Snapshot({kind: values for kind, values in values_by_kind.items() if values})
 
 
-QUEUE_WATCH_SETTINGS = WatchSettings(absent=10.0)
+QUEUE_WATCH_SETTINGS = WatchSettings(absent_retry_seconds=10.0)
 """A CustomResourceDefinition that is installed later is noticed within ten seconds."""
 
 
@@ -161,30 +161,30 @@ class ChangeQueue:
             if wanted(change):
                 self._changes.put(change)
 
-        self.watch = ClusterInformers(client, sources, terms=QUEUE_WATCH_SETTINGS, holds=holds, on_change=on_change)
+        self.informers = ClusterInformers(client, sources, terms=QUEUE_WATCH_SETTINGS, holds=holds, on_change=on_change)
         """The informers of the lists that are watched from the start."""
         self._added: ClusterInformers | None = None
         self._added_sources: tuple[ListSource, ...] = ()
 
     def start(self) -> None:
         """Start all watches. Returns at once."""
-        self.watch.start()
+        self.informers.start()
 
     def stop(self) -> None:
-        self.watch.stop()
+        self.informers.stop()
         if self._added is not None:
             self._added.stop()
 
     @property
-    def synced(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether every list was read at least once, including those added later."""
-        return self.watch.synced and (self._added is None or self._added.synced)
+        return self.informers.is_synced and (self._added is None or self._added.is_synced)
 
-    def troubles(self) -> dict[str, str]:
+    def errors_by_list(self) -> dict[str, str]:
         """List → its current error."""
-        return {**self.watch.troubles(), **(self._added.troubles() if self._added else {})}
+        return {**self.informers.errors_by_list(), **(self._added.errors_by_list() if self._added else {})}
 
-    def taken(self, within: float = 0.0, settle: float = 0.0) -> list[WatchEvent[Any]]:
+    def take_changes(self, within: float = 0.0, settle: float = 0.0) -> list[WatchEvent[Any]]:
         """The changes since the last call. While there are none, wait for `within` seconds, and then `settle` more for
         changes that belong together."""
         try:
@@ -196,7 +196,7 @@ class ChangeQueue:
         # Only this thread takes changes, so the size cannot shrink in between.
         return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
-    def follow(self, sources: Iterable[ListSource]) -> bool:
+    def watch_added(self, sources: Iterable[ListSource]) -> bool:
         """Watch these lists beside the others, in place of those of the last call. True where they differ: then objects
         of the previous lists are no longer reported, and all objects of these will be."""
         wanted = tuple(sources)

@@ -26,8 +26,8 @@ import msgspec
 
 from trimtab.kube.client import Client
 from trimtab.kube.errors import ApiStatus, Conflict, KubeFault, NotFound, NotLeading, RequestRefused
-from trimtab.kube.objects import parsed
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.objects import decode_as
+from trimtab.kube.resources import LIST_SOURCES, object_path
 from trimtab.runtime import clock
 
 
@@ -35,18 +35,18 @@ from trimtab.runtime import clock
 class LeaseTimings:
     """Durations in seconds."""
 
-    lease: int = 30
+    lease_duration_seconds: int = 30
     """The time that a lease lasts unrenewed: the time without a leader after a leader died."""
-    renew_deadline: float = 15.0
+    renew_deadline_seconds: float = 15.0
     """A leader whose last renewal began longer ago than this writes nothing any more."""
-    retry: float = 3.0
+    retry_period_seconds: float = 3.0
     """The time until the next attempt after a failed one."""
 
     @property
     def renew_interval_seconds(self) -> float:
         """The time between renewals, and between reads of a replica that waits: half of the deadline leaves time for
         another attempt."""
-        return self.renew_deadline / 2
+        return self.renew_deadline_seconds / 2
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -81,8 +81,8 @@ class LeaderElector:
         identity: str,
         *,
         timings: LeaseTimings | None = None,
-        now: clock.Clock = clock.utc,
-        elapsed: Callable[[], float] = clock.elapsed,
+        now: clock.Clock = clock.utc_now,
+        elapsed: Callable[[], float] = clock.elapsed_seconds,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
         """`on_trouble` is called with each new error. Raises ValueError where the timings would let two replicas write
@@ -100,37 +100,39 @@ class LeaderElector:
         self._last_written: _Lease | None = None
         self.last_error = ""
         """The last error; empty while there is none."""
-        if self.timings.renew_deadline + self._write_deadline >= self.timings.lease:
+        if self.timings.renew_deadline_seconds + self._write_deadline >= self.timings.lease_duration_seconds:
             raise ValueError(
-                f"a renew deadline of {self.timings.renew_deadline:g} s and a write deadline of "
-                f"{self._write_deadline:g} s must together be shorter than the lease of {self.timings.lease} s"
+                f"a renew deadline of {self.timings.renew_deadline_seconds:g} s and a write deadline of "
+                f"{self._write_deadline:g} s must together be shorter than the lease of {self.timings.lease_duration_seconds} s"
             )
 
     @property
-    def leading(self) -> bool:
+    def is_leading(self) -> bool:
         """Whether a write may begin now."""
         now = self._elapsed()
         return (
-            self._renewed is not None and now - self._renewed < self.timings.renew_deadline and now >= self._may_write
+            self._renewed is not None
+            and now - self._renewed < self.timings.renew_deadline_seconds
+            and now >= self._may_write
         )
 
-    def fence(self, doing: str) -> None:
+    def check_leading(self, doing: str) -> None:
         """Raise NotLeading where a write may not begin: the check of a `Writer`."""
-        if not self.leading:
+        if not self.is_leading:
             raise NotLeading(f"{doing}: {self.identity} does not lead {self._namespace}/{self._name}")
 
     def run(self, stop: threading.Event) -> None:
         """Renew the Lease, or try to acquire it, until `stop`; then release it."""
         while not stop.is_set():
-            self.step()
+            self.try_once()
             stop.wait(
-                min(self.timings.retry, self.timings.renew_interval_seconds)
+                min(self.timings.retry_period_seconds, self.timings.renew_interval_seconds)
                 if self.last_error
                 else self.timings.renew_interval_seconds
             )
         self.release()
 
-    def step(self) -> bool:
+    def try_once(self) -> bool:
         """One attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an error
         is in `last_error`."""
         started = self._elapsed()
@@ -139,7 +141,7 @@ class LeaderElector:
             self._set_trouble("")
         except KubeFault as error:  # no other holder was observed: this replica leads for as long as the clock allows
             self._set_trouble(str(error))
-            return self.leading
+            return self.is_leading
         except Exception as error:  # noqa: BLE001  a bug must not end the election silently; this replica steps down
             self._set_trouble(f"{type(error).__name__}: {error}")
             holds_lease = False
@@ -203,7 +205,9 @@ class LeaderElector:
         `without_notice`: the Lease was emptied by hand, or may have been deleted, and its holder may not know that yet.
         """
         self._renewed = started
-        self._may_write = self._elapsed() + (self.timings.lease if without_notice else self._write_deadline)
+        self._may_write = self._elapsed() + (
+            self.timings.lease_duration_seconds if without_notice else self._write_deadline
+        )
         return True
 
     def _is_expired(self, spec: _Spec, now: float) -> bool:
@@ -213,7 +217,7 @@ class LeaderElector:
             return True
         if (spec.holder_identity, spec.renew_time) != self._observed_record:
             self._observed_record, self._observed_since = (spec.holder_identity, spec.renew_time), now
-        return now - self._observed_since > (spec.lease_duration_seconds or self.timings.lease)
+        return now - self._observed_since > (spec.lease_duration_seconds or self.timings.lease_duration_seconds)
 
     def _spec(
         self, lease: _Lease | None, *, holder: str | None = None, seconds: int | None = None, acquired: bool = False
@@ -223,7 +227,7 @@ class LeaderElector:
         now = _micro_time(self._now())
         return {
             "holderIdentity": self.identity if holder is None else holder,
-            "leaseDurationSeconds": seconds or self.timings.lease,
+            "leaseDurationSeconds": seconds or self.timings.lease_duration_seconds,
             "renewTime": now,
             "acquireTime": now if acquired or lease is None else before.acquire_time,
             "leaseTransitions": (before.lease_transitions or 0) + acquired,
@@ -231,7 +235,7 @@ class LeaderElector:
 
     def _read(self) -> _Lease | None:
         doing = f"read Lease {self._namespace}/{self._name}"
-        path = one(PLACES["Lease"], self._namespace, self._name)
+        path = object_path(LIST_SOURCES["Lease"], self._namespace, self._name)
         try:
             body = self._client.request("GET", path, deadline=self._write_deadline, doing=doing)
         except NotFound:
@@ -242,7 +246,7 @@ class LeaderElector:
         meta = {"name": self._name, "namespace": self._namespace}
         body = {**_KIND, "metadata": meta, "spec": self._spec(None)}
         doing = f"create Lease {self._namespace}/{self._name}"
-        path = one(PLACES["Lease"], self._namespace, self._name)
+        path = object_path(LIST_SOURCES["Lease"], self._namespace, self._name)
         try:
             self._remember(self._client.write("PUT", path, body, doing=doing), doing)
         except RequestRefused as error:
@@ -254,7 +258,7 @@ class LeaderElector:
         """Write the Lease with the version that was read: of two replicas that try at once, one gets Conflict. Fields
         of others stay."""
         body = {**lease.whole, **_KIND, "spec": {**lease.whole.get("spec", {}), **spec}}
-        path = one(PLACES["Lease"], self._namespace, self._name)
+        path = object_path(LIST_SOURCES["Lease"], self._namespace, self._name)
         doing = f"renew Lease {self._namespace}/{self._name}"
         self._remember(self._client.write("PUT", path, body, doing=doing), doing)
 
@@ -263,8 +267,8 @@ class LeaderElector:
         self._last_written = self._decode(body, doing)
 
     def _decode(self, body: bytes, doing: str) -> _Lease:
-        lease: _Lease = parsed(body, _Lease, doing)
-        lease.whole = parsed(body, dict, doing)
+        lease: _Lease = decode_as(body, _Lease, doing)
+        lease.whole = decode_as(body, dict, doing)
         return lease
 
 

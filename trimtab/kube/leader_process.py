@@ -18,11 +18,11 @@ from typing import Literal, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.kube.client import Client, Deadlines, connect
+from trimtab.kube.client import Client, Deadlines, connect_to_cluster
 from trimtab.kube.leader_election import LeaderElector, LeaseTimings
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock, http_pages, metrics
-from trimtab.runtime.graceful_shutdown import GracefulShutdown, on_signals
+from trimtab.runtime.graceful_shutdown import GracefulShutdown, stop_on_signals
 from trimtab.runtime.http_pages import TEXT, HttpPages, Page
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import ListenAddress
@@ -66,19 +66,19 @@ class LeaderProcessSettings:
     log line."""
 
     @property
-    def lease_terms(self) -> LeaseTimings:
+    def lease_timings(self) -> LeaseTimings:
         return LeaseTimings(
-            lease=self.lease_duration_seconds,
-            renew_deadline=self.renew_deadline_seconds,
-            retry=self.retry_period_seconds,
+            lease_duration_seconds=self.lease_duration_seconds,
+            renew_deadline_seconds=self.renew_deadline_seconds,
+            retry_period_seconds=self.retry_period_seconds,
         )
 
     @property
-    def deadlines(self) -> Deadlines:
+    def client_deadlines(self) -> Deadlines:
         return Deadlines(write=self.write_timeout_seconds, connect=min(5.0, self.write_timeout_seconds / 2))
 
 
-LOOK = 0.2
+LEADING_CHECK_SECONDS = 0.2
 """Seconds between two checks whether this replica leads."""
 
 T = TypeVar("T")
@@ -90,8 +90,8 @@ class LeaderStatus(Protocol):
     last_error: str
 
     @property
-    def leading(self) -> bool: ...
-    def fence(self, doing: str, /) -> None: ...
+    def is_leading(self) -> bool: ...
+    def check_leading(self, doing: str, /) -> None: ...
     def run(self, stop: threading.Event, /) -> None: ...
 
 
@@ -107,8 +107,8 @@ class LeaderProcess:
     identity: str
     max_silence_seconds: float
     """Seconds without a check of `may` after which `/healthz` fails."""
-    stop: GracefulShutdown = field(default_factory=GracefulShutdown)
-    elapsed: Callable[[], float] = clock.elapsed
+    shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
+    elapsed: Callable[[], float] = clock.elapsed_seconds
     _last_check: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,31 +117,33 @@ class LeaderProcess:
     @property
     def lease_name(self) -> str:
         """The name of the Lease."""
-        return lease_of(self.name)
+        return lease_name_of(self.name)
 
     @property
-    def writer(self) -> Writer:
+    def fenced_writer(self) -> Writer:
         """A writer that is fenced by the election, with the process's name as field manager."""
-        return Writer(client=self.client, manager=self.lease_name, fence=self.election.fence)
+        return Writer(client=self.client, manager=self.lease_name, fence=self.election.check_leading)
 
-    def leading(self) -> bool:
+    def is_leading(self) -> bool:
         """Whether this replica leads."""
-        return self.election.leading
+        return self.election.is_leading
 
-    def may(self) -> bool:
+    def may_continue(self) -> bool:
         """Whether the work may go on: this replica leads, and was not asked to stop. Each call counts as a sign of life
         for `/healthz`."""
         self._last_check = self.elapsed()
-        return self.election.leading and not self.stop.begun
+        return self.election.is_leading and not self.shutdown.is_requested
 
-    def wait(self, seconds: float) -> None:
+    def wait_while_leading(self, seconds: float) -> None:
         """Wait, but no longer than the work may go on."""
         deadline = self.elapsed() + seconds
-        while self.may() and (seconds_left := deadline - self.elapsed()) > 0:
-            self.stop.wait(min(seconds_left, 1.0))
+        while self.may_continue() and (seconds_left := deadline - self.elapsed()) > 0:
+            self.shutdown.wait_for_stop(min(seconds_left, 1.0))
 
     @contextmanager
-    def standing(self, registry: CollectorRegistry, extra_pages: Mapping[str, Page] | None = None) -> Iterator[None]:
+    def serve_and_elect(
+        self, registry: CollectorRegistry, extra_pages: Mapping[str, Page] | None = None
+    ) -> Iterator[None]:
         """While the block runs, serve the pages and take part in the election."""
         with HttpPages(self.settings.listen, {**self._pages(registry), **(extra_pages or {})}) as pages:
             self._announce(pages.url)
@@ -151,12 +153,12 @@ class LeaderProcess:
             finally:
                 self.log.info(f"{self.name}.ended", identity=self.identity)
 
-    def work(self, lead: Callable[[], object]) -> None:
+    def lead_until_stopped(self, lead: Callable[[], object]) -> None:
         """Call `lead` each time this replica leads, until asked to stop; `lead` returns once it may not go on."""
-        while not self.stop.begun:
-            if self.may():
+        while not self.shutdown.is_requested:
+            if self.may_continue():
                 self.lead_once(lead)
-            self.stop.wait(LOOK)
+            self.shutdown.wait_for_stop(LEADING_CHECK_SECONDS)
 
     def lead_once(self, lead: Callable[[], T]) -> T:
         """Call `lead`, and log the start and the end of leading."""
@@ -169,10 +171,15 @@ class LeaderProcess:
     def wait_for_leadership(self) -> bool:
         """Wait until this replica leads, at most as long as a previous leader may hold the Lease; returns whether it
         leads."""
-        timings = self.settings.lease_terms
-        deadline = self.elapsed() + timings.lease + 2 * timings.retry + 2 * self.settings.write_timeout_seconds
-        while not self.may():
-            if self.stop.wait(LOOK) or self.elapsed() > deadline:
+        timings = self.settings.lease_timings
+        deadline = (
+            self.elapsed()
+            + timings.lease_duration_seconds
+            + 2 * timings.retry_period_seconds
+            + 2 * self.settings.write_timeout_seconds
+        )
+        while not self.may_continue():
+            if self.shutdown.wait_for_stop(LEADING_CHECK_SECONDS) or self.elapsed() > deadline:
                 self.log.warning(
                     f"{self.name}.not-our-turn", lease=self.lease_name, trouble=self.election.last_error or None
                 )
@@ -193,14 +200,14 @@ class LeaderProcess:
 
     def _announce(self, url: str) -> None:
         facts = {"url": url, "pid": os.getpid(), "identity": self.identity}
-        http_pages.tell(self.settings.ready_file, facts)
+        http_pages.write_ready_file(self.settings.ready_file, facts)
         self.log.info(f"{self.name}.ready", **facts)
 
     def _pages(self, registry: CollectorRegistry) -> dict[str, Page]:
         return {
-            "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render(registry)),
+            "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render_metrics(registry)),
             "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_alive() else (500, TEXT, b"no round for too long\n"),
-            "/readyz": lambda: (503, TEXT, b"stopping\n") if self.stop.begun else (200, TEXT, b"ok\n"),
+            "/readyz": lambda: (503, TEXT, b"stopping\n") if self.shutdown.is_requested else (200, TEXT, b"ok\n"),
         }
 
     def _is_alive(self) -> bool:
@@ -209,17 +216,19 @@ class LeaderProcess:
         return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
-def lease_of(name: str) -> str:
+def lease_name_of(name: str) -> str:
     """The name of a process's Lease."""
     return f"trimtab-{name}"
 
 
-def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float) -> LeaderProcess:
+def create_leader_process(
+    name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float
+) -> LeaderProcess:
     """A replica that takes part in the election with this client. Raises ValueError where two replicas could write at
     once."""
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = LeaderElector(
-        client, settings.namespace, lease_of(name), identity, timings=settings.lease_terms,
+        client, settings.namespace, lease_name_of(name), identity, timings=settings.lease_timings,
         on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),
     )  # fmt: skip
     return LeaderProcess(
@@ -234,12 +243,16 @@ def replica(name: str, settings: LeaderProcessSettings, log: Logger, client: Cli
 
 
 @contextmanager
-def opened(name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float) -> Iterator[LeaderProcess]:
+def open_leader_process(
+    name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float
+) -> Iterator[LeaderProcess]:
     """A replica with a client of its own, which a signal stops. Raises RuntimeFault where it cannot start."""
-    client = connect(str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.deadlines)
+    client = connect_to_cluster(
+        str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.client_deadlines
+    )
     try:
-        process = replica(name, settings, log, client, hung=hung)
-        on_signals(process.stop)
+        process = create_leader_process(name, settings, log, client, hung=hung)
+        stop_on_signals(process.shutdown)
         yield process
     finally:
         client.close()

@@ -14,11 +14,11 @@ from trimtab.cluster.snapshot import DISPENSABLE_KINDS, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.client import Client
 from trimtab.kube.errors import NotAllowed, NotFound, ResourceVersionGone
-from trimtab.kube.resources import ListSource, sources
+from trimtab.kube.resources import ListSource, list_sources
 from trimtab.kube.transform import FieldPruner
 from trimtab.kube.watch_state import WatchSettings
 
-PAGE_SIZE = WatchSettings().page
+PAGE_SIZE = WatchSettings().page_size
 
 FORBIDDEN_STATUS = 403
 _MAX_ATTEMPTS = 3
@@ -33,29 +33,29 @@ class ListResult:
     """The version of the whole list; the same on every page."""
 
 
-def pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
+def iter_pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
     """Every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer available:
     then list again."""
     token: str | None = None
     while True:
         doing = f"list {source}"
         # The token pins the version of the first page, so all pages belong to one list.
-        query = {**source.query, "limit": size, "continue": token}
-        accept = source.accept("PartialObjectMetadataList")
-        page = decode.decode_page(client.get(source.path, query, doing=doing, accept=accept), doing)
+        query = {**source.selector_query, "limit": size, "continue": token}
+        accept = source.accept_header("PartialObjectMetadataList")
+        page = decode.decode_page(client.get(source.list_path, query, doing=doing, accept=accept), doing)
         yield ListResult(page.items or [], page.metadata.resource_version)
         token = page.metadata.continue_ or None
         if token is None:
             return
 
 
-def listed(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any]]:
+def iter_objects(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any]]:
     """Every decodable object of a list, with its (namespace, name)."""
-    for page in pages(client, source):
+    for page in iter_pages(client, source):
         for raw in page.items:
             item: Any = decode.decode_item(source.kind, raw)
             if not isinstance(item, decode.UndecodableObject):
-                yield decode.key(item.metadata), item
+                yield decode.object_key(item.metadata), item
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ClusterListing:
     """Kinds that this server does not serve: it has no objects of them."""
 
 
-def observe(
+def list_kinds(
     client: Client, wanted: Iterable[ListSource] | None = None, on_list: Callable[[str], None] = lambda list_: None
 ) -> ClusterListing:
     """All kinds of a Snapshot, read by lists. Objects have the fields that `transform` retains; `on_list` is called
@@ -78,7 +78,7 @@ def observe(
     unreadable: list[Unreadable] = []
     absent: list[str] = []
     forbidden: set[str] = set()
-    for source in sources() if wanted is None else wanted:
+    for source in list_sources() if wanted is None else wanted:
         on_list(str(source))
         try:
             source_objects, source_unreadable = _list_with_retries(client, source, pruner)
@@ -121,12 +121,12 @@ def _list_once(
 ) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
     objects: dict[decode.Key, ApiObject] = {}
     unreadable: list[Unreadable] = []
-    for page in pages(client, source):
+    for page in iter_pages(client, source):
         for raw in page.items:
             item = decode.decode_item(source.kind, raw)
             if isinstance(item, decode.UndecodableObject):
                 unreadable.append(item.unreadable)
             else:
                 pruned = pruner(item)
-                objects[decode.key(pruned.metadata)] = pruned  # type: ignore[attr-defined]
+                objects[decode.object_key(pruned.metadata)] = pruned  # type: ignore[attr-defined]
     return objects, unreadable

@@ -17,10 +17,10 @@ from msgspec import Raw
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Metadata
 from trimtab.kube import decode
-from trimtab.kube.client import MERGE
+from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
-from trimtab.kube.objects import Writer, parsed
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, object_path
 
 
 def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
@@ -43,27 +43,31 @@ def patch_node(
         "spec": {"unschedulable": unschedulable},
     }
     doing = f"{'cordon' if unschedulable else 'uncordon'} Node {name}"
-    return decode.metadata(
-        Raw(writer.write("PATCH", one(PLACES["Node"], "", name), body, doing=doing, content_type=MERGE))
+    return decode.decode_metadata(
+        Raw(
+            writer.write(
+                "PATCH", object_path(LIST_SOURCES["Node"], "", name), body, doing=doing, content_type=MERGE_PATCH
+            )
+        )
     )
 
 
 def annotate(writer: Writer, name: str, version: str, annotations: Mapping[str, str | None]) -> Metadata:
     """Change these annotations and nothing else; None removes one. Returns the metadata as stored."""
     body = {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
-    path, doing = one(PLACES["Node"], "", name), f"annotate Node {name}"
-    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+    path, doing = object_path(LIST_SOURCES["Node"], "", name), f"annotate Node {name}"
+    return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
 
 
-def taint(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> Metadata:
+def set_taints(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> Metadata:
     """Replace all taints of a node. Raises Conflict where it changed since `version`, since a patch replaces the whole
     list."""
     body = {"metadata": {"resourceVersion": version}, "spec": {"taints": [msgspec.to_builtins(t) for t in taints]}}
-    path, doing = one(PLACES["Node"], "", name), f"taint Node {name}"
-    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+    path, doing = object_path(LIST_SOURCES["Node"], "", name), f"taint Node {name}"
+    return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
 
 
-def reopen(
+def reopen_node(
     writer: Writer,
     name: str,
     version: str,
@@ -80,8 +84,8 @@ def reopen(
         spec["taints"] = [msgspec.to_builtins(taint) for taint in taints]
     if spec:
         body["spec"] = spec
-    path, doing = one(PLACES["Node"], "", name), f"reopen Node {name}"
-    return decode.metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE)))
+    path, doing = object_path(LIST_SOURCES["Node"], "", name), f"reopen Node {name}"
+    return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -97,30 +101,33 @@ class _Scale(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-def scale(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
+def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
     """Set the replicas from `before`; True when they are set; False where the number differs, or the object does not
     exist.
 
     Raises Conflict where it changed in between.
     """
-    path, doing = one(PLACES[kind], namespace, name, "scale"), f"scale {kind} {namespace}/{name} to {replicas}"
+    path, doing = (
+        object_path(LIST_SOURCES[kind], namespace, name, "scale"),
+        f"scale {kind} {namespace}/{name} to {replicas}",
+    )
     try:
-        current: _Scale = parsed(writer.client.get(path, doing=doing), _Scale, doing)
+        current: _Scale = decode_as(writer.client.get(path, doing=doing), _Scale, doing)
     except NotFound:
         return False
     # Another controller, such as an HPA, has set a different number since: leave it.
     if current.spec.replicas != before:
         return False
     body = {"metadata": {"resourceVersion": current.metadata.resource_version}, "spec": {"replicas": replicas}}
-    writer.write("PATCH", path, body, doing=doing, content_type=MERGE)
+    writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)
     return True
 
 
-def stop(writer: Writer, kind: str, namespace: str, name: str) -> bool:
+def scale_to_zero(writer: Writer, kind: str, namespace: str, name: str) -> bool:
     """Scale to 0 replicas from any number; False where the object does not exist."""
-    path, doing = one(PLACES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
+    path, doing = object_path(LIST_SOURCES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
     try:
-        writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE)
+        writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE_PATCH)
     except NotFound:
         return False
     return True

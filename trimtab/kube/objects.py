@@ -15,9 +15,9 @@ from msgspec import Raw
 
 from trimtab.cluster.api.meta import ApiObject, Metadata
 from trimtab.kube import decode
-from trimtab.kube.client import APPLY, JSON, Client, Query
+from trimtab.kube.client import APPLY_PATCH, JSON, Client, Query
 from trimtab.kube.errors import InvalidResponse, NotFound
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.resources import LIST_SOURCES, object_path
 
 Fence = Callable[[str], None]
 """Raises NotLeading where the write (described in words) must not begin."""
@@ -57,10 +57,10 @@ class Writer:
         return self.client.write(method, path, body, content_type=content_type, query=parameters, doing=doing)
 
 
-def read(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
+def read_object(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
     """An object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be decoded."""
     doing = f"read {object_ref(kind, name, namespace)}"
-    item = decode.decode_item(kind, Raw(client.get(one(PLACES[kind], namespace, name), doing=doing)))
+    item = decode.decode_item(kind, Raw(client.get(object_path(LIST_SOURCES[kind], namespace, name), doing=doing)))
     if isinstance(item, decode.UndecodableObject):
         raise InvalidResponse(f"{doing}: {item.unreadable.problem}")
     return item
@@ -73,11 +73,11 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
     """
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
-    path, doing = one(PLACES[kind], namespace, name), f"apply {object_ref(kind, name, namespace)}"
-    body = {"apiVersion": PLACES[kind].group_version, **document}
+    path, doing = object_path(LIST_SOURCES[kind], namespace, name), f"apply {object_ref(kind, name, namespace)}"
+    body = {"apiVersion": LIST_SOURCES[kind].group_version, **document}
     # Force: take the fields over from another manager instead of a conflict.
-    stored = writer.write("PATCH", path, body, doing=doing, content_type=APPLY, query={"force": "true"})
-    return decode.metadata(Raw(stored))
+    stored = writer.write("PATCH", path, body, doing=doing, content_type=APPLY_PATCH, query={"force": "true"})
+    return decode.decode_metadata(Raw(stored))
 
 
 def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: str = "") -> bool:
@@ -87,7 +87,10 @@ def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: st
         body["preconditions"] = {"uid": uid}
     try:
         writer.write(
-            "DELETE", one(PLACES[kind], namespace, name), body, doing=f"delete {object_ref(kind, name, namespace)}"
+            "DELETE",
+            object_path(LIST_SOURCES[kind], namespace, name),
+            body,
+            doing=f"delete {object_ref(kind, name, namespace)}",
         )
     except NotFound:
         return False
@@ -99,7 +102,7 @@ def object_ref(kind: str, name: str, namespace: str = "") -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-def parsed(body: bytes, shape: type[Any], doing: str) -> Any:
+def decode_as(body: bytes, shape: type[Any], doing: str) -> Any:
     """A response as a shape that only this package knows. Raises InvalidResponse."""
     try:
         return msgspec.json.decode(body, type=shape)
@@ -111,20 +114,25 @@ Whole = dict[str, Any]
 """Everything the API server sent of an object: unknown fields go back unchanged."""
 
 
-def get(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
+def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
     """The whole object; None where it does not exist. The kind must be in `resources.PLACES`."""
     doing = f"read {object_ref(kind, name, namespace)}"
     try:
-        whole: Whole = parsed(client.get(one(PLACES[kind], namespace, name), doing=doing), dict[str, Any], doing)
+        whole: Whole = decode_as(
+            client.get(object_path(LIST_SOURCES[kind], namespace, name), doing=doing), dict[str, Any], doing
+        )
     except NotFound:
         return None
-    return {**whole, "kind": kind, "apiVersion": PLACES[kind].group_version}
+    return {**whole, "kind": kind, "apiVersion": LIST_SOURCES[kind].group_version}
 
 
-def put(writer: Writer, document: Mapping[str, Any]) -> None:
+def replace_plain(writer: Writer, document: Mapping[str, Any]) -> None:
     """Replace the version that was read. Raises Conflict where that is no longer the current one."""
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
     writer.write(
-        "PUT", one(PLACES[kind], namespace, name), document, doing=f"store {object_ref(kind, name, namespace)}"
+        "PUT",
+        object_path(LIST_SOURCES[kind], namespace, name),
+        document,
+        doing=f"store {object_ref(kind, name, namespace)}",
     )

@@ -39,7 +39,7 @@ from trimtab.kube.errors import (
 from trimtab.kube.resources import ListSource
 from trimtab.kube.store import ObjectStore, OnChange, StoreSnapshot, Transform
 from trimtab.kube.watch_state import WatchHealth, WatchSettings
-from trimtab.runtime.clock import elapsed
+from trimtab.runtime.clock import elapsed_seconds
 
 RECONNECT_PATIENCE_SECONDS = 20.0
 """Seconds that the other lists wait: the error of the one that retries may be its own."""
@@ -72,12 +72,12 @@ class ReconnectGate:
 
     def wait_for_turn(self, waiter: object, stop: threading.Event) -> None:
         """Wait until it makes sense for this list to retry; `leave_gate` ends the wait where `stop` is set."""
-        deadline = elapsed() + self._patience
+        deadline = elapsed_seconds() + self._patience
         with self._changed:
             while (
                 self._retrying not in (None, waiter)
                 and not stop.is_set()
-                and (seconds_left := deadline - elapsed()) > 0
+                and (seconds_left := deadline - elapsed_seconds()) > 0
             ):
                 self._changed.wait(seconds_left)
 
@@ -135,7 +135,7 @@ class Reflector(Generic[V]):
     ) -> None:
         self.source = source
         self.settings = settings or WatchSettings()
-        self.state = WatchHealth()
+        self.health = WatchHealth()
         """Replaced as a whole, so that a reader never sees a partial update."""
         self.store: ObjectStore[V] = ObjectStore(source.kind, hold, lock or threading.RLock(), on_change)
         self._client = client
@@ -146,7 +146,7 @@ class Reflector(Generic[V]):
         self._stop = threading.Event()
         self._thread_id: int | None = None
         self._stream: Stream | None = None
-        self._streaming = self.settings.streaming
+        self._streaming = self.settings.stream_initial_list
 
     def run(self) -> None:
         """List and watch until `stop`."""
@@ -180,7 +180,7 @@ class Reflector(Generic[V]):
         if self._thread_id is not None:
             self._client.interrupt_request(self._thread_id)
 
-    def again(self, version: str = "") -> None:
+    def restart_from(self, version: str = "") -> None:
         """Watch from this version, or list again without one; the stored objects stay until then."""
         self._forced_version = version
         self._end_stream()
@@ -191,7 +191,7 @@ class Reflector(Generic[V]):
             stream.close()
 
     def _set_state(self, **changes: object) -> None:
-        self.state = change(self.state, **changes)
+        self.health = change(self.health, **changes)
 
     def _handle_error(self, error: KubeFault) -> None:
         """Choose the next step after an error, and wait before it."""
@@ -203,12 +203,12 @@ class Reflector(Generic[V]):
         if isinstance(error, NotFound) and self.source.optional:
             self._replace_store(self.store.begin_list(), absent=True)
             self._version = None  # a list that returns one day is a new one
-            self._stop.wait(self.settings.absent)
+            self._stop.wait(self.settings.absent_retry_seconds)
             return
         self._set_state(connected=False, error=str(error))
         if _is_version_useless(error, self._backoff.tries):
             self._version = None
-            self._streaming = self.settings.streaming and not _is_streaming_unsupported(error)
+            self._streaming = self.settings.stream_initial_list and not _is_streaming_unsupported(error)
         retry_after = error.retry_after if isinstance(error, RequestRefused) else None
         wait = self._backoff.next_wait_seconds(retry_after)
         # The first 410 is normal after a long pause: list again at once.
@@ -220,7 +220,7 @@ class Reflector(Generic[V]):
     def _list(self) -> None:
         fresh = self.store.begin_list()
         version = ""
-        for page in listing.pages(self._client, self.source, self.settings.page):
+        for page in listing.iter_pages(self._client, self.source, self.settings.page_size):
             self._reconnect_gate.report_success()
             for raw in page.items:
                 self.store.read_item(raw, fresh)
@@ -233,7 +233,7 @@ class Reflector(Generic[V]):
     def _replace_store(self, fresh: StoreSnapshot[V], *, absent: bool = False) -> None:
         self.store.replace_list(fresh)
         self._set_state(
-            synced=True, absent=absent, heard=elapsed(), error="", lists=self.state.lists + 1, connected=False
+            synced=True, absent=absent, heard=elapsed_seconds(), error="", lists=self.health.lists + 1, connected=False
         )
 
     # ── watching ─────────────────────────────────────────────────────────────────────────────────────
@@ -242,13 +242,13 @@ class Reflector(Generic[V]):
         """Read one stream to its end."""
         initial = self.store.begin_list() if self._version is None else None
         stream = self._client.stream(
-            self.source.path, self._query(initial is not None), idle=self.settings.idle, doing=f"watch {self.source}",
-            accept=self.source.accept("PartialObjectMetadata"),
+            self.source.list_path, self._query(initial is not None), idle=self.settings.idle_seconds, doing=f"watch {self.source}",
+            accept=self.source.accept_header("PartialObjectMetadata"),
         )  # fmt: skip
         self._reconnect_gate.report_success()
         self._stream = stream
-        started, events_before = elapsed(), self.state.events
-        self._set_state(connected=True, error="", streams=self.state.streams + 1)
+        started, events_before = elapsed_seconds(), self.health.events
+        self._set_state(connected=True, error="", streams=self.health.streams + 1)
         try:
             if self._stop.is_set() or self._forced_version is not None:
                 stream.close()
@@ -259,14 +259,18 @@ class Reflector(Generic[V]):
             self._set_state(connected=False)
             # A stream that ends at once without events must not reset the backoff, or it would be reopened in a tight
             # loop.
-            if self.state.events > events_before or elapsed() - started > _MIN_STREAM_SECONDS:
+            if self.health.events > events_before or elapsed_seconds() - started > _MIN_STREAM_SECONDS:
                 self._backoff.reset()
-        if elapsed() - started < _MIN_STREAM_SECONDS and not self._stop.is_set() and self._forced_version is None:
-            raise Unreachable(f"watch {self.source}: the stream ended after {elapsed() - started:.1f} s")
+        if (
+            elapsed_seconds() - started < _MIN_STREAM_SECONDS
+            and not self._stop.is_set()
+            and self._forced_version is None
+        ):
+            raise Unreachable(f"watch {self.source}: the stream ended after {elapsed_seconds() - started:.1f} s")
 
     def _query(self, initial: bool) -> dict[str, str | int | None]:
         timeout = self.settings.stream_seconds + random.randrange(max(1, self.settings.stream_seconds // 2))  # noqa: S311
-        query = {**self.source.query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
+        query = {**self.source.selector_query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if initial:
             # KEP-3157: a streamed list must set resourceVersionMatch.
             return {**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -286,9 +290,9 @@ class Reflector(Generic[V]):
         return initial
 
     def _count_events(self, events: int, *, is_complete: bool) -> None:
-        event_count = self.state.events + events
+        event_count = self.health.events + events
         if is_complete:
-            self._set_state(events=event_count, heard=elapsed(), error="")
+            self._set_state(events=event_count, heard=elapsed_seconds(), error="")
         else:
             self._set_state(events=event_count)
 
@@ -325,7 +329,7 @@ class Reflector(Generic[V]):
                 return initial
             self._replace_store(initial)
             self._set_state(connected=True)
-        self._version = decode.metadata(raw).resource_version or self._version
+        self._version = decode.decode_metadata(raw).resource_version or self._version
         return None
 
 

@@ -12,17 +12,17 @@ from trimtab.cluster.api.admissionregistration import Custom, EndpointSlice, Mut
 from trimtab.cluster.api.core import DatedRuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.workload import Templated
-from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
-from trimtab.cluster.snapshot import KINDS, ConfigMap
-from trimtab.kube.client import segment
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap
+from trimtab.kube.client import path_segment
 
 CONFIG_MAP_LABELS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """The labels of Trimtab's own ConfigMaps."""
 OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 """Lists of owners, read for their pod templates. A PodTemplate is an object of its own, and none of them."""
 SHAPES: dict[str, type[ApiObject]] = {
-    **KINDS,
+    **SHAPES_BY_KIND,
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
@@ -31,7 +31,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
 """Kind → the shape that it is decoded into; more kinds than a Snapshot has."""
-AUTOSCALER_STATUS = f"metadata.namespace={NAMESPACE},metadata.name={NAME}"
+AUTOSCALER_STATUS = f"metadata.namespace={STATUS_NAMESPACE},metadata.name={STATUS_NAME}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,43 +44,43 @@ class ListSource:
     namespaced: bool = True
     optional: bool = False
     """The server may not serve it: a CustomResourceDefinition that is not installed."""
-    labels: str = ""
-    fields: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
     """Label and field selector; empty selects everything."""
     namespace: str = ""
     """The only namespace; empty is all of them."""
-    slim: bool = False
+    metadata_only: bool = False
     """Request only the metadata: a tenth of the bytes, where only names and owners count."""
 
     @property
-    def path(self) -> str:
+    def list_path(self) -> str:
         """The path of the list."""
-        return collection(self, self.namespace)
+        return collection_path(self, self.namespace)
 
     @property
-    def query(self) -> dict[str, str | None]:
+    def selector_query(self) -> dict[str, str | None]:
         """The selectors as parameters of a request."""
-        return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
+        return {"labelSelector": self.label_selector or None, "fieldSelector": self.field_selector or None}
 
-    def accept(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
+    def accept_header(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
         """The media type of the response: that of a list, or of a watch's objects."""
-        return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.slim else "application/json"
+        return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.metadata_only else "application/json"
 
     def __str__(self) -> str:
-        selector = self.labels or self.fields
+        selector = self.label_selector or self.field_selector
         return f"{self.plural} ({selector})" if selector else self.plural
 
 
-def collection(source: ListSource, namespace: str = "") -> str:
+def collection_path(source: ListSource, namespace: str = "") -> str:
     """The path of a list, or of what is created in it."""
     root = f"/apis/{source.group_version}" if "/" in source.group_version else f"/api/{source.group_version}"
-    inside = f"/namespaces/{segment(namespace)}" if source.namespaced and namespace else ""
+    inside = f"/namespaces/{path_segment(namespace)}" if source.namespaced and namespace else ""
     return f"{root}{inside}/{source.plural}"
 
 
-def one(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
+def object_path(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
     """The path of an object, or of a subresource of it."""
-    return "/".join(part for part in (collection(source, namespace), segment(name), sub) if part)
+    return "/".join(part for part in (collection_path(source, namespace), path_segment(name), sub) if part)
 
 
 def _sources_of_group(
@@ -94,7 +94,7 @@ def _sources_of_group(
         )  # fmt: skip
 
 
-PLACES: dict[str, ListSource] = {
+LIST_SOURCES: dict[str, ListSource] = {
     source.kind: source
     for group in (
         _sources_of_group(
@@ -125,48 +125,48 @@ PLACES: dict[str, ListSource] = {
     )
     for source in group
 }
-PLACES["PriorityClass"] = ListSource(
+LIST_SOURCES["PriorityClass"] = ListSource(
     kind="PriorityClass", group_version="scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False
 )
-PLACES |= {
+LIST_SOURCES |= {
     kind: ListSource(kind=kind, group_version="admissionregistration.k8s.io/v1", plural=plural, namespaced=False)
     for kind, plural in (
         ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
         ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     )
 }
-PLACES["DeviceClass"] = ListSource(
+LIST_SOURCES["DeviceClass"] = ListSource(
     kind="DeviceClass", group_version="resource.k8s.io/v1", plural="deviceclasses", namespaced=False, optional=True
 )
-PLACES["NetworkPolicy"] = ListSource(
+LIST_SOURCES["NetworkPolicy"] = ListSource(
     kind="NetworkPolicy", group_version="networking.k8s.io/v1", plural="networkpolicies", namespaced=True
 )
 
-PLACES["PodPolicy"] = ListSource(
+LIST_SOURCES["PodPolicy"] = ListSource(
     kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True
 )
 
-PLACES |= {name: replace(PLACES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}
+LIST_SOURCES |= {name: replace(LIST_SOURCES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}
 """The same lists, read for the pod templates of the owners."""
 
 
-def autoscaler_status(namespace: str = NAMESPACE, name: str = NAME) -> ListSource:
+def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME) -> ListSource:
     """The cluster autoscaler's status alone, as a kind of its own."""
     return ListSource(
         kind="AutoscalerStatus", group_version="v1", plural="configmaps", namespace=namespace,
-        fields=f"metadata.name={name}",
+        field_selector=f"metadata.name={name}",
     )  # fmt: skip
 
 
-def sources(kinds: Iterable[str] = tuple(KINDS)) -> tuple[ListSource, ...]:
+def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND)) -> tuple[ListSource, ...]:
     """All lists that these kinds of a Snapshot need."""
     lists: list[ListSource] = []
     for kind in kinds:
-        lists += _config_maps() if kind == "ConfigMap" else [PLACES[kind]]
+        lists += _config_maps() if kind == "ConfigMap" else [LIST_SOURCES[kind]]
     return tuple(lists)
 
 
 def _config_maps() -> list[ListSource]:
     common = {"kind": "ConfigMap", "group_version": "v1", "plural": "configmaps"}
-    ours = [ListSource(**common, labels=label) for label in CONFIG_MAP_LABELS]  # type: ignore[arg-type]
-    return [*ours, ListSource(**common, fields=AUTOSCALER_STATUS)]  # type: ignore[arg-type]
+    ours = [ListSource(**common, label_selector=label) for label in CONFIG_MAP_LABELS]  # type: ignore[arg-type]
+    return [*ours, ListSource(**common, field_selector=AUTOSCALER_STATUS)]  # type: ignore[arg-type]

@@ -41,21 +41,23 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
     Raises NoSigningKeys where the Secret does not exist, and KubeFault as the API server responds.
     """
     for _ in range(_MAX_ATTEMPTS):
-        secret = objects.get(client, "Secret", name, namespace)
+        secret = objects.get_plain(client, "Secret", name, namespace)
         if secret is None:
             raise NoSigningKeys(f"Secret {namespace}/{name} does not exist: `trimtab install` renders it")
         keys = keys_of(secret)
         if keys is not None:
             return keys
         try:
-            objects.put(Writer(client=client), with_keys(secret, SigningKeys(secrets.token_bytes(MIN_KEY_BYTES))))
+            objects.replace_plain(
+                Writer(client=client), with_keys(secret, SigningKeys(secrets.token_bytes(MIN_KEY_BYTES)))
+            )
         # Another replica stored a key first: read that one and use it.
         except Conflict:
             continue
     raise NoSigningKeys(f"Secret {namespace}/{name} was changed by others {_MAX_ATTEMPTS} times while a key was stored")
 
 
-def rotated(keys: SigningKeys) -> SigningKeys:
+def rotate_keys(keys: SigningKeys) -> SigningKeys:
     """A new current key; the previous one stays for verification."""
     return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
 

@@ -63,12 +63,12 @@ class ObjectStore(Generic[V]):
         with self._lock:
             return tuple(value for _, value in self._values.values())
 
-    def versions(self) -> dict[Key, str]:
+    def versions_by_key(self) -> dict[Key, str]:
         """Key → resourceVersion of every object."""
         with self._lock:
             return {key: version for key, (version, _) in self._values.items()}
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable_objects(self) -> tuple[Unreadable, ...]:
         """Objects that could not be decoded."""
         with self._lock:
             return tuple(self._unreadable.values())
@@ -77,10 +77,10 @@ class ObjectStore(Generic[V]):
         """Add one item to a list that is being read."""
         item = decode.decode_item(self.kind, raw)
         if isinstance(item, decode.UndecodableObject):
-            fresh.unreadable[decode.key(item.metadata)] = item.unreadable
+            fresh.unreadable[decode.object_key(item.metadata)] = item.unreadable
             return
         meta: Metadata = item.metadata  # type: ignore[attr-defined]
-        key = decode.key(meta)
+        key = decode.object_key(meta)
         old = self._values.get(key)  # only this thread writes, so it can read without the lock
         is_unchanged = old is not None and old[0] == meta.resource_version and fresh.doubt_count == self._settled_doubts
         fresh.entries[key] = old if is_unchanged and old is not None else (meta.resource_version, self._hold(item))
@@ -104,7 +104,7 @@ class ObjectStore(Generic[V]):
     def apply_event(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
         """Apply one event; returns the version of the list after it."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
-        key, old = decode.key(meta), self._values.get(decode.key(meta))
+        key, old = decode.object_key(meta), self._values.get(decode.object_key(meta))
         unreadable = item.unreadable if isinstance(item, decode.UndecodableObject) and not gone else None
         new = None if gone or isinstance(item, decode.UndecodableObject) else (meta.resource_version, self._hold(item))
         with self._lock:

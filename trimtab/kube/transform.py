@@ -20,7 +20,7 @@ import msgspec
 
 from trimtab.cluster.api.autoscaling import PodTemplate
 from trimtab.cluster.api.core import Node
-from trimtab.cluster.api.meta import UNSET, ApiObject, Labels, Metadata, UnsetType, change, get
+from trimtab.cluster.api.meta import UNSET, ApiObject, Labels, Metadata, UnsetType, change, value_or
 from trimtab.cluster.api.meta import change as changed
 from trimtab.cluster.api.pod import (
     Condition,
@@ -192,8 +192,8 @@ def _prune_volume(volume: Volume) -> Volume:
     """The volume without its details: whether there is a host path or a driver matters, not where it leads."""
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
-    bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if get(getattr(volume, name), None)}
-    if isinstance(get(volume.csi, None), dict):
+    bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
+    if isinstance(value_or(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
     return changed(volume, **bare)
 
@@ -262,7 +262,7 @@ class PlannerPodTransform:
     def __call__(self, shape: ApiObject) -> PodInfo:
         assert isinstance(shape, PodShape)
         reader = self._reader
-        if max(len(reader.known), len(reader.likes), len(reader.owners)) > self.max_parts:
-            reader = self._reader = PodReader(first=reader.first + len(reader.likes))
+        if max(len(reader.requirements_by_key), len(reader.likeness_numbers), len(reader.owners)) > self.max_parts:
+            reader = self._reader = PodReader(first_likeness=reader.first_likeness + len(reader.likeness_numbers))
         metadata = change(shape.metadata, annotations=self._pruner.prune_annotations(shape.metadata.annotations))
-        return reader.pod(change(shape, metadata=metadata))
+        return reader.read_pod(change(shape, metadata=metadata))

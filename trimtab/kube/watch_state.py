@@ -17,15 +17,15 @@ V = TypeVar("V")
 class WatchSettings:
     """How a list is watched. Durations are seconds."""
 
-    idle: float = 90.0
+    idle_seconds: float = 90.0
     """The silence after which a stream counts as broken: bookmarks arrive about every minute."""
     stream_seconds: int = 300
     """The time after which the server ends the stream, so that replicas spread over API servers again."""
-    page: int = 500
+    page_size: int = 500
     """Objects in one response: about 5 MB of pods, the most that is in memory of a list at any time."""
-    streaming: bool = False
+    stream_initial_list: bool = False
     """Whether the first list is streamed (WatchList): least memory here, more work for the API server."""
-    absent: float = 30.0
+    absent_retry_seconds: float = 30.0
     """The time between requests for a kind that the server does not serve."""
 
 
@@ -39,7 +39,7 @@ class ChangeType(StrEnum):
 class WatchEvent(Generic[V]):
     """A real difference, also where a new list showed it."""
 
-    what: ChangeType
+    change_type: ChangeType
     kind: str
     key: Key
     before: V | None

@@ -23,12 +23,12 @@ from io import StringIO
 from math import isfinite
 from typing import TypeVar
 
-from trimtab.cluster.config_error import ConfigError, shown
-from trimtab.cluster.node import INSTANCE_TYPE, REGION_LABEL, NodeInfo
+from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.reason import Code, NotYet
 
 T = TypeVar("T")
-LABEL = "trimtab.dev/price"
+PRICE_LABEL = "trimtab.dev/price"
 NO_PRICE = Code(
     "price-unknown",
     "The price of a node of this type is not known.",
@@ -41,9 +41,9 @@ OTHER_REGION = Code(
     "Name it in the pool's prices, give a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
 )
-SPOT = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
+SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
         "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
-SPOT_DISCOUNT = 65
+SPOT_DISCOUNT_PERCENT = 65
 """Percent by which a spot node is assumed to be cheaper than its list price if no source has its price: the middle of
 the usual discounts, which change every hour."""
 
@@ -62,7 +62,7 @@ class PriceSource(StrEnum):
     """The list price less the assumed discount of spot nodes, a guess."""
 
 
-GUESSED = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
+GUESSED_SOURCES = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,16 @@ def listed_region(kind: str) -> str:
     return _list_prices().get(kind, (0, ""))[1]
 
 
-def price(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
+def price_of(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
     """Returns micro-dollars an hour; NotYet if the price is unknown or only guessed for a spot node: that price changes
     every hour."""
-    machine_price = quote(node, settings)
+    machine_price = quote_price(node, settings)
     if isinstance(machine_price, NotYet):
         return machine_price
     return _unknown_price(node) if machine_price.source is PriceSource.SPOT_DISCOUNT else machine_price.amount
 
 
-def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
+def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
     """Returns the price of the node and its source; a spot node's price is guessed if no source has it.
 
     `settings`: instance type → micro-dollars an hour.
@@ -120,7 +120,7 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
     by_labels = labelled_price(node.labels, settings)
     if by_labels is not None:
         return by_labels
-    kind, own_region = node.labels.get(INSTANCE_TYPE, ""), node.labels.get(REGION_LABEL, "")
+    kind, own_region = node.labels.get(INSTANCE_TYPE_LABEL, ""), node.labels.get(REGION_LABEL, "")
     amount, region = _list_prices().get(kind, (0, ""))
     # A price of another region may be wrong by tens of percent; no price is better than a wrong one.
     if amount and own_region and own_region != region:
@@ -133,11 +133,11 @@ def quote(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:
     """Returns the price of a node by its labels, the settings and the list prices; None if none of them has it."""
-    price_label = labels.get(LABEL, "")
+    price_label = labels.get(PRICE_LABEL, "")
     # 0 is not accepted: a node that seems free would never be drained.
     if price_label.isdecimal() and int(price_label) > 0:
         return MachinePrice(int(price_label), PriceSource.LABEL)
-    kind, own_region = labels.get(INSTANCE_TYPE, ""), labels.get(REGION_LABEL, "")
+    kind, own_region = labels.get(INSTANCE_TYPE_LABEL, ""), labels.get(REGION_LABEL, "")
     if kind in settings:
         return MachinePrice(settings[kind], PriceSource.SETTINGS)
     amount, region = _list_prices().get(kind, (0, ""))
@@ -145,19 +145,19 @@ def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> Ma
         return None
     if _is_spot(labels):
         # A guess: callers that need a reliable price get NotYet instead.
-        return MachinePrice(amount * (100 - SPOT_DISCOUNT) // 100, PriceSource.SPOT_DISCOUNT)
+        return MachinePrice(amount * (100 - SPOT_DISCOUNT_PERCENT) // 100, PriceSource.SPOT_DISCOUNT)
     return MachinePrice(amount, PriceSource.LIST if own_region else PriceSource.LIST_REGION_UNKNOWN)
 
 
 def _unknown_price(node: NodeInfo) -> NotYet:
-    kind = node.labels.get(INSTANCE_TYPE, "") or "unknown"
+    kind = node.labels.get(INSTANCE_TYPE_LABEL, "") or "unknown"
     return NotYet(
         reason=NO_PRICE(f"the price of node {node.name} is not known"),
-        have=f"type {kind}{' on spot' if spot(node) else ''}", need="a price for it",
+        have=f"type {kind}{' on spot' if is_spot(node) else ''}", need="a price for it",
     )  # fmt: skip
 
 
-def filled(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
+def with_estimates(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
     """Returns all prices, with unknown ones estimated by their cores at the average of the others; empty if no price is
     known."""
     known_prices = {name: node_price for name, node_price in prices.items() if isinstance(node_price, int)}
@@ -169,19 +169,19 @@ def filled(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, 
     )
 
 
-def amount(quoted: MachinePrice | NotYet) -> int | NotYet:
+def amount_of(quoted: MachinePrice | NotYet) -> int | NotYet:
     """Returns the bare number of a quote."""
     return quoted if isinstance(quoted, NotYet) else quoted.amount
 
 
-def spot(node: NodeInfo) -> bool:
+def is_spot(node: NodeInfo) -> bool:
     """Returns whether the node is a spot machine, which the cloud may take away and whose price changes."""
     return _is_spot(node.labels)
 
 
 def _is_spot(labels: Mapping[str, str]) -> bool:
     # Karpenter, EKS and AKS write the word in varying case; GKE's two labels are `true`.
-    return any(labels.get(key, "").lower() in ("spot", "true") for key in SPOT)
+    return any(labels.get(key, "").lower() in ("spot", "true") for key in SPOT_LABELS)
 
 
 REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
@@ -203,7 +203,7 @@ class PriceFile:
     types: Mapping[tuple[str, str], int]
     """(region in lower case, instance type) → the mean of its rows."""
 
-    def price(self, node: NodeInfo) -> int | None:
+    def price_of(self, node: NodeInfo) -> int | None:
         """Returns the price of this node; None if the file has none. A type's price counts in its own region only."""
         # Without a region the type's price is looked up under the empty region, as in a file without that column.
         region = node.labels.get(REGION_LABEL, "")
@@ -213,7 +213,7 @@ class PriceFile:
             for region_key in (region.lower(), "") if instance_id else ():
                 if (node_price := self.nodes.get((field, region_key, instance_id.lower()))) is not None:
                     return node_price
-        return self.types.get((region.lower(), node.labels.get(INSTANCE_TYPE, "")))
+        return self.types.get((region.lower(), node.labels.get(INSTANCE_TYPE_LABEL, "")))
 
 
 def _instance_id(node: NodeInfo, field: str) -> str:
@@ -230,7 +230,7 @@ def _instance_id(node: NodeInfo, field: str) -> str:
     return {"labels": node.labels, "annotations": node.annotations}.get(part, {}).get(key, "")
 
 
-def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
+def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
     """Returns the price file of this name, and a mistake for every row that is not valid; such rows are in no price."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_COMMENT)]
     expected = f"OpenCost's columns {', '.join(REQUIRED_COLUMNS)}"
@@ -251,7 +251,7 @@ def read(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
         amount = _parse_price(row["MarketPriceHourly"])
         if amount is None:
             wanted = f"dollars an hour above 0, below {MAX_PRICE}, under MarketPriceHourly"
-            got = f"{shown(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
+            got = f"{quote_value(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
             mistakes.append(ConfigError(file=name, expected=wanted, got=got))
             continue
         region = row.get("Region", "")
@@ -273,7 +273,7 @@ def _parse_price(text: str) -> int | None:
     return amount or None
 
 
-def together(files: Iterable[PriceFile]) -> PriceFile:
+def merge_price_files(files: Iterable[PriceFile]) -> PriceFile:
     """Returns several files as one; of two prices for the same node or type, that of the later file counts."""
     nodes: dict[Key, int] = {}
     types: dict[tuple[str, str], int] = {}

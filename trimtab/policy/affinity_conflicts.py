@@ -5,24 +5,24 @@ Only conditions themselves are compared. Whether a node with such labels exists 
 
 from collections.abc import Iterable, Iterator
 
-from trimtab.cluster.api.meta import SelectorRequirement, get
+from trimtab.cluster.api.meta import SelectorRequirement, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
     """Returns the ORed terms of required node affinity; empty where there is none."""
-    affinity = get(spec.affinity, None)
-    node = get(affinity.node_affinity, None) if affinity else None
-    required = get(node.required, None) if node else None
+    affinity = value_or(spec.affinity, None)
+    node = value_or(affinity.node_affinity, None) if affinity else None
+    required = value_or(node.required, None) if node else None
     return required.node_selector_terms if required else ()
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:
     """Returns whether the term has neither expressions nor fields: such a term matches no node."""
-    return not get(term.match_expressions, ()) and not get(term.match_fields, ())
+    return not value_or(term.match_expressions, ()) and not value_or(term.match_fields, ())
 
 
-def contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> str | None:
+def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> str | None:
     """Returns why no node can satisfy node selector, required affinity and `more` together; None: nothing contradicts.
 
     Linear in the size of the input: conditions that hold for every term are tested once, and a term tests only the keys
@@ -47,7 +47,7 @@ def contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> st
 
 
 def _selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
-    for key, value in get(spec.node_selector, {}).items():
+    for key, value in value_or(spec.node_selector, {}).items():
         yield SelectorRequirement(key=key, operator="In", values=(value,))
 
 
@@ -67,7 +67,7 @@ class _CommonRequirements:
     def with_term(self, term: NodeSelectorTerm) -> _KeyRequirements | None:
         """Returns a key of the term that no node can satisfy together with the common conditions. All other keys were
         tested once."""
-        for key, same in _by_key(get(term.match_expressions, ())).items():
+        for key, same in _by_key(value_or(term.match_expressions, ())).items():
             every = [*self._by_key[key], *same] if key in self._by_key else same
             if _is_impossible(every):
                 return key, every

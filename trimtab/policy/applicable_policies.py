@@ -114,22 +114,26 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def select_containers(self, subject: PodContext) -> tuple[ContainerRef, ...]:
         """Returns the containers that requests and limits of this policy apply to."""
-        return subject.places if self.means_container is None else tuple(filter(self.means_container, subject.places))
+        return (
+            subject.container_refs
+            if self.means_container is None
+            else tuple(filter(self.means_container, subject.container_refs))
+        )
 
 
-def turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
+def compile_policies(policies: Policies) -> tuple[CompiledPolicy, ...]:
     """Compiles all enabled policies, in their order."""
     return tuple(_compile_policy(policy) for policy in policies.all if policy.spec.enabled)
 
 
-def possible(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+def find_candidate_policies(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns, in their order, the policies that may match the pod by its namespace and its owners' kinds."""
-    return policies.once(_CandidateIndex).find_candidates(subject)
+    return policies.compute_once(_CandidateIndex).find_candidates(subject)
 
 
 def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns the candidates whose match reads annotations or requests."""
-    return policies.once(_AmountsCandidateIndex).find_candidates(subject)
+    return policies.compute_once(_AmountsCandidateIndex).find_candidates(subject)
 
 
 # Pairs of namespace and kinds that are cached; clusters have hundreds.
@@ -146,7 +150,7 @@ class _CandidateIndex:
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
-        return policies.once(turns)
+        return policies.compute_once(compile_policies)
 
     def find_candidates(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
         kinds = tuple([owner.kind for owner in subject.owners]) or ("Pod",)
@@ -194,7 +198,7 @@ class _AmountsCandidateIndex(_CandidateIndex):
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
-        return tuple(turn for turn in policies.once(turns) if turn.matches_amounts)
+        return tuple(turn for turn in policies.compute_once(compile_policies) if turn.matches_amounts)
 
 
 _WILDCARDS = frozenset("*?[")
@@ -210,9 +214,9 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
     """The policies that match a pod, and which of them are in effect for it."""
 
     subject: PodContext
-    meaning: tuple[CompiledPolicy, ...]
+    matching: tuple[CompiledPolicy, ...]
     """Policies whose `match` selects the pod."""
-    ours: tuple[CompiledPolicy, ...]
+    in_effect: tuple[CompiledPolicy, ...]
     """Policies that are rolled out to the pod's owner and that the pod has not opted out of."""
     opted_out: tuple[CompiledPolicy, ...] = ()
     """Policies that are rolled out to the pod's owner and that the pod has opted out of."""
@@ -220,13 +224,13 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
     @property
     def not_in_rollout(self) -> tuple[FieldKept, ...]:
         """The matching policies that are not rolled out to the pod's owner, each with the reason."""
-        if len(self.meaning) == len(self.ours):
+        if len(self.matching) == len(self.in_effect):
             return ()
-        rolled_out = (*self.ours, *self.opted_out)
-        return tuple(_not_in_rollout(turn.policy) for turn in self.meaning if turn not in rolled_out)
+        rolled_out = (*self.in_effect, *self.opted_out)
+        return tuple(_not_in_rollout(turn.policy) for turn in self.matching if turn not in rolled_out)
 
     @property
-    def not_asked(self) -> tuple[FieldKept, ...]:
+    def policies_left_out(self) -> tuple[FieldKept, ...]:
         """The matching policies that have no effect on the pod, each with the reason: outside the rollout, or opted out
         of."""
         if not self.opted_out:
@@ -236,7 +240,9 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
         return (*self.not_in_rollout, *opted_out)
 
 
-def ask(policies: Policies, subject: PodContext, similar: ApplicablePolicies | None = None) -> ApplicablePolicies:
+def find_applicable_policies(
+    policies: Policies, subject: PodContext, similar: ApplicablePolicies | None = None
+) -> ApplicablePolicies:
     """Finds the policies whose `match` selects the pod, in their order.
 
     like: the result for an earlier pod, with the same policies, facts and settings; it is reused where nothing differs
@@ -244,8 +250,8 @@ def ask(policies: Policies, subject: PodContext, similar: ApplicablePolicies | N
     """
     if similar is not None and _is_same_selection(policies, subject, similar):
         # Only the pod's context is new; it is the one that actions and reasons read.
-        return ApplicablePolicies(subject, similar.meaning, similar.ours, similar.opted_out)
-    return ApplicablePolicies(subject, *subject.once(policies.once(_PolicySelector)))
+        return ApplicablePolicies(subject, similar.matching, similar.in_effect, similar.opted_out)
+    return ApplicablePolicies(subject, *subject.compute_once(policies.compute_once(_PolicySelector)))
 
 
 _Selection = tuple[tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...]]
@@ -264,7 +270,7 @@ class _PolicySelector:
 
 
 def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
-    matching = tuple([turn for turn in possible(policies, subject) if turn.matches(subject)])
+    matching = tuple([turn for turn in find_candidate_policies(policies, subject) if turn.matches(subject)])
     # Only policies that name the class apply to pods that the node or the cluster needs; required actions always do.
     if subject.critical_class:
         matching = tuple(turn for turn in matching if turn.required or subject.critical_class in turn.names_critical)
@@ -280,7 +286,7 @@ def _is_same_selection(policies: Policies, subject: PodContext, similar: Applica
     """Returns whether the same policies would be selected: nothing differs that a `match` or a rollout reads, and every
     match that reads annotations or requests gives the same answer as before."""
     return _selection_inputs(similar.subject) == _selection_inputs(subject) and all(
-        turn.matches(subject) is (turn in similar.meaning) for turn in find_candidates_by_amounts(policies, subject)
+        turn.matches(subject) is (turn in similar.matching) for turn in find_candidates_by_amounts(policies, subject)
     )
 
 

@@ -21,7 +21,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import ContainerPolicy, HorizontalPodAutoscaler, MetricSpec, VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ResourceList, UnsetType
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.recommendation import VpaRecommendation, given
+from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.resources import Role
 from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
@@ -53,12 +53,12 @@ class VpaConstraints:
     """The amount that a running pod may be resized to; None: it is not resized in place, or the amount is not known."""
 
     @property
-    def recommends(self) -> bool:
+    def has_recommendation(self) -> bool:
         """True where the VPA has a recommendation; then its webhook decides."""
         return self.target is not None
 
     @property
-    def corrects(self) -> bool:
+    def can_correct(self) -> bool:
         """True where the VPA will correct a first request on this very pod."""
         return not self.uncorrected
 
@@ -87,7 +87,7 @@ def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> 
     # True for nearly every pod, and evaluated for every container, resource and policy: it must be cheap.
     if WRITTEN_BY_VPA not in subject.annotations:
         return False
-    return place.role is Role.MAIN and (str(place.index), resource) in subject.once(_requests_written_by_vpa)
+    return place.role is Role.MAIN and (str(place.index), resource) in subject.compute_once(_requests_written_by_vpa)
 
 
 def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
     return frozenset(requests)
 
 
-def of(subject: PodContext) -> VerticalPodAutoscaler | None:
+def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
     """Returns the VPA that manages this pod; None where none does, or where its webhook cannot act or is not called for
     the pod.
 
@@ -131,12 +131,12 @@ def _is_called(subject: PodContext) -> bool:
     )
 
 
-def advised(subject: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
+def find_vpa_recommendation(subject: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
     """Returns the recommendation of a VPA for this container, also of a VPA in mode `Off`; the oldest VPA with one
     counts."""
     for owner in reversed(subject.owners):
         for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
-            for container, about, recommendation in given(vpa):
+            for container, about, recommendation in vpa_recommendations(vpa):
                 if (container, about) == (place.container.name, resource):
                     return recommendation
     return None
@@ -155,7 +155,7 @@ class VpaConstraintsIndex:
         self._vpa = None if vpa is None else _read_vpa(vpa, subject)
         self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
-    def of(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
+    def constraints_for(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
         """Returns the effect on this container's resource; None: there is none."""
         # The VPA ignores init containers and sidecars, and recommends cpu and memory only.
         if self._vpa is None or place.role is not Role.MAIN or resource not in _FLOOR:
@@ -168,14 +168,14 @@ class VpaConstraintsIndex:
 
 def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
     """Returns the constraints of the VPA that manages the pod."""
-    return VpaConstraintsIndex(subject.once(of), subject)
+    return VpaConstraintsIndex(subject.compute_once(find_managing_vpa), subject)
 
 
-def sizing(
+def vpa_constraints_for(
     vpa: VerticalPodAutoscaler | None, subject: PodContext, place: ContainerRef, resource: str
 ) -> VpaConstraints | None:
     """Returns the effect of this VPA on the container's resource; None: there is none."""
-    return VpaConstraintsIndex(vpa, subject).of(place, resource)
+    return VpaConstraintsIndex(vpa, subject).constraints_for(place, resource)
 
 
 def _build_constraints(content: "_VpaContent", container: str, resource: str, containers: int) -> VpaConstraints | None:
@@ -233,7 +233,7 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
     min_replicas = MIN_REPLICAS if update_policy.min_replicas is None else update_policy.min_replicas
     replicas = subject.replicas
     if replicas is None and min_replicas > 1:
-        return f"the number of replicas of {subject.top} is not known, and its updater needs {min_replicas}"
+        return f"the number of replicas of {subject.top_owner} is not known, and its updater needs {min_replicas}"
     if replicas is not None and replicas.wanted < min_replicas:
         return f"its updater leaves fewer than {min_replicas} replicas alone"
     return ""
@@ -329,7 +329,7 @@ KIND = "HorizontalPodAutoscaler"
 def is_scaled_by_utilization(subject: PodContext) -> bool:
     """Returns whether an HPA scales an owner of the pod by utilization; True where HPAs are not listed yet (the
     cautious answer)."""
-    if KIND not in subject.facts.known:
+    if KIND not in subject.facts.listed_kinds:
         return True
     return any(hpa.by_utilization for hpa in _hpa_summaries(subject))
 

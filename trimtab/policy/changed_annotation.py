@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.cluster.api.meta import Metadata, change, get
+from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Pod, ResourceField, downward_items
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import UNSIGNED, ContainerRef, MarkerSigner, PodContext
@@ -39,7 +39,7 @@ class ChangedAnnotation:
         return {name: value for fields in self.by.values() for name, value in fields.items() if value != REMOVED}
 
     @property
-    def deciders(self) -> dict[str, tuple[str, str | None]]:
+    def decider_by_field(self) -> dict[str, tuple[str, str | None]]:
         """Field → the policy that decided it, and its value; None where the policy removed the field."""
         return {
             name: (policy, None if value == REMOVED else value)
@@ -47,7 +47,7 @@ class ChangedAnnotation:
             for name, value in fields.items()
         }
 
-    def of(self, policies: Collection[str]) -> "ChangedAnnotation":
+    def for_policies(self, policies: Collection[str]) -> "ChangedAnnotation":
         """Returns the part of the annotation that is about these policies, or about no policy at all."""
         return ChangedAnnotation({name: fields for name, fields in self.by.items() if not name or name in policies})
 
@@ -59,7 +59,7 @@ class _AnnotationContent(msgspec.Struct, omit_defaults=True):
     sig: str = ""
 
 
-def read(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
+def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
     """Returns the annotation that a call of Trimtab wrote on this very pod seconds ago; None for any other annotation,
     and for none."""
     content = _decode_annotation(pod) if signer.keys is not None else None
@@ -70,20 +70,20 @@ def read(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | 
     return ChangedAnnotation(content.by)
 
 
-def claimed(pod: Pod, namespace: str) -> ChangedAnnotation | None:
+def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | None:
     """Returns what the annotation says, whoever wrote it; None where it is damaged, absent, or about another pod."""
     content = _decode_annotation(pod)
-    is_about_pod = content is not None and content.pod == fingerprint(pod, namespace)
+    is_about_pod = content is not None and content.pod == pod_fingerprint(pod, namespace)
     return ChangedAnnotation(content.by) if content is not None and is_about_pod else None
 
 
-def text_of(pod: Pod) -> str | None:
+def annotation_text(pod: Pod) -> str | None:
     """Returns the text of the annotation; None where the pod has none."""
-    return get(pod.metadata.annotations, {}).get(ANNOTATION)
+    return value_or(pod.metadata.annotations, {}).get(ANNOTATION)
 
 
 def _decode_annotation(pod: Pod) -> _AnnotationContent | None:
-    text = text_of(pod)
+    text = annotation_text(pod)
     if text is None:
         return None
     try:
@@ -92,7 +92,7 @@ def _decode_annotation(pod: Pod) -> _AnnotationContent | None:
         return None
 
 
-def write(
+def write_annotation(
     pod: Pod,
     namespace: str,
     earlier_annotation: ChangedAnnotation | None,
@@ -115,16 +115,16 @@ def write(
         if signer.keys is not None
         else ""
     )
-    content = _AnnotationContent(pod=fingerprint(pod, namespace), by=fields_by_policy, at=timestamp, sig=signature)
+    content = _AnnotationContent(pod=pod_fingerprint(pod, namespace), by=fields_by_policy, at=timestamp, sig=signature)
     text = msgspec.json.encode(content, order="sorted").decode()
-    return _with_annotations(pod, {**get(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(
+    return _with_annotations(pod, {**value_or(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(
         fields_by_policy
     )
 
 
 def remove_annotation(pod: Pod) -> Pod:
     """Returns the pod without the annotation."""
-    annotations = {k: v for k, v in get(pod.metadata.annotations, {}).items() if k != ANNOTATION}
+    annotations = {k: v for k, v in value_or(pod.metadata.annotations, {}).items() if k != ANNOTATION}
     return _with_annotations(pod, annotations)
 
 
@@ -132,7 +132,7 @@ def _with_annotations(pod: Pod, annotations: dict[str, str]) -> Pod:
     return change(pod, metadata=change(pod.metadata, annotations=annotations))
 
 
-def fingerprint(pod: Pod, namespace: str) -> str:
+def pod_fingerprint(pod: Pod, namespace: str) -> str:
     """Returns a hash of the pod's identity: namespace, names and controller.
 
     It covers nothing that another webhook may change between two calls of Trimtab (it adds a sidecar, it rewrites
@@ -145,13 +145,13 @@ def fingerprint(pod: Pod, namespace: str) -> str:
 
 def _pod_identity(pod: Pod, namespace: str) -> list[str]:
     metadata: Metadata = pod.metadata
-    owner = metadata.controller
+    owner = metadata.controller_owner
     return [namespace, metadata.name, metadata.generate_name, f"{owner.kind}/{owner.name}" if owner else ""]
 
 
 def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """Returns what is signed: the pod's identity with the UID of its controller, and all recorded changes."""
-    owner = pod.metadata.controller
+    owner = pod.metadata.controller_owner
     # Sorted keys give every replica the same bytes to sign.
     text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
     return (*_pod_identity(pod, namespace), owner.uid if owner else "", text)
@@ -167,7 +167,7 @@ def is_defaulted(subject: PodContext, place: ContainerRef, side: Literal["reques
     # Most namespaces have no LimitRange.
     if LIMIT_RANGER not in subject.annotations:
         return False
-    return (place.part, place.container.name, side, resource) in subject.once(_defaulted_values)
+    return (place.part, place.container.name, side, resource) in subject.compute_once(_defaulted_values)
 
 
 def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str]]:
@@ -183,7 +183,7 @@ def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str
 
 def is_limit_read(subject: PodContext, place: ContainerRef, resource: str) -> bool:
     """Returns whether any container reads this limit."""
-    fields = subject.once(_limits_read)
+    fields = subject.compute_once(_limits_read)
     return bool(fields) and (place.container.name, f"limits.{resource}") in fields
 
 
@@ -193,7 +193,7 @@ def _limits_read(subject: PodContext) -> frozenset[tuple[str, str]]:
 
 
 def _resource_fields(subject: PodContext) -> Iterator[ResourceField]:
-    for place in subject.places:
+    for place in subject.container_refs:
         for source in [env.value_from for env in place.container.env if env.value_from is not None]:
             field = source.resource_field_ref
             if field is not None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.cluster import quantity
-from trimtab.cluster.limit_ranges import LimitRangeBounds, counts_limit
+from trimtab.cluster.limit_ranges import LimitRangeBounds, quota_counting_limit
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, requests_of
@@ -59,14 +59,14 @@ def clamp_resources(pod_changes: PodChanges) -> None:
     subject = pod_changes.subject
     bounds, vpa_constraints = (
         subject.facts.bounds.get(subject.namespace, {}),
-        subject.once(autoscalers.index_vpa_constraints),
+        subject.compute_once(autoscalers.index_vpa_constraints),
     )
     resources = [
         _ContainerResource(
             subject=subject, place=key[0], resource=key[1], bounds=bounds.get(key[1], _NO_BOUNDS),
             request=pod_changes.requests.get(key), limit=pod_changes.limits.get(key),
             written_request=requests_of(key[0].container.resources).get(key[1]),
-            written_limit=limits_of(key[0].container.resources).get(key[1]), vpa=vpa_constraints.of(*key),
+            written_limit=limits_of(key[0].container.resources).get(key[1]), vpa=vpa_constraints.constraints_for(*key),
         )
         for key in keys
     ]  # fmt: skip
@@ -198,9 +198,9 @@ class _Obstacles:
 def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | None:
     """Returns why the limit cannot be removed; None: it can."""
     facts, resource = state.subject.facts, state.resource
-    if not {"LimitRange", "ResourceQuota"} <= facts.known:
+    if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
         return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas are not listed yet")
-    bound = state.bounds.limit_comes_back
+    bound = state.bounds.limit_restored_by
     if bound is not None:
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {bound.by} brings a {resource} limit back, or demands one")
     limit_range = _limit_range_for_pods(state)
@@ -209,7 +209,7 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
             f"LimitRange {limit_range} bounds the {resource} limits of the whole pod"
         )
     # The pod as decided so far: another PriorityClass may bring it under another quota.
-    quota = counts_limit(facts.quotas.get(state.subject.namespace, ()), draft.changed_pod, resource)
+    quota = quota_counting_limit(facts.quotas.get(state.subject.namespace, ()), draft.changed_pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 
@@ -274,7 +274,7 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> l
         floors.append((vpa.floor, f"VPA {vpa.name} would not leave it below"))
     minimum, ratio = state.bounds.min, state.bounds.ratio
     if ratio is not None and fixed_limit is not None:
-        floor = -(-quantity.parse(fixed_limit) * quantity.NANO // quantity.parse(ratio.value))
+        floor = -(-quantity.parse(fixed_limit) * quantity.NANO_PER_UNIT // quantity.parse(ratio.value))
         floors.append((_round_up_nano(state, floor), f"LimitRange {ratio.by} ratio asks for"))
     if minimum is not None:
         floors.append((quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} min is"))
@@ -366,7 +366,7 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
 def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> None:
     """Records that the author's limit, which stays, is below the known peak."""
     usage = find_recorded_usage(state.subject, state.place, "memory")
-    if usage is None or usage.max is None or quantity.compare(usage.max, limit) <= 0:
+    if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
     wanted = state.limit or state.request
     reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container was seen to use {usage.max}")
@@ -386,7 +386,7 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
     factor = _factor(wanted.factor)
     if ratio is not None:
         # maxLimitRequestRatio of a LimitRange bounds limit divided by request.
-        factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO))
+        factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO_PER_UNIT))
     amount = _multiply(quantity.scheduler_value(state.resource, request), factor)
     if state.bounds.max is not None:
         amount = min(amount, _round_down(state, state.bounds.max.value))
@@ -408,12 +408,12 @@ def _multiply(number: int, factor: Fraction) -> int:
 def _round_down(state: _ContainerResource, amount: Written) -> int:
     """Returns the scheduler's number, rounded down: an upper bound."""
     # Amounts are parsed in nano units; the scheduler counts cpu in millicores and everything else in whole units.
-    return quantity.parse(amount) // (10**6 if state.resource == "cpu" else quantity.NANO)
+    return quantity.parse(amount) // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT)
 
 
 def _round_up_nano(state: _ContainerResource, nano: int) -> int:
     """Returns the scheduler's number, rounded up: a lower bound."""
-    return -(-nano // (10**6 if state.resource == "cpu" else quantity.NANO))
+    return -(-nano // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT))
 
 
 def _format(state: _ContainerResource, number: int) -> str:

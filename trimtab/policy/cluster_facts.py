@@ -16,7 +16,7 @@ import msgspec
 
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.core import LimitRange, Namespace, Node, PriorityClass, ResourceQuota, RuntimeClass
-from trimtab.cluster.api.meta import Labels, Metadata, get
+from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.api.workload import DaemonSet
 from trimtab.cluster.cluster_autoscaler import growing_groups_of_any
@@ -29,22 +29,29 @@ from trimtab.cluster.node_shapes import (
     NodeShapes,
     OneMachine,
     ShapeCounter,
-    daemon_of,
-    seen_node,
+    daemon_spec,
+    shaped_node,
     shapes_by_state,
 )
-from trimtab.cluster.owner import Owner, chain
+from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.recommendation import KEY, LABEL, ContainerUsage, Recommendations, Workloads, decode
-from trimtab.cluster.replicas import Replicas, replicas_of, replicas_told, updated_of
-from trimtab.cluster.resources import larger
+from trimtab.cluster.recommendation import (
+    PAYLOAD_KEY,
+    RECOMMENDATIONS_LABEL,
+    ContainerUsage,
+    Recommendations,
+    Workloads,
+    decode,
+)
+from trimtab.cluster.replicas import Replicas, replicas_from_annotations, replicas_of, updated_pods_of
+from trimtab.cluster.resources import larger_amounts
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
 
 OWN_NAMESPACE = "trimtab-system"
 
-EVERYTHING = frozenset(
+ALL_KINDS = frozenset(
     {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}
     | {"VerticalPodAutoscaler", "HorizontalPodAutoscaler"}
 )
@@ -55,7 +62,7 @@ class ClusterFacts:
     """Facts about the cluster, indexed once and read many times. Mappings are keyed by name, or by namespace where the
     object has one."""
 
-    known: frozenset[str] = EVERYTHING
+    listed_kinds: frozenset[str] = ALL_KINDS
     """Kinds that have been listed at least once. A kind outside this set is unknown, not empty."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
@@ -108,12 +115,12 @@ class ClusterFacts:
         is_listed = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
         return Owner("CronJob", base) if is_listed else None
 
-    def chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
+    def owner_chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
         """Returns the pod's controllers, the nearest first."""
-        return chain(pod.metadata, namespace, self.find_controller)
+        return owner_chain(pod.metadata, namespace, self.find_controller)
 
 
-NOTHING_KNOWN = ClusterFacts(known=frozenset())
+NO_FACTS = ClusterFacts(listed_kinds=frozenset())
 """The facts before the first list of any kind: fields that depend on the cluster are left alone and reported."""
 
 
@@ -123,21 +130,23 @@ def from_snapshot(
     """Builds the facts of one snapshot. Objects that are not in it are taken not to exist."""
     replicas, updated = _replica_counts(snapshot)
     shapes, closed, machines = _node_shapes(snapshot)
-    growing = growing_groups_of_any(snapshot.all(ConfigMap))
-    by_target = sorted(snapshot.all(DaemonSet), key=lambda d: (d.metadata.namespace or "default", d.metadata.name))
-    daemons = tuple(daemon for daemon in map(daemon_of, by_target) if daemon is not None)
-    ranges = _group_by_namespace(snapshot.all(LimitRange))
-    recommendations, problems = _decode_recommendations(snapshot.all(ConfigMap), own_namespace)
+    growing = growing_groups_of_any(snapshot.objects_of(ConfigMap))
+    by_target = sorted(
+        snapshot.objects_of(DaemonSet), key=lambda d: (d.metadata.namespace or "default", d.metadata.name)
+    )
+    daemons = tuple(daemon for daemon in map(daemon_spec, by_target) if daemon is not None)
+    ranges = _group_by_namespace(snapshot.objects_of(LimitRange))
+    recommendations, problems = _decode_recommendations(snapshot.objects_of(ConfigMap), own_namespace)
     return ClusterFacts(
-        namespaces={n.metadata.name: get(n.metadata.labels, {}) for n in snapshot.all(Namespace)},
-        runtime_classes={c.metadata.name: c for c in snapshot.all(RuntimeClass)},
-        priority_classes={c.metadata.name: c for c in snapshot.all(PriorityClass)},
+        namespaces={n.metadata.name: value_or(n.metadata.labels, {}) for n in snapshot.objects_of(Namespace)},
+        runtime_classes={c.metadata.name: c for c in snapshot.objects_of(RuntimeClass)},
+        priority_classes={c.metadata.name: c for c in snapshot.objects_of(PriorityClass)},
         limit_ranges=ranges,
         bounds={namespace: container_bounds(items) for namespace, items in ranges.items()},
-        quotas=_group_by_namespace(snapshot.all(ResourceQuota)),
-        vpas=_group_vpas(snapshot.all(VerticalPodAutoscaler)),
+        quotas=_group_by_namespace(snapshot.objects_of(ResourceQuota)),
+        vpas=_group_vpas(snapshot.objects_of(VerticalPodAutoscaler)),
         vpa_reach=vpa_reach,
-        hpas=_group_hpas(snapshot.all(HorizontalPodAutoscaler)),
+        hpas=_group_hpas(snapshot.objects_of(HorizontalPodAutoscaler)),
         owners=_owner_mapping(snapshot),
         replicas=replicas,
         updated=updated,
@@ -203,8 +212,8 @@ def _group_hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[H
 
 def _owner_mapping(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
     owners: dict[tuple[str, str, str], Owner | None] = {}
-    for kind, item in snapshot.workloads():
-        controller = item.metadata.controller
+    for kind, item in snapshot.iterate_workloads():
+        controller = item.metadata.controller_owner
         # Manifests in files may leave the namespace out; `kubectl` then uses the one of its context.
         key = (item.metadata.namespace or "default", kind, item.metadata.name)
         owners[key] = Owner(controller.kind, controller.name) if controller else None
@@ -215,12 +224,12 @@ def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Ta
     """Returns the replicas that owners want, and the existing pods of their current template."""
     replicas: dict[Target, Replicas] = {}
     updated: dict[Target, int] = {}
-    for kind, item in snapshot.workloads():
-        key, existing = (item.metadata.namespace or "default", kind, item.metadata.name), updated_of(kind, item)
+    for kind, item in snapshot.iterate_workloads():
+        key, existing = (item.metadata.namespace or "default", kind, item.metadata.name), updated_pods_of(kind, item)
         # A process watches only the metadata of ReplicaSets (see `retained_facts.COUNTED`). A snapshot must give the
         # same facts, so the numbers of a ReplicaSet's spec and status are not read here either.
         is_metadata_only = kind == "ReplicaSet"
-        wanted = replicas_told(item.metadata) if is_metadata_only else replicas_of(kind, item)
+        wanted = replicas_from_annotations(item.metadata) if is_metadata_only else replicas_of(kind, item)
         if wanted is not None:
             replicas[key] = wanted
             if existing and not is_metadata_only:
@@ -230,10 +239,10 @@ def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Ta
 
 def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
     times: dict[tuple[str, str, str], Seconds] = {}
-    for kind, item in snapshot.workloads():
+    for kind, item in snapshot.iterate_workloads():
         timestamp = creation_time(item.metadata)
         # Only the topmost owner decides whether a recommendation is older than the workload.
-        if item.metadata.controller is None and timestamp is not None:
+        if item.metadata.controller_owner is None and timestamp is not None:
             times[item.metadata.namespace or "default", kind, item.metadata.name] = timestamp
     return times
 
@@ -241,12 +250,12 @@ def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
 def _node_shapes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...], Machines]:
     """Returns the shapes of open and of closed nodes, and the nodes that alone have a label's value."""
     counter = ShapeCounter()
-    nodes = [node for node in map(seen_node, snapshot.all(Node)) if node is not None]
+    nodes = [node for node in map(shaped_node, snapshot.objects_of(Node)) if node is not None]
     machines: dict[Machine, tuple[OneMachine, ...]] = {}
     for node in sorted(nodes, key=lambda item: item.name):
         for single in counter.put(node):
             machines[single.machine] = (*machines.get(single.machine, ()), single)
-    return (*shapes_by_state(counter.shapes()), machines)
+    return (*shapes_by_state(counter.sorted_shapes()), machines)
 
 
 def build_node_shapes(
@@ -263,7 +272,7 @@ def build_node_shapes(
 
 def creation_time(metadata: Metadata) -> Seconds | None:
     """Returns the creation time; None where the object has none, or one that cannot be parsed."""
-    return seconds(metadata.creation_timestamp)
+    return parse_timestamp(metadata.creation_timestamp)
 
 
 def _decode_recommendations(
@@ -288,17 +297,20 @@ def decode_shard(config_map: ConfigMap, own_namespace: str) -> Workloads | Unrea
 
     Only Trimtab's own namespace is trusted: every tenant can write a label.
     """
-    if get(config_map.metadata.labels, {}).get(LABEL) != "v1" or config_map.metadata.namespace != own_namespace:
+    if (
+        value_or(config_map.metadata.labels, {}).get(RECOMMENDATIONS_LABEL) != "v1"
+        or config_map.metadata.namespace != own_namespace
+    ):
         return None
     name = f"ConfigMap {config_map.metadata.namespace}/{config_map.metadata.name}"
-    return decode(name, config_map.data.get(KEY, ""))
+    return decode(name, config_map.data.get(PAYLOAD_KEY, ""))
 
 
 def largest_allocatable(shapes: Iterable[NodeShape]) -> dict[str, int]:
     """Returns the largest allocatable amount of any node shape, per resource."""
     largest: dict[str, int] = {}
     for shape in shapes:
-        largest = larger(largest, shape.allocatable)
+        largest = larger_amounts(largest, shape.allocatable)
     return largest
 
 
@@ -342,11 +354,11 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
     """
 
     @property
-    def quotas(self) -> bool:
+    def reads_quotas(self) -> bool:
         """True where a quota was read, so that `Freshness.USED` is possible."""
         return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.answers.items())
 
-    def since(self, facts: ClusterFacts) -> Freshness:
+    def check_freshness(self, facts: ClusterFacts) -> Freshness:
         """Returns whether these facts would give the same answers to all questions."""
         if not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return Freshness.OTHER
@@ -362,7 +374,7 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
         return freshness
 
 
-def watched(facts: ClusterFacts) -> tuple[ClusterFacts, FactDependencies]:
+def track_dependencies(facts: ClusterFacts) -> tuple[ClusterFacts, FactDependencies]:
     """Returns the same facts, and a record of what is read of them from now on."""
     answers: dict[_Question, Any] = {}
     values: dict[str, Any] = {name: getattr(facts, name) for name in _UNKEYED_FIELDS}

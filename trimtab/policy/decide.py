@@ -14,16 +14,21 @@ from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import qos
+from trimtab.cluster.resources import qos_class
 from trimtab.policy import changed_annotation, reasons, required_actions
 from trimtab.policy.actions import overhead, priority_class, runtime_class
-from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, MatchedPolicy, ask
+from trimtab.policy.applicable_policies import (
+    ApplicablePolicies,
+    CompiledPolicy,
+    MatchedPolicy,
+    find_applicable_policies,
+)
 from trimtab.policy.changed_annotation import ChangedAnnotation
 from trimtab.policy.clamp_resources import clamp_resources
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.match import MatchDependencies, always_left_alone, match_asks, opt_out_reason
+from trimtab.policy.match import MatchDependencies, always_left_alone, match_dependencies, opt_out_reason
 from trimtab.policy.pod_changes import FieldChange, FieldKept, PodChanges
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings, PodContext
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext
 from trimtab.policy.podpolicy import Policies
 
 
@@ -37,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pod: Pod
     """The pod as it will be; the very object that came in where nothing changes."""
     changes: tuple[FieldChange, ...] = ()
-    left: tuple[FieldKept, ...] = ()
+    fields_kept: tuple[FieldKept, ...] = ()
     would: tuple[FieldChange, ...] = ()
     """Changes that policies in mode `warn` and `audit` would have made."""
     matched: tuple[MatchedPolicy, ...] = ()
@@ -51,7 +56,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The annotation that was written on the pod; None where none was."""
 
     @property
-    def modes(self) -> dict[str, str]:
+    def mode_by_policy(self) -> dict[str, str]:
         """Policy → its mode, for every policy that matches the pod."""
         return {policy.policy: policy.mode for policy in self.matched}
 
@@ -61,7 +66,7 @@ def decide(
     policies: Policies,
     facts: ClusterFacts,
     namespace: str,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
     *,
     watching: bool = True,
     marked: ChangedAnnotation | None = None,
@@ -74,11 +79,11 @@ def decide(
     One policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
     more changes, and a second call of the webhook finds nothing to do. A field that is decided stays decided.
     """
-    subject = PodContext(pod=pod, namespace=namespace, facts=facts, terms=terms)
-    return decided(subject, policies, watching=watching, marked=marked)[0]
+    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)
+    return decide_with_policies(subject, policies, watching=watching, marked=marked)[0]
 
 
-def decided(
+def decide_with_policies(
     subject: PodContext,
     policies: Policies,
     *,
@@ -99,15 +104,17 @@ def decided(
     """
     pod, namespace = subject.pod, subject.namespace
     if marked is None and not is_marker_read:
-        marked = changed_annotation.read(pod, namespace, subject.terms.signer)
+        marked = changed_annotation.read_trusted_annotation(pod, namespace, subject.settings.signer)
     decision, applicable = _decide_round(subject, policies, watching, like, marked)
     first = applicable
     for _ in range(_MAX_ROUNDS):
-        if first is None or not _needs_another_round(first.subject, decision, policies.once(match_asks)):
+        if first is None or not _needs_another_round(
+            first.subject, decision, policies.compute_once(match_dependencies)
+        ):
             break
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
-        subject = first.subject.as_now(decision.pod)
+        subject = first.subject.with_pod(decision.pod)
         next_decision, applicable = _decide_round(subject, policies, watching, applicable, marked, is_confirmed=True)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -117,7 +124,7 @@ def decided(
     # Required actions are checked against the pod as it will be, after the last round: a later round may supply what
     # an earlier one lacked.
     if watching and first is not None and applicable is not None and decision.denied is None:
-        denied = required_actions.find_refusal(first, applicable, decision.pod, decision.left)
+        denied = required_actions.find_refusal(first, applicable, decision.pod, decision.fields_kept)
         if denied is not None:
             return change(decision, pod=pod, changes=(), skipped=None, denied=denied), applicable
     return decision, applicable
@@ -138,7 +145,7 @@ def _needs_another_round(first_subject: PodContext, decision: Decision, dependen
         if dependencies.annotations and name.startswith("annotations[") and name[12:-1] in dependencies.annotations:
             return True
         is_sized = is_sized or ".requests." in name or ".limits." in name
-    return is_sized and (dependencies.requests or first_subject.qos is not qos(decision.pod.spec))
+    return is_sized and (dependencies.requests or first_subject.qos is not qos_class(decision.pod.spec))
 
 
 def _merge_rounds(first: Decision, second: Decision) -> Decision:
@@ -151,11 +158,14 @@ def _merge_rounds(first: Decision, second: Decision) -> Decision:
     for field_change in second.changes:
         before = changes[field_change.field].before if field_change.field in changes else field_change.before
         changes[field_change.field] = change(field_change, before=before)
-    reported, would = set(first.left), {field_change.field for field_change in first.would}
+    reported, would = set(first.fields_kept), {field_change.field for field_change in first.would}
     return change(
         second,
         changes=tuple(changes.values()),
-        left=(*first.left, *(x for x in second.left if x.field not in changed_fields and x not in reported)),
+        left=(
+            *first.fields_kept,
+            *(x for x in second.fields_kept if x.field not in changed_fields and x not in reported),
+        ),
         would=(*first.would, *(x for x in second.would if x.field not in would)),
         matched=(*first.matched, *(x for x in second.matched if x not in first.matched)),
         failures=(*first.failures, *(x for x in second.failures if x not in first.failures)),
@@ -181,15 +191,15 @@ def _decide_round(
     skipped = always_left_alone(subject)
     if skipped is not None:
         return Decision(pod=pod, skipped=skipped), None
-    applicable = ask(policies, subject, similar)
+    applicable = find_applicable_policies(policies, subject, similar)
     # Before opt-outs, because the reason that names the PriorityClass helps more.
-    if subject.critical_class and not applicable.meaning:
+    if subject.critical_class and not applicable.matching:
         left_alone = reasons.CRITICAL_POD(f"the pod's PriorityClass is {subject.critical_class}")
         return Decision(pod=pod, skipped=left_alone), applicable
-    if subject.opt_out is not None and not applicable.ours:
+    if subject.opt_out is not None and not applicable.in_effect:
         return Decision(pod=pod, skipped=opt_out_reason(subject)), applicable
     # A tuple of a list comprehension costs less than one of a generator; this runs for every review.
-    turns = applicable.ours if watching else tuple([turn for turn in applicable.ours if turn.applies])
+    turns = applicable.in_effect if watching else tuple([turn for turn in applicable.in_effect if turn.applies])
     pod_changes, failures, trials = _apply_policies(subject, turns, earlier_marker, silent=not watching)
     decision = _build_decision(pod_changes, subject, failures, earlier_marker)
     is_news = decision.pod is not pod or not is_confirmed
@@ -197,7 +207,7 @@ def _decide_round(
         decision, applicable, _watched_changes(pod_changes, turns, trials) if trials and is_news else ()
     )
     if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
-        decision = change(decision, left=(*decision.left, _untrusted_marker(subject)))
+        decision = change(decision, left=(*decision.fields_kept, _untrusted_marker(subject)))
     return decision, applicable
 
 
@@ -205,8 +215,8 @@ def _with_policy_results(
     decision: Decision, applicable: ApplicablePolicies, would: tuple[FieldChange, ...]
 ) -> Decision:
     """Returns the decision with the results for whole policies: which matched, and which did not apply."""
-    left = (*decision.left, *applicable.not_asked) if applicable.meaning else (_NO_POLICY_MATCHES,)
-    return change(decision, left=left, matched=tuple([turn.matched for turn in applicable.ours]), would=would)
+    left = (*decision.fields_kept, *applicable.policies_left_out) if applicable.matching else (_NO_POLICY_MATCHES,)
+    return change(decision, left=left, matched=tuple([turn.matched for turn in applicable.in_effect]), would=would)
 
 
 _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))
@@ -218,11 +228,13 @@ def _build_decision(
     """Builds the decision from the changes, and writes the `trimtab.dev/changed` annotation where anything changed."""
     # A denied pod is not created, so no other change matters.
     if draft.denied is not None:
-        return Decision(pod=subject.pod, denied=draft.denied, left=tuple(draft.left), failures=tuple(failures))
+        return Decision(
+            pod=subject.pod, denied=draft.denied, fields_kept=tuple(draft.fields_kept), failures=tuple(failures)
+        )
     pod, new_marker = draft.changed_pod, None
     if draft.changes:
-        pod, new_marker = changed_annotation.write(
-            pod, subject.namespace, earlier_marker, draft.changes, subject.terms.signer
+        pod, new_marker = changed_annotation.write_annotation(
+            pod, subject.namespace, earlier_marker, draft.changes, subject.settings.signer
         )
     # An annotation that no replica signed just now says nothing about this pod: it was copied from another object.
     elif (
@@ -232,18 +244,25 @@ def _build_decision(
     ):
         pod = changed_annotation.remove_annotation(pod)
     return Decision(
-        pod=pod, changes=tuple(draft.changes), left=tuple(draft.left), failures=tuple(failures), marker=new_marker
+        pod=pod,
+        changes=tuple(draft.changes),
+        fields_kept=tuple(draft.fields_kept),
+        failures=tuple(failures),
+        marker=new_marker,
     )
 
 
 def _keeps_unverified_marker(subject: PodContext) -> bool:
     """Returns whether an annotation of this very pod stays without a check: without keys it may be Trimtab's own, and
     it only informs."""
-    return subject.terms.signer.keys is None and changed_annotation.claimed(subject.pod, subject.namespace) is not None
+    return (
+        subject.settings.signer.keys is None
+        and changed_annotation.read_claimed_annotation(subject.pod, subject.namespace) is not None
+    )
 
 
 def _untrusted_marker(subject: PodContext) -> FieldKept:
-    if subject.terms.signer.keys is None:
+    if subject.settings.signer.keys is None:
         reason = reasons.MARKER_UNVERIFIED("no signing key is at hand to verify the marker")
     else:
         reason = reasons.MARKER_NOT_OURS("no call of ours wrote the marker for this pod within the last seconds")
@@ -283,7 +302,7 @@ def _evaluate_policies(
         turns=turns,
         is_guarded=is_guarded,
         applied_before=earlier_marker.value_by_field if earlier_marker else {},
-        decided_before=earlier_marker.deciders if earlier_marker else {},
+        decided_before=earlier_marker.decider_by_field if earlier_marker else {},
     )
     failures: list[str] = []
     trials: list[_Trial] = []

@@ -18,7 +18,7 @@ from typing import Any
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.core import PriorityClass, ResourceQuota, RuntimeClass
 from trimtab.policy.cluster_facts import (
-    EVERYTHING,
+    ALL_KINDS,
     OWN_NAMESPACE,
     ClusterFacts,
     age_order,
@@ -77,19 +77,19 @@ class FactsCache:
         self._parts[kind].drop(key)
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """True where Trimtab's own namespace says that all changes stop."""
         return self._namespaces.paused
 
-    def facts(
-        self, known: frozenset[str] = EVERYTHING, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
+    def build_facts(
+        self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
     ) -> ClusterFacts:
         """Returns everything received so far as facts; the same object as last time where nothing differs."""
         # Equal becomes identical: readers compare by identity to see that nothing changed.
         if vpa_reach == self._last.vpa_reach:
             vpa_reach = self._last.vpa_reach
         facts = ClusterFacts(
-            known=known,
+            listed_kinds=known,
             namespaces=self._namespaces.current_mapping(),
             runtime_classes=self._runtime_classes.current_mapping(),
             priority_classes=self._priority_classes.current_mapping(),

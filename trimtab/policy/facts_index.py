@@ -322,7 +322,7 @@ class NodeFacts:
             daemons = state[1]
             self._state = state
             # Rebuilt only when a shape appears or disappears, not for each of thousands of nodes.
-            shapes, closed = shapes_by_state(self._counter.shapes())
+            shapes, closed = shapes_by_state(self._counter.sorted_shapes())
             node_shapes = build_node_shapes(
                 shapes, tuple(daemons[target] for target in sorted(daemons)), closed, self.growing
             )

@@ -64,7 +64,7 @@ def applied_by(subject: PodContext, field: str) -> str:
     """
     if _is_applied_client_side(subject):
         return "kubectl apply"
-    tree = subject.once(_server_side_tree)
+    tree = subject.compute_once(_server_side_tree)
     if tree is _NOTHING:  # nearly every pod
         return ""
     return "server-side apply" if tree is _EVERYTHING or _contains_path(tree, path_of(field)) else ""

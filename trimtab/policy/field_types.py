@@ -107,7 +107,7 @@ Confidence = Annotated[
 
 def _check_usage_rule(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(usage_rule.EXPECTED)
+        raise ValueError(usage_rule.EXPECTED_RULE)
     rule = usage_rule.parse(value)
     if not rule.is_published:
         raise ValueError("a percentile that recommendations hold: p5, p50, p90, p95, p99, max or adaptive")

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.selectors import labels_match, requirement_matches
 from trimtab.policy import reasons
-from trimtab.policy.actions.placement import shown
+from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import PlacementAction
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
@@ -122,8 +122,8 @@ def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> It
     if not shapes:
         return
     for label in placement.require:
-        if not any(requirement_matches(label.requirement, shape.labels) for shape in shapes):
-            kind = f"{label.label} {shown(label.requirement)}"
+        if not any(requirement_matches(label.selector_requirement, shape.labels) for shape in shapes):
+            kind = f"{label.label} {format_requirement(label.selector_requirement)}"
             yield NOT_IN_CLUSTER(f"the cluster has no node of label {kind}")
         # A pod that chooses a value without nodes would stay Pending.
         for value in label.among:
@@ -132,9 +132,9 @@ def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> It
                     f"the cluster has no node of label {label.label} In {value}, which a pod may choose"
                 )
     for group in placement.require_any:
-        requirements = [label.requirement for label in group]
+        requirements = [label.selector_requirement for label in group]
         if not any(all(requirement_matches(item, shape.labels) for item in requirements) for shape in shapes):
-            kind = " and ".join(f"{item.key} {shown(item)}" for item in requirements)
+            kind = " and ".join(f"{item.key} {format_requirement(item)}" for item in requirements)
             yield NOT_IN_CLUSTER(f"the cluster has no node of labels {kind}, a group of requireAny")
 
 

@@ -13,8 +13,8 @@ from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.actions.limits import limit_rules
-from trimtab.policy.actions.placement import shown
-from trimtab.policy.actions.request_fields import RequestRule, rules_of
+from trimtab.policy.actions.placement import format_requirement
+from trimtab.policy.actions.request_fields import RequestRule, request_rules
 from trimtab.policy.podpolicy import Match, NamespaceMatch, PodPolicy
 
 DISAGREES = Code(
@@ -89,7 +89,7 @@ def wanted_values(policy: PodPolicy) -> Mapping[str, str]:
     """Returns field → the value that the policy wants, as text, for fields that only one policy can decide."""
     actions, values = policy.spec.actions, dict[str, str]()
     if actions.requests is not None:
-        values |= {f"requests.{resource}": _describe_rule(rule) for resource, rule in rules_of(actions.requests)}
+        values |= {f"requests.{resource}": _describe_rule(rule) for resource, rule in request_rules(actions.requests)}
         values |= {f"requests.{name}": str(pieces) for name, pieces in (actions.requests.extended or {}).items()}
     if actions.limits is not None:
         values |= {f"limits.{resource}": rule for resource, rule in limit_rules(actions.limits)}
@@ -104,7 +104,10 @@ def wanted_values(policy: PodPolicy) -> Mapping[str, str]:
             values |= {f"{field}[{key}]": value for key, value in (added.add or {}).items()}
     if actions.placement is not None:
         values |= {f"nodeSelector[{key}]": value for key, value in (actions.placement.node_selector or {}).items()}
-        values |= {f"require[{label.label}]": shown(label.requirement) for label in actions.placement.require}
+        values |= {
+            f"require[{label.label}]": format_requirement(label.selector_requirement)
+            for label in actions.placement.require
+        }
     return values
 
 

@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.api.pod import PodSpec
-from trimtab.cluster.config_error import nearest
+from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.actions.placement_fields import PlacementAction
-from trimtab.policy.actions.request_fields import ContainerRequests, RequestRule, RequestsAction, rules_of
-from trimtab.policy.affinity_conflicts import contradiction
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.actions.request_fields import ContainerRequests, RequestRule, RequestsAction, request_rules
+from trimtab.policy.affinity_conflicts import find_contradiction
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
@@ -87,7 +87,7 @@ def _check_requests(policy: PodPolicy) -> Iterator[Reason]:
     every: list[tuple[str, RequestsAction | ContainerRequests]] = [("requests", requests)]
     every += [(f"requests.containers[{n}]", rules) for n, rules in enumerate(requests.containers)]
     for where, rules in every:
-        for resource, rule in rules_of(rules):
+        for resource, rule in request_rules(rules):
             yield from _check_amounts(f"{where}.{resource}", resource, rule)
         if rules.extended and not _selects_some_containers(policy, rules):
             names = ", ".join(rules.extended)
@@ -103,7 +103,7 @@ def _selects_some_containers(policy: PodPolicy, rules: "RequestsAction | Contain
 def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Reason]:
     yield from _check_quantities(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
     # Valid, because `min` wins; but then `otherwise` has no effect.
-    if rule.otherwise and rule.min and quantity.compare(rule.otherwise, rule.min) < 0:
+    if rule.otherwise and rule.min and quantity.compare_quantities(rule.otherwise, rule.min) < 0:
         yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, which is given instead")
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
         yield WORD_UNREAD(f"{where}.percent is read with `from: limit` and `from: request` only")
@@ -122,8 +122,8 @@ def _describe_odd_amount(resource: str, amount: str) -> str:
     if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
     # The usual mistake: 128 for 128Mi, or 128m, which is a fraction of a byte.
-    if resource in _IN_BYTES and quantity.parse(amount) < _MIN_MEMORY * quantity.NANO:
-        return "less than 1 byte" if quantity.parse(amount) < quantity.NANO else f"{number} bytes"
+    if resource in _IN_BYTES and quantity.parse(amount) < _MIN_MEMORY * quantity.NANO_PER_UNIT:
+        return "less than 1 byte" if quantity.parse(amount) < quantity.NANO_PER_UNIT else f"{number} bytes"
     return ""
 
 
@@ -166,7 +166,7 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
         if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
             yield NEVER_MEANS(f"namespace {name} is included, and excluded by {', '.join(namespaces.exclude)}")
         # An installation may set other namespaces; these are the defaults.
-        elif name in DEFAULT_TERMS.system_namespaces:
+        elif name in DEFAULT_SETTINGS.system_namespaces:
             yield NEVER_MEANS(f"pods of {name} are never changed")
 
 
@@ -180,7 +180,9 @@ def _suggest_kind(kind: str) -> str:
     match = next((name for name in KINDS if plain in (name.lower(), f"{name.lower()}s")), "")
     if match or kind[0].isupper():
         return match
-    return nearest(kind.capitalize(), KINDS).removeprefix("did you mean ").strip("?'") or "a kind such as Deployment"
+    return (
+        suggest_name(kind.capitalize(), KINDS).removeprefix("did you mean ").strip("?'") or "a kind such as Deployment"
+    )
 
 
 def _pattern_covers(pattern: str, name: str) -> bool:
@@ -201,12 +203,12 @@ def _check_placement(placement: PlacementAction) -> Iterator[Reason]:
     needed = [
         SelectorRequirement(key=k, operator="In", values=(v,)) for k, v in (placement.node_selector or {}).items()
     ]
-    needed += [label.requirement for label in placement.require]
-    impossible = contradiction(PodSpec(), needed)
+    needed += [label.selector_requirement for label in placement.require]
+    impossible = find_contradiction(PodSpec(), needed)
     if impossible:
         yield NO_SUCH_NODE(impossible)
     for group in placement.require_any if not impossible else ():
-        impossible = contradiction(PodSpec(), [*needed, *(label.requirement for label in group)])
+        impossible = find_contradiction(PodSpec(), [*needed, *(label.selector_requirement for label in group)])
         if impossible:
             yield NO_SUCH_NODE(f"a group of requireAny: {impossible}")
     for word, labels in (("require", placement.require), *(("requireAny", group) for group in placement.require_any)):

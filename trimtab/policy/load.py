@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, nearest, shown
+from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
 from trimtab.cluster.snapshot import without_nulls
-from trimtab.cluster.yaml_documents import Document, read
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.podpolicy import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
 from trimtab.policy.required_action_rules import chosen_place_mistakes, requirement_mistakes
@@ -42,7 +42,7 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
     mistakes: list[ConfigError] = []
     names: list[str] = []
     for name, content in files:
-        reading = read(name, content)
+        reading = read_documents(name, content)
         names.append(name)
         documents += reading.documents
         mistakes += reading.mistakes
@@ -77,7 +77,7 @@ def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError])
             mistakes.append(_duplicate_name(document, twin, name))
         elif policy is not None:
             policies.append(policy)
-    return LoadResult(Policies.of(*policies), tuple(sorted(mistakes, key=_position_order)))
+    return LoadResult(Policies.from_policies(*policies), tuple(sorted(mistakes, key=_position_order)))
 
 
 def _position_order(mistake: ConfigError) -> tuple[str, int, int]:
@@ -91,15 +91,17 @@ def _policy_name(document: Document) -> str | None:
 
 
 def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigError:
-    line, _ = twin.mark(("metadata", "name"))
+    line, _ = twin.position_of(("metadata", "name"))
     place = f"{twin.file}:{line}" if line else twin.file
-    return document.mistake(("metadata", "name"), "a name of its own", repr(name), f"{place} has a policy of that name")
+    return document.error_at(
+        ("metadata", "name"), "a name of its own", repr(name), f"{place} has a policy of that name"
+    )
 
 
 def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigError]]:
     """Loads one document. Returns the policy, or None and what is wrong with it."""
     if not isinstance(document.value, dict):
-        return None, [document.mistake((), f"a {KIND}", shown(document.value))]
+        return None, [document.error_at((), f"a {KIND}", quote_value(document.value))]
     wrong_kind = _check_kind(document)
     if wrong_kind:
         return None, wrong_kind
@@ -113,18 +115,18 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
     name = {"name": metadata["name"]} if isinstance(metadata, dict) and "name" in metadata else metadata or {}
     mistakes += _validate(document, _METADATA, ("metadata",), name)[1]
     if "spec" not in value:
-        return None, first_mistakes([*mistakes, document.mistake(("spec",), "a spec with actions", "nothing")])
+        return None, first_mistakes([*mistakes, document.error_at(("spec",), "a spec with actions", "nothing")])
     spec, spec_mistakes = _validate(document, _SPEC, ("spec",), value["spec"])
     mistakes += spec_mistakes
     mistakes += islice(_unquoted_booleans(document, document.node, ()), MAX_MISTAKES + 1)
     if spec is not None and spec.actions == Actions():
-        mistakes.append(document.mistake(("spec", "actions"), f"at least one of {_action_names()}", "none"))
+        mistakes.append(document.error_at(("spec", "actions"), f"at least one of {_action_names()}", "none"))
     if spec is not None:
         mistakes += requirement_mistakes(document, spec)
         mistakes += chosen_place_mistakes(document, spec)
     if mistakes or spec is None:
         return None, first_mistakes(mistakes)
-    line, _ = document.mark(("metadata", "name"))
+    line, _ = document.position_of(("metadata", "name"))
     return PodPolicy(name=value["metadata"]["name"], spec=spec, file=document.file, line=line), []
 
 
@@ -134,14 +136,14 @@ def _check_kind(document: Document) -> list[ConfigError]:
         value = document.value.get(key)
         if value != expected:
             todo = f"is this a {KIND}?" if key == "kind" and value is not None else ""
-            mistakes.append(document.mistake((key,), repr(expected), shown(value), todo))
+            mistakes.append(document.error_at((key,), repr(expected), quote_value(value), todo))
     return mistakes
 
 
 def _unknown_field(document: Document, path: Path, valid_names: Sequence[str]) -> ConfigError:
     name = str(path[-1])
-    todo = nearest(name, valid_names) or "remove it"
-    return document.mistake(path, f"one of {', '.join(valid_names)}", f"the unknown field {name!r}", todo)
+    todo = suggest_name(name, valid_names) or "remove it"
+    return document.error_at(path, f"one of {', '.join(valid_names)}", f"the unknown field {name!r}", todo)
 
 
 def _unquoted_booleans(document: Document, node: Any, path: Path) -> Iterator[ConfigError]:
@@ -149,7 +151,7 @@ def _unquoted_booleans(document: Document, node: Any, path: Path) -> Iterator[Co
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.value in _BOOLEANS and path:
             description = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"
-            yield document.mistake(path, "text in quotes", description, f'write "{node.value}"')
+            yield document.error_at(path, "text in quotes", description, f'write "{node.value}"')
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield from _unquoted_booleans(document, value, (*path, str(key.value)))
@@ -172,19 +174,19 @@ def _validate(document: Document, adapter: TypeAdapter[Any], at: Path, value: An
 def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
     # pydantic adds "[key]" where the key of a mapping is invalid; the key itself is in the path already.
     path: Path = (*at, *(step for step in error["loc"] if step != "[key]"))
-    value = shown(error["input"])
+    value = quote_value(error["input"])
     match error["type"]:
         case "unexpected_keyword_argument" | "extra_forbidden":
             return _unknown_field(document, path, fields_at(path))
         case "missing" | "missing_keyword_only_argument":
-            return document.mistake(path, "a value", "nothing", "it has no default")
+            return document.error_at(path, "a value", "nothing", "it has no default")
         case "literal_error":
             return _invalid_choice(document, path, error["ctx"]["expected"], error["input"])
         case "value_error" | "assertion_error":
             expected = str(error["ctx"]["error"])
             # A check of a whole mapping says what is missing; the mapping itself would only repeat the document.
-            return document.mistake(path, expected, value if not isinstance(error["input"], dict) else "")
-    return document.mistake(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
+            return document.error_at(path, expected, value if not isinstance(error["input"], dict) else "")
+    return document.error_at(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
 
 
 _EXPECTED = {
@@ -203,7 +205,9 @@ _EXPECTED = {
 
 def _invalid_choice(document: Document, path: Path, expected: str, value: object) -> ConfigError:
     choices = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
-    return document.mistake(path, f"one of {', '.join(choices)}", shown(value), nearest(str(value), choices))
+    return document.error_at(
+        path, f"one of {', '.join(choices)}", quote_value(value), suggest_name(str(value), choices)
+    )
 
 
 def _lower_first(message: str) -> str:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import Amounts, amounts, requests_of, requests_without_overhead
-from trimtab.cluster.selectors import glob, labels_match
+from trimtab.cluster.resources import Amounts, requests_of, requests_without_overhead, scheduler_amounts
+from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.pod_context import (
     CRITICAL,
@@ -38,12 +38,12 @@ PodPredicate = Callable[[PodContext], bool]
 def always_left_alone(subject: PodContext) -> Reason | None:
     """Returns why no policy is ever evaluated for the pod; None: policies decide."""
     # The order matters for the reason that users see: the switch for everything comes first.
-    if subject.terms.paused:
+    if subject.settings.paused:
         return reasons.PAUSED("all changes are paused")
     if MIRROR in subject.annotations:
         # The kubelet starts nothing for a mirror pod whose static pod it does not have.
         return reasons.MIRROR_POD("the pod mirrors a static pod of the kubelet")
-    if is_switched_off(subject.namespace, subject.terms):
+    if is_switched_off(subject.namespace, subject.settings):
         return reasons.SYSTEM_NAMESPACE(f"pods of {subject.namespace} are never changed")
     return None
 
@@ -129,11 +129,11 @@ def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
     if conditions.annotations:
         yield _annotations_condition(conditions.annotations)
     if conditions.service_accounts:
-        matches_account = glob(conditions.service_accounts)
+        matches_account = name_matcher(conditions.service_accounts)
         yield lambda subject: matches_account(subject.pod.spec.service_account_name or "default")
     if conditions.requests:
         has_amounts = amounts_test(conditions.requests)
-        yield lambda subject: has_amounts(subject.once(requested_amounts))
+        yield lambda subject: has_amounts(subject.compute_once(requested_amounts))
     yield from _compile_lookups(conditions)
 
 
@@ -141,13 +141,13 @@ def _compile_lookups(conditions: Conditions) -> Iterator[PodPredicate]:
     """Yields the predicates that need a lookup in the facts, or a pass over every container."""
     if conditions.containers is not None:
         is_meant = containers_test(conditions.containers)
-        yield lambda subject: any(map(is_meant, subject.places))
+        yield lambda subject: any(map(is_meant, subject.container_refs))
     if conditions.vpa is not None:
         managed = conditions.vpa == "managed"
-        yield lambda subject: managed == (subject.once(autoscalers.of) is not None)
+        yield lambda subject: managed == (subject.compute_once(autoscalers.find_managing_vpa) is not None)
     if conditions.hpa is not None:
         by_utilization = conditions.hpa == "utilization"
-        yield lambda subject: by_utilization == subject.once(autoscalers.is_scaled_by_utilization)
+        yield lambda subject: by_utilization == subject.compute_once(autoscalers.is_scaled_by_utilization)
 
 
 def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPredicate:
@@ -171,12 +171,12 @@ def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPre
 
 def namespace_name_test(namespaces: NamespaceMatch) -> Callable[[str], bool]:
     """Compiles the conditions on the namespace's name. A namespace that passes may still fail its label selector."""
-    is_included, is_excluded = glob(namespaces.include or ("*",)), glob(namespaces.exclude)
+    is_included, is_excluded = name_matcher(namespaces.include or ("*",)), name_matcher(namespaces.exclude)
     return lambda name: is_included(name) and not is_excluded(name)
 
 
 def _labels_condition(wanted: dict[str, str]) -> PodPredicate:
-    patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
+    patterns = [(key, name_matcher((pattern,))) for key, pattern in wanted.items()]
 
     def is_labelled(subject: PodContext) -> bool:
         labels = subject.labels
@@ -192,13 +192,13 @@ def _selector_condition(wanted: PolicyLabelSelector) -> PodPredicate:
 
 def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
     """Compiles patterns for an optional name. `none` selects a pod that names nothing; no other pattern does."""
-    selects_none, matches_name = "none" in patterns, glob(patterns)
+    selects_none, matches_name = "none" in patterns, name_matcher(patterns)
     return lambda name: matches_name(name) if isinstance(name, str) and name else selects_none
 
 
 def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
     # A kind alone means owners of any name.
-    is_wanted = glob(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+    is_wanted = name_matcher(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
     return lambda subject: any(map(is_wanted, subject.owner_names))
 
 
@@ -208,7 +208,7 @@ def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
     has_amounts = amounts_test(containers.requests) if containers.requests else None
     is_excluded_image = image_test(containers.not_images) if containers.not_images else None
     matches_image = image_test(containers.images) if containers.images else None
-    matches_name = glob(containers.names) if containers.names else None
+    matches_name = name_matcher(containers.names) if containers.names else None
     roles = containers.roles
 
     def is_selected(place: ContainerRef) -> bool:
@@ -252,13 +252,13 @@ def requested_amounts(subject: PodContext) -> Amounts | None:
 
 def _container_amounts(place: ContainerRef) -> Amounts | None:
     try:
-        return amounts(requests_of(place.container.resources))
+        return scheduler_amounts(requests_of(place.container.resources))
     except NotAQuantity:
         return None
 
 
 def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
-    patterns = [(key, glob((pattern,))) for key, pattern in wanted.items()]
+    patterns = [(key, name_matcher((pattern,))) for key, pattern in wanted.items()]
 
     def is_annotated(subject: PodContext) -> bool:
         annotations = subject.annotations
@@ -275,7 +275,7 @@ class MatchDependencies(NamedTuple):
     requests: bool
 
 
-def match_asks(policies: Policies) -> MatchDependencies:
+def match_dependencies(policies: Policies) -> MatchDependencies:
     """Returns the dependencies of all enabled policies."""
     matches = [policy.spec.match for policy in policies.all if policy.spec.enabled]
     keys = frozenset(key for match in matches for key in annotations_asked_for(match))
@@ -298,7 +298,7 @@ def asks_for_requests(match: Match) -> bool:
 def names_critical(policy: PodPolicy) -> frozenset[str]:
     """Returns the system's PriorityClasses that the policy names; a mere `*` names none."""
     patterns = tuple(pattern for pattern in policy.spec.match.priority_classes if pattern.strip("*"))
-    return frozenset(filter(glob(patterns), CRITICAL)) if patterns else frozenset()
+    return frozenset(filter(name_matcher(patterns), CRITICAL)) if patterns else frozenset()
 
 
 def names_daemons(policy: PodPolicy) -> bool:

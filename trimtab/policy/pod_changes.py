@@ -98,7 +98,7 @@ class PodChanges:
     """Container and resource → the rules that bound a request where there is none: they bound what a later policy
     gives."""
     changes: list[FieldChange] = field(default_factory=list)
-    left: dict[FieldKept, None] = field(default_factory=dict)
+    fields_kept: dict[FieldKept, None] = field(default_factory=dict)
     """Fields that stay as they are and why, in the order in which the reasons were recorded."""
     denied: Reason | None = None
     applied_before: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class PodChanges:
         # Lengths cost far less than copies, and most savepoints are never restored.
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
-            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses), len(self.left),
+            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses), len(self.fields_kept),
             len(self.bounds),
         )  # fmt: skip
 
@@ -130,7 +130,7 @@ class PodChanges:
         self.metadata, self.spec, self.denied, changes, *counts = savepoint
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
-            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses, self.left,
+            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses, self.fields_kept,
             self.bounds,
         )  # fmt: skip
         for collected, count in zip(grown, counts, strict=True):
@@ -241,7 +241,7 @@ class PodChanges:
     def leave_unchanged(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
         """Records, once, why something stays as it is."""
         if not self.silent:
-            self.left.setdefault(FieldKept(field=name, policy=policy or self.policy, reason=reason, loud=loud))
+            self.fields_kept.setdefault(FieldKept(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 
 
 def _shown(value: Value) -> str:

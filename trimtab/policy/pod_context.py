@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from trimtab.cluster.api.meta import Labels, SelectorRequirement, get
+from trimtab.cluster.api.meta import Labels, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.replicas import Replicas
-from trimtab.cluster.resources import QoS, Role, qos, role
-from trimtab.cluster.selectors import glob
+from trimtab.cluster.resources import QoS, Role, qos_class, role_of
+from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
@@ -100,7 +100,7 @@ class AdmissionSettings:
     """Whose annotations are trusted. It changes with the time, so it takes no part in comparisons of settings."""
 
 
-DEFAULT_TERMS = AdmissionSettings()
+DEFAULT_SETTINGS = AdmissionSettings()
 
 
 def _is_enabled_value(value: str | None) -> bool:
@@ -136,7 +136,7 @@ class PodContext:
     namespace: str
     """From the request; the pod's own field may be empty."""
     facts: ClusterFacts = field(default_factory=ClusterFacts)
-    terms: AdmissionSettings = DEFAULT_TERMS
+    settings: AdmissionSettings = DEFAULT_SETTINGS
     withheld: Withheld = field(default_factory=dict)
     """Actions that the check of the outcome took back."""
     body: bytes = b""
@@ -146,7 +146,7 @@ class PodContext:
     @computed_property
     def owners(self) -> tuple[Owner, ...]:
         """Owners of the pod, the nearest first; empty for a bare pod."""
-        return self.facts.chain(self.pod, self.namespace)
+        return self.facts.owner_chain(self.pod, self.namespace)
 
     @computed_property
     def is_daemon(self) -> bool:
@@ -158,7 +158,7 @@ class PodContext:
         """Owners as policies name them, such as `Deployment/web`; a bare pod stands for itself."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
-    def once(self, find: "Callable[[PodContext], T]") -> T:
+    def compute_once(self, find: "Callable[[PodContext], T]") -> T:
         """Returns `find(self)`, computed when it is first needed."""
         cache: dict[Any, Any] = self._computed
         if find not in cache:
@@ -170,11 +170,11 @@ class PodContext:
     def _computed(self) -> dict[Any, Any]:
         return {}
 
-    def as_now(self, pod: Pod) -> "PodContext":
+    def with_pod(self, pod: Pod) -> "PodContext":
         """Returns the context of another state of the pod. Owners and usage are kept where labels and owner references
         are the same."""
         context = PodContext(
-            pod=pod, namespace=self.namespace, facts=self.facts, terms=self.terms, withheld=self.withheld,
+            pod=pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=self.withheld,
             body=self.body,
         )  # fmt: skip
         before, after = self.pod.metadata, pod.metadata
@@ -183,11 +183,11 @@ class PodContext:
             context.__dict__["_usage"] = self._usage
         return context
 
-    def without(self, withheld: Withheld) -> "PodContext":
+    def with_withheld(self, withheld: Withheld) -> "PodContext":
         """Returns the context of the same pod with these actions withheld. All that has been computed about the pod is
         kept."""
         context = PodContext(
-            pod=self.pod, namespace=self.namespace, facts=self.facts, terms=self.terms, withheld=withheld,
+            pod=self.pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=withheld,
             body=self.body,
         )  # fmt: skip
         self._computed, self._usage  # noqa: B018 - computed now, so that both contexts share the same dicts
@@ -210,7 +210,7 @@ class PodContext:
     def _find_usage(self, container: str) -> Iterator[tuple[Owner, ContainerUsage | NotYet]]:
         # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
-            usage = self.facts.recommendations.find(self.namespace, owner.kind, owner.name, container)
+            usage = self.facts.recommendations.find_usage(self.namespace, owner.kind, owner.name, container)
             yield owner, usage
             if isinstance(usage, ContainerUsage) and usage.cpu is not None and usage.memory is not None:
                 return
@@ -225,16 +225,16 @@ class PodContext:
         return next((replicas for replicas in by_owner if replicas is not None), None)
 
     @property
-    def top(self) -> Owner | None:
+    def top_owner(self) -> Owner | None:
         """The topmost controller, which users know by name; None for a bare pod."""
         return self.owners[-1] if self.owners else None
 
     @computed_property
-    def places(self) -> tuple[ContainerRef, ...]:
+    def container_refs(self) -> tuple[ContainerRef, ...]:
         """The containers with their roles: main containers first, then init containers and sidecars."""
         spec = self.pod.spec
         init_containers = (
-            ContainerRef("initContainers", i, c, role(c, init=True)) for i, c in enumerate(spec.init_containers)
+            ContainerRef("initContainers", i, c, role_of(c, init=True)) for i, c in enumerate(spec.init_containers)
         )
         main_containers = (ContainerRef("containers", i, c, Role.MAIN) for i, c in enumerate(spec.containers))
         return (*main_containers, *init_containers)
@@ -242,15 +242,15 @@ class PodContext:
     @computed_property
     def qos(self) -> QoS:
         """The pod's quality of service class, computed as the API server computes `status.qosClass`."""
-        return qos(self.pod.spec)
+        return qos_class(self.pod.spec)
 
     @computed_property
     def labels(self) -> Mapping[str, str]:
-        return get(self.pod.metadata.labels, {})
+        return value_or(self.pod.metadata.labels, {})
 
     @computed_property
     def annotations(self) -> Mapping[str, str]:
-        return get(self.pod.metadata.annotations, {})
+        return value_or(self.pod.metadata.annotations, {})
 
     @computed_property
     def opt_out(self) -> Literal["pod", "namespace"] | None:
@@ -269,28 +269,28 @@ class PodContext:
     @computed_property
     def critical_class(self) -> str:
         """The system's PriorityClass that the pod names; empty where it names none of them."""
-        name = get(self.pod.spec.priority_class_name, "")
+        name = value_or(self.pod.spec.priority_class_name, "")
         return name if name in CRITICAL else ""
 
     @property
     def is_windows(self) -> bool:
         """True where the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
         spec = self.pod.spec
-        os = get(spec.os, None)
+        os = value_or(spec.os, None)
         # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
         if os is not None:
             return os.name == "windows"
-        if get(spec.node_selector, {}).get(OS_LABEL) == "windows":
+        if value_or(spec.node_selector, {}).get(OS_LABEL) == "windows":
             return True
         # Terms are ORed, so all of them must require Windows; the expressions of one term are ANDed.
         terms = required_terms(spec)
-        return bool(terms) and all(any(map(_requires_windows, get(t.match_expressions, ()))) for t in terms)
+        return bool(terms) and all(any(map(_requires_windows, value_or(t.match_expressions, ()))) for t in terms)
 
     @property
     def rollout_identity(self) -> str:
         """The key that a rollout selects by; the same for all pods of one owner."""
         metadata = self.pod.metadata
-        name = str(self.top) if self.top else f"Pod/{metadata.name or metadata.generate_name}"
+        name = str(self.top_owner) if self.top_owner else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
 
 
@@ -299,7 +299,7 @@ def matches_container(
 ) -> bool:
     """Returns whether these patterns select this container. An empty list selects all."""
     return (
-        (not names or glob(names)(place.container.name))
+        (not names or name_matcher(names)(place.container.name))
         and (not roles or place.role in roles)
         and (not images or image_test(images)(place.container.image))
     )
@@ -308,7 +308,7 @@ def matches_container(
 @lru_cache(maxsize=1024)
 def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Compiles a test for images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
-    test = glob(patterns)
+    test = name_matcher(patterns)
     return lambda image: test(image) or test(full_image_name(image))
 
 

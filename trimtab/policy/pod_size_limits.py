@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.cluster.api.meta import UNSET, get
+from trimtab.cluster.api.meta import UNSET, value_or
 from trimtab.cluster.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Resources
 from trimtab.cluster.resources import all_containers, limits_of, requests_of
 from trimtab.policy import changed_annotation
@@ -58,7 +58,7 @@ class SizeExcess:
         return f"the pod holds {self.count} {self.what}, and Trimtab decides about pods of at most {self.most}"
 
 
-def excess_bytes(raw: bytes) -> SizeExcess | None:
+def find_excess_bytes(raw: bytes) -> SizeExcess | None:
     """Returns the excess in bytes; None: the pod may be parsed."""
     size = len(raw)
     # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
@@ -67,7 +67,7 @@ def excess_bytes(raw: bytes) -> SizeExcess | None:
     return SizeExcess("bytes of JSON", size, MAX_BYTES)
 
 
-def excess(pod: Pod) -> SizeExcess | None:
+def find_excess(pod: Pod) -> SizeExcess | None:
     """Returns the first part that the pod has too much of; None: it is decided on.
 
     A pod with Trimtab's annotation may have a quarter more: what policies add at the first call of a request must not
@@ -77,7 +77,7 @@ def excess(pod: Pod) -> SizeExcess | None:
         return None
     for what, count, most in _count_parts(pod):
         if count > most and (
-            count > _with_tolerance(most) or changed_annotation.ANNOTATION not in get(pod.metadata.annotations, {})
+            count > _with_tolerance(most) or changed_annotation.ANNOTATION not in value_or(pod.metadata.annotations, {})
         ):
             return SizeExcess(what, count, most)
     return None
@@ -137,9 +137,9 @@ def _is_small_resources(resources: Resources) -> bool:
     return (requests is UNSET or len(requests) <= _MAX_UNCOUNTED) and (limits is UNSET or len(limits) <= _MAX_UNCOUNTED)
 
 
-def excess_of_template(pod: Pod) -> SizeExcess | None:
+def find_template_excess(pod: Pod) -> SizeExcess | None:
     """Returns the excess of a pod that was read from a template: its bytes are those of the parsed fields."""
-    return excess(pod) or excess_bytes(msgspec.json.encode(pod))
+    return find_excess(pod) or find_excess_bytes(msgspec.json.encode(pod))
 
 
 def _with_tolerance(most: int) -> int:
@@ -159,8 +159,8 @@ def _count_parts(pod: Pod) -> Iterator[tuple[str, int, int]]:
         constraints = len(spec.topology_spread_constraints)
         yield "topology spread constraints", constraints, LIMITS.topology_spread_constraints
     yield "volumes", len(spec.volumes), LIMITS.volumes
-    yield "labels", len(get(metadata.labels, {})), LIMITS.labels
-    yield "annotations", len(get(metadata.annotations, {})), LIMITS.annotations
+    yield "labels", len(value_or(metadata.labels, {})), LIMITS.labels
+    yield "annotations", len(value_or(metadata.annotations, {})), LIMITS.annotations
     yield "owner references", len(metadata.owner_references), LIMITS.owners
     if spec.affinity is not UNSET:
         yield from _count_affinity_terms(spec.affinity)
@@ -186,11 +186,11 @@ def _node_terms(affinity: Affinity) -> list[NodeSelectorTerm]:
     if node is UNSET:
         return []
     required = [] if node.required is UNSET else list(node.required.node_selector_terms)
-    return required + [term.preference for term in get(node.preferred, ())]
+    return required + [term.preference for term in value_or(node.preferred, ())]
 
 
 def _count_container_parts(spec: PodSpec) -> Iterator[tuple[str, int, int]]:
-    amounts, ports = len(get(spec.overhead, {})), 0
+    amounts, ports = len(value_or(spec.overhead, {})), 0
     for resources in (spec.resources, *(container.resources for container in all_containers(spec))):
         amounts += len(requests_of(resources)) + len(limits_of(resources))
     for container in spec.containers:

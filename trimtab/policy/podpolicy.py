@@ -104,7 +104,7 @@ class AmountCondition:
         if self.absent and (self.exists or self.at_least is not None or self.below is not None):
             raise ValueError("nothing beside absent")
         # Such a range is empty: the policy would never match a pod.
-        if self.at_least and self.below and quantity.compare(self.at_least, self.below) >= 0:
+        if self.at_least and self.below and quantity.compare_quantities(self.at_least, self.below) >= 0:
             raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
 
 
@@ -239,7 +239,7 @@ class Policies:
     all: tuple[PodPolicy, ...] = ()
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, make: "Callable[[Policies], T]") -> T:
+    def compute_once(self, make: "Callable[[Policies], T]") -> T:
         """Returns `make(self)`, computed when it is first needed: the set never changes."""
         if make not in self._computed:
             self._computed[make] = make(self)
@@ -247,5 +247,5 @@ class Policies:
         return value
 
     @classmethod
-    def of(cls, *policies: PodPolicy) -> "Policies":
+    def from_policies(cls, *policies: PodPolicy) -> "Policies":
         return cls(tuple(sorted(policies, key=lambda p: p.decision_order)))

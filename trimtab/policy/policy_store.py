@@ -45,13 +45,13 @@ class PolicyStore:
         self._policies.drop(name)
         self._broken.drop(name)
 
-    def policies(self) -> Policies:
+    def current_policies(self) -> Policies:
         """Returns all policies in effect, in the order in which they decide; the same object while nothing differs."""
         by_name = self._policies.current_mapping()
         if by_name is not self._last[0]:
-            self._last = by_name, Policies.of(*by_name.values())
+            self._last = by_name, Policies.from_policies(*by_name.values())
         return self._last[1]
 
-    def broken(self) -> Mapping[str, tuple[ConfigError, ...]]:
+    def invalid_documents(self) -> Mapping[str, tuple[ConfigError, ...]]:
         """Returns policy name → what is wrong with its document; the same object while nothing differs."""
         return self._broken.current_mapping()

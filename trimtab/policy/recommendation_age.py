@@ -21,7 +21,7 @@ class RecommendationAges:
     ended: int = 0
 
 
-def ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
+def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
     """Counts the containers. A recommendation ends by the shortest `maxAge` of any policy, or by its own end where no
     policy sets one."""
     # The shortest age is the first at which any policy stops using a recommendation.
@@ -37,7 +37,7 @@ def ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> Recommendatio
 
 
 def _classify_age(usage: ContainerUsage, max_age: int | None, now: Seconds) -> str:
-    end, last = usage.end(max_age), usage.last_sample_at
+    end, last = usage.validity_end(max_age), usage.last_sample_at
     # Without an end a recommendation is valid for ever.
     if end is None or last is None or now - last <= (end - last) / 2:
         return "fresh"

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import NotYet, Reason
-from trimtab.cluster.recommendation import CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS, Percentiles, remaining
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.recommendation import CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS, Percentiles, remaining_signs
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.policy import reasons
 from trimtab.policy.pod_context import ContainerRef, PodContext
 
 
-def origin(resource: str, usage: Percentiles) -> str:
+def describe_origin(resource: str, usage: Percentiles) -> str:
     """Explains the adaptive request, such as "P98 of recent days, since P95 was passed on 3 of 9 days"."""
     # `bound` names what set the adaptive number instead of the percentile (see `sizing/adaptive_bounds.py`).
     if usage.bound == "last-day":
@@ -22,7 +22,7 @@ def origin(resource: str, usage: Percentiles) -> str:
     if usage.bound == "largest-pod":
         return f"what the largest pods use, such as {usage.pod}"
     if usage.bound == "oom-kill":
-        return killed(usage)
+        return describe_oom_kill(usage)
     if usage.bound == "three-times":
         return "three times the largest use"
     days = f"{usage.record} day{'' if usage.record == 1 else 's'}"
@@ -44,17 +44,17 @@ def _headroom(resource: str, usage: Percentiles) -> str:
     return f" and {extra:.0%}" if extra >= 0.005 else ""
 
 
-def killed(usage: Percentiles) -> str:
+def describe_oom_kill(usage: Percentiles) -> str:
     """Explains the request of a container that was killed because it ran out of memory."""
     times = "once" if usage.kills == 1 else f"{usage.kills} times"
-    when = f", last on {written(usage.killed)[:10]}" if usage.killed is not None else ""
+    when = f", last on {format_timestamp(usage.killed)[:10]}" if usage.killed is not None else ""
     return f"the least it needs after it was killed because it ran out of memory ({times}{when})"
 
 
-def doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
+def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
     """Yields what lowers the confidence of a request of this amount. Signs that a newer version of Trimtab publishes
     are skipped."""
-    for sign in remaining(resource, usage, amount):
+    for sign in remaining_signs(resource, usage, amount):
         if sign == CHANGED:
             yield reasons.CHANGED_RECENTLY(f"the last day's use of {resource} is unlike that of the days before")
         elif sign == GROWS:
@@ -74,7 +74,7 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
 def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
     """Returns the usage recorded for the topmost owner that has any, however old; None where none has."""
     for _, usage in subject.usage_of(place.container.name):
-        percentiles = None if isinstance(usage, NotYet) else usage.of(resource)
+        percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
         if percentiles is not None:
             return percentiles
     return None

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.selectors import glob
+from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.yaml_documents import Document
-from trimtab.policy.pod_context import DEFAULT_TERMS
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Actions, Conditions, Spec
 
 # Conditions on fields that a pod's author sets freely: an owner reference needs no existing owner.
@@ -32,16 +32,16 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
     # Without a namespace a mistake in the policy could deny pods of the whole cluster.
     if namespaces is None or not (namespaces.include or namespaces.selector):
         path = ("spec", "match") if namespaces is None else ("spec", "match", "namespaces")
-        yield document.mistake(
+        yield document.error_at(
             path, "namespaces with `include` or `selector`, because an action is `required`", "none",
             "name the namespaces in which a pod may be denied",
         )  # fmt: skip
     elif namespaces.include:
-        is_included, is_excluded = glob(namespaces.include), glob(namespaces.exclude)
-        protected = sorted({*DEFAULT_TERMS.system_namespaces, DEFAULT_TERMS.own_namespace})
+        is_included, is_excluded = name_matcher(namespaces.include), name_matcher(namespaces.exclude)
+        protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
         included = [name for name in protected if is_included(name) and not is_excluded(name)]
         if included:
-            yield document.mistake(
+            yield document.error_at(
                 ("spec", "match", "namespaces", "include"),
                 "namespaces other than the cluster's own and Trimtab's, because an action is `required`",
                 ", ".join(included), "leave them out with `exclude`, or narrow the pattern",
@@ -58,7 +58,7 @@ def _author_condition_mistakes(
         values = getattr(conditions, name)
         if values:
             word = to_camel(name)
-            yield document.mistake(
+            yield document.error_at(
                 (*path, word), f"no {word}, because an action is `required` and the pod's author chooses them",
                 ", ".join(values), "match by namespace, or take `required` away",
             )  # fmt: skip
@@ -79,7 +79,7 @@ def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigErro
         or (bool(namespaces.include) and all(name.strip("*") for name in namespaces.include))
     )
     if label_keys and not is_bounded:
-        yield document.mistake(
+        yield document.error_at(
             ("spec", "match"),
             "namespaces with `include` or `selector`, because a pod's label chooses its place", ", ".join(label_keys),
             "name the namespaces whose pods may choose among the values that are listed",

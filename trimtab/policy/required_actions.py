@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
-from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, turns
+from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, compile_policies
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.match import allows_opt_out, in_rollout, is_switched_off, namespace_name_test
 from trimtab.policy.pod_changes import FieldKept
@@ -29,11 +29,11 @@ def required_policies_for(
     the cost does not grow with the pod. Empty while all changes are paused, and for namespaces whose pods are never
     changed.
     """
-    requiring = policies.once(_compile_requiring)
+    requiring = policies.compute_once(_compile_requiring)
     # Most clusters have no required action: then nothing is computed.
     if not requiring or is_switched_off(namespace, terms):
         return ()
-    subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, terms=terms)
+    subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, settings=terms)
     candidates = (turn for turn in requiring if _may_match(turn, subject))
     return tuple(turn.name for turn in candidates if pod is None or in_rollout(turn.policy, subject))
 
@@ -42,7 +42,7 @@ def _compile_requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
     """Returns the compiled policies that change pods and have a required action."""
     return tuple(
         turn
-        for turn in policies.once(turns)
+        for turn in policies.compute_once(compile_policies)
         if turn.applies and turn.policy.spec.rollout > 0 and required_actions(turn.policy.spec.actions)
     )
 
@@ -63,7 +63,7 @@ def find_refusal(
     as it will be.
     """
     # A policy that matched in any round counts: a change by another policy must not free the pod of a requirement.
-    applicable = dict.fromkeys((*first.ours, *first.opted_out, *last.ours))
+    applicable = dict.fromkeys((*first.in_effect, *first.opted_out, *last.in_effect))
     requiring = [turn for turn in applicable if turn.required and turn.applies]
     if not requiring:
         return None
@@ -77,7 +77,7 @@ def find_refusal(
                     f"{turn.name} requires {_format_actions(turn)}, and the pod may not opt out by itself"
                 )
             continue
-        reason = _find_unmet_action(turn, first.subject, last.subject.as_now(after), kept_fields)
+        reason = _find_unmet_action(turn, first.subject, last.subject.with_pod(after), kept_fields)
         if reason is not None:
             return reason
     return None
@@ -116,13 +116,15 @@ def _is_shared_failure(field: FieldKept) -> bool:
     return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 
-def undecided(names: tuple[str, ...], cause: str) -> Reason:
+def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:
     """Returns why a pod is denied that could not be decided on, because these policies may require something of it."""
     return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, and it could not be decided: {cause}")
 
 
-def requiring(applicable: ApplicablePolicies | None) -> tuple[str, ...]:
+def requiring_policy_names(applicable: ApplicablePolicies | None) -> tuple[str, ...]:
     """Returns the names of the applicable policies that require something of the pod."""
     return (
-        tuple(turn.name for turn in applicable.ours if turn.applies and turn.required) if applicable is not None else ()
+        tuple(turn.name for turn in applicable.in_effect if turn.applies and turn.required)
+        if applicable is not None
+        else ()
     )

@@ -17,22 +17,22 @@ from trimtab.cluster.api.autoscaling import (
 )
 from trimtab.cluster.api.autoscaling import VPARecommendation as Recommended
 from trimtab.cluster.api.core import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
-from trimtab.cluster.api.meta import ApiObject, Labels, Metadata, change, get
+from trimtab.cluster.api.meta import ApiObject, Labels, Metadata, change, value_or
 from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import growing_groups
-from trimtab.cluster.node_shapes import daemon_of, seen_node
+from trimtab.cluster.node_shapes import daemon_spec, shaped_node
 from trimtab.cluster.owner import Owner
-from trimtab.cluster.pool import paused
+from trimtab.cluster.pool import pause_reason
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import Workloads
-from trimtab.cluster.replicas import Replicas, replicas_of, replicas_told, updated_of
-from trimtab.cluster.snapshot import KINDS, ConfigMap
+from trimtab.cluster.replicas import Replicas, replicas_from_annotations, replicas_of, updated_pods_of
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.autoscalers import RESIZING
 from trimtab.policy.cluster_facts import creation_time, decode_shard
 
-OWNERS = tuple(kind for kind, shape in KINDS.items() if issubclass(shape, Workload))
+OWNERS = tuple(kind for kind, shape in SHAPES_BY_KIND.items() if issubclass(shape, Workload))
 """Kinds that own pods, or own owners of pods."""
 COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 """Kinds of owners that are watched as whole objects, for the number of pods that they want. There are ten ReplicaSets
@@ -69,7 +69,7 @@ class RetainedOwner:
     """For a DaemonSet: the spec of the pod that it runs on each node."""
 
 
-def holds(own_namespace: str) -> Mapping[str, Hold]:
+def projections_by_kind(own_namespace: str) -> Mapping[str, Hold]:
     """Returns kind → the projection of its objects, in the form that `FactsCache` takes."""
 
     def shard(config_map: ConfigMap) -> Workloads | Unreadable | None:
@@ -78,14 +78,14 @@ def holds(own_namespace: str) -> Mapping[str, Hold]:
     return {
         "Namespace": retain_namespace, "RuntimeClass": retain_named, "PriorityClass": retain_named,
         "LimitRange": retain_named, "ResourceQuota": retain_quota, "VerticalPodAutoscaler": retain_vpa,
-        "HorizontalPodAutoscaler": retain_named, "Node": seen_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
+        "HorizontalPodAutoscaler": retain_named, "Node": shaped_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
         **{kind: owner_projection(kind) for kind in OWNERS},
     }  # fmt: skip
 
 
 def retain_namespace(item: Namespace) -> RetainedNamespace:
     """Returns the labels of the namespace, and whether it pauses Trimtab."""
-    return RetainedNamespace(get(item.metadata.labels, {}), bool(paused(item.metadata)))
+    return RetainedNamespace(value_or(item.metadata.labels, {}), bool(pause_reason(item.metadata)))
 
 
 N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscaler, ResourceQuota, VerticalPodAutoscaler)
@@ -112,7 +112,7 @@ def retain_vpa(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
     return change(retain_named(item), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
 
 
-def vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
+def retain_vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
     """Returns the VPA as `retain_vpa` does, with its upper bounds where it resizes pods in place. They change all the
     time, and plans count them."""
     if item.spec.update_policy.update_mode not in RESIZING:
@@ -128,28 +128,28 @@ def vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
 def owner_projection(kind: str) -> Callable[[Workload], RetainedOwner]:
     """Returns the projection for owners of this kind."""
     if kind == "ReplicaSet":
-        return lambda item: retain_owner(item, replicas_told(item.metadata))
+        return lambda item: retain_owner(item, replicas_from_annotations(item.metadata))
     # A CronJob: its Jobs have the pods.
     if kind not in COUNTED:
         return retain_owner
     if kind == "DaemonSet":
-        return lambda item: replace(_retain_counted_owner(kind, item), daemon=daemon_of(item))
+        return lambda item: replace(_retain_counted_owner(kind, item), daemon=daemon_spec(item))
     return lambda item: _retain_counted_owner(kind, item)
 
 
 def _retain_counted_owner(kind: str, item: Workload) -> RetainedOwner:
-    return retain_owner(item, replicas_of(kind, item), updated_of(kind, item))
+    return retain_owner(item, replicas_of(kind, item), updated_pods_of(kind, item))
 
 
 def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
     """Returns the owner's controller, or its creation time where it has none; and its numbers of pods."""
-    controller = owner(item)
+    controller = controller_of(item)
     # Only the age of the topmost owner is ever read.
     created = creation_time(item.metadata) if controller is None else None  # type: ignore[union-attr]
     return RetainedOwner(controller, created, replicas, updated)
 
 
-def owner(item: Workload | ApiObject) -> Owner | None:
+def controller_of(item: Workload | ApiObject) -> Owner | None:
     """Returns the object's own controller; None where it has none."""
     controller = item.metadata.controller  # type: ignore[union-attr]
     return _cached_owner(controller.kind, controller.name) if controller else None

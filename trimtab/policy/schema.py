@@ -95,7 +95,7 @@ def fields_at(path: Path) -> tuple[str, ...]:
     return tuple(schema.get("properties", ()))
 
 
-def crd() -> Schema:
+def build_crd() -> Schema:
     """Returns the CustomResourceDefinition. Unknown fields are preserved, so that Trimtab's webhook can name them."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

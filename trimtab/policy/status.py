@@ -61,12 +61,12 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     conditions: tuple[StatusCondition, ...] = ()
     harm: HarmStatus | None = None
 
-    def condition(self, kind: str) -> StatusCondition | None:
+    def find_condition(self, kind: str) -> StatusCondition | None:
         """Returns the condition of this type; None where there is none."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-def read(value: Any) -> PolicyStatus:
+def decode_status(value: Any) -> PolicyStatus:
     """Decodes a status; an empty one where the object has none, or one that Trimtab did not write."""
     try:
         return msgspec.convert(value, PolicyStatus) if value else PolicyStatus()
@@ -75,7 +75,7 @@ def read(value: Any) -> PolicyStatus:
         return PolicyStatus()
 
 
-def plain(status: PolicyStatus) -> dict[str, Any]:
+def encode_status(status: PolicyStatus) -> dict[str, Any]:
     """Encodes the status as it is sent to the API server."""
     fields: dict[str, Any] = msgspec.to_builtins(status)
     # A merge patch would delete a field that is null.

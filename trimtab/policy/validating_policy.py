@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.policy.actions.limits import LimitsAction, limit_rules
 from trimtab.policy.actions.placement_fields import PlacementAction
-from trimtab.policy.pod_context import DEFAULT_TERMS, MIRROR, OPT_OUT
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy, PolicyLabelSelector
 from trimtab.policy.required_action_rules import required_actions
 
@@ -38,7 +38,7 @@ class CompiledValidation:
     problem: str = ""
 
 
-def validating(policy: PodPolicy, *, enforce: bool = False) -> CompiledValidation:
+def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> CompiledValidation:
     """Returns the ValidatingAdmissionPolicy and its binding; a problem instead where CEL cannot express the policy."""
     try:
         return CompiledValidation(policy.name, (_build_policy(policy), _build_binding(policy.name, enforce)))
@@ -130,7 +130,7 @@ def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
 
 def _match_conditions(policy: PodPolicy) -> Iterator[str]:
     """Yields the conditions on the pod as expressions that must all hold."""
-    protected = sorted({*DEFAULT_TERMS.system_namespaces, DEFAULT_TERMS.own_namespace})
+    protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
     yield f"!(request.namespace in [{', '.join(map(_cel_string, protected))}])"
     mirror = f"{_cel_string(MIRROR)} in object.metadata.annotations"
     yield f"!has(object.metadata.annotations) || !({mirror})"
@@ -282,9 +282,7 @@ def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str
     terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     for label in settings.require:
         has_affinity = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " + f"has({terms})"
-        has_requirement = (
-            f"has(t.matchExpressions) && t.matchExpressions.exists(e, {_requirement_expression(label.requirement)})"
-        )
+        has_requirement = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {_requirement_expression(label.selector_requirement)})"
         yield (
             f"nodeAffinity.required[{label.label}]",
             f"{has_affinity} && {terms}.nodeSelectorTerms.all(t, {has_requirement})",

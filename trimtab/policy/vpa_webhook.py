@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhook, MutatingWebhookConfiguration
-from trimtab.cluster.api.meta import Labels, LabelSelector, get
+from trimtab.cluster.api.meta import Labels, LabelSelector, value_or
 from trimtab.cluster.selectors import labels_match
 
-NAME = "vpa.k8s.io"
+VPA_WEBHOOK_NAME = "vpa.k8s.io"
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 Service = tuple[str, str]
@@ -56,7 +56,7 @@ ANYWHERE = WebhookReach()
 EVERYWHERE = (ANYWHERE,)
 
 
-def anywhere(can_act: bool) -> tuple[WebhookReach, ...]:
+def reach_everywhere_if(can_act: bool) -> tuple[WebhookReach, ...]:
     """Returns the reach of a webhook of which it is only known whether it can act."""
     return EVERYWHERE if can_act else ()
 
@@ -78,9 +78,9 @@ class Endpoints:
     ready: bool
 
 
-def called(configuration: MutatingWebhookConfiguration) -> tuple[WebhookTarget, ...]:
+def find_vpa_targets(configuration: MutatingWebhookConfiguration) -> tuple[WebhookTarget, ...]:
     """Returns the VPA's webhooks in a configuration, nearly always none."""
-    return tuple(_to_target(webhook) for webhook in configuration.webhooks if webhook.name == NAME)
+    return tuple(_to_target(webhook) for webhook in configuration.webhooks if webhook.name == VPA_WEBHOOK_NAME)
 
 
 def _to_target(webhook: MutatingWebhook) -> WebhookTarget:
@@ -101,22 +101,22 @@ def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
     return None if selector == LabelSelector() else selector
 
 
-def endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
+def retain_endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
     """Returns what is retained of an EndpointSlice. An endpoint whose condition is unknown is ready (discovery/v1)."""
-    service = get(endpoint_slice.metadata.labels, {}).get(SERVICE_LABEL, "")
+    service = value_or(endpoint_slice.metadata.labels, {}).get(SERVICE_LABEL, "")
     # None means unknown, and consumers must treat it as ready.
     ready = any(endpoint.conditions.ready is not False for endpoint in endpoint_slice.endpoints or ())
     return Endpoints((endpoint_slice.metadata.namespace, service), ready)
 
 
-def services(configurations: Mapping[Key, tuple[WebhookTarget, ...]]) -> frozenset[Service]:
+def target_services(configurations: Mapping[Key, tuple[WebhookTarget, ...]]) -> frozenset[Service]:
     """Returns the Services whose endpoints must be known to determine the reach."""
     return frozenset(
         target.service for targets in configurations.values() for target in targets if target.service and target.trusted
     )
 
 
-def reach(
+def find_webhook_reach(
     configurations: Mapping[Key, tuple[WebhookTarget, ...]], slices: Mapping[Key, Endpoints]
 ) -> tuple[WebhookReach, ...]:
     """Returns the pods that the VPA's webhooks can act on: one entry for each webhook that can act; none where none

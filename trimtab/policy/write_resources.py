@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import UNSET, Metadata, ResourceList, change, get
+from trimtab.cluster.api.meta import UNSET, Metadata, ResourceList, change, value_or
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.limit_ranges import breaks_pod_bounds, counts_by_qos, unmet_quota
+from trimtab.cluster.limit_ranges import limit_range_broken_by_pod, quota_rejecting_pod, quota_with_qos_scope
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos, requests_of
+from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos_class, requests_of
 from trimtab.policy import reasons
 from trimtab.policy.pod_changes import FieldChange, PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodContext
@@ -37,19 +37,19 @@ _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 def find_written_request(subject: PodContext, name: str, current: Written) -> Written:
     """Returns what the author wrote, where the annotation says that the current request was made of it; otherwise the
     current request."""
-    record = subject.once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
-    return record.written if record is not None and quantity.same(record.given, current) else current
+    record = subject.compute_once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
+    return record.written if record is not None and quantity.is_same_quantity(record.given, current) else current
 
 
 def encode_written_requests(metadata: Metadata, new: Mapping[str, WrittenRequest]) -> str:
     """Returns the annotation's text with these requests added to those that it already holds."""
-    recorded = _decode_written_requests(get(metadata.annotations, {}).get(ANNOTATION, ""))
+    recorded = _decode_written_requests(value_or(metadata.annotations, {}).get(ANNOTATION, ""))
     return msgspec.json.encode({**recorded, **new}, order="sorted").decode()
 
 
 def with_written_requests(metadata: Metadata, text: str) -> Metadata:
     """Returns the metadata with this annotation."""
-    return change(metadata, annotations={**get(metadata.annotations, {}), ANNOTATION: text})
+    return change(metadata, annotations={**value_or(metadata.annotations, {}), ANNOTATION: text})
 
 
 def _decode_annotation(subject: PodContext) -> Mapping[str, WrittenRequest]:
@@ -88,7 +88,7 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
     changes, spec = _within_pod_bounds(draft, clamped, _field_changes(draft, clamped))
     if not changes:
         return
-    unasked = _unasked_qos_change(draft.subject, qos(spec), changes)
+    unasked = _unasked_qos_change(draft.subject, qos_class(spec), changes)
     # All changes or none: each of them may be what keeps or changes the class of service.
     if unasked is not None:
         for field_change in changes:
@@ -116,7 +116,7 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
     }
     if not shares:
         return
-    earlier_text = get(draft.metadata.annotations, {}).get(ANNOTATION)
+    earlier_text = value_or(draft.metadata.annotations, {}).get(ANNOTATION)
     # Merged with the entries of earlier admissions, which other fields may still need.
     text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in shares.items()})
     policy = next(iter(shares.values()))[0].policy
@@ -140,7 +140,7 @@ def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldCh
     # Guaranteed without the author's intent would change eviction order and cpu pinning; BestEffort is evicted first.
     if new_qos is not QoS.BURSTABLE:
         return reasons.QOS_WOULD_CHANGE(f"the pod would become {new_qos}")
-    quota = counts_by_qos(subject.facts.quotas.get(subject.namespace, ()))
+    quota = quota_with_qos_scope(subject.facts.quotas.get(subject.namespace, ()))
     if subject.qos is QoS.BEST_EFFORT and quota is not None:
         return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
     return None
@@ -152,8 +152,8 @@ def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
     A change may bring a pod under a quota: it is no longer BestEffort, or has another PriorityClass.
     """
     quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
-    name = unmet_quota(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
-    return name if name is not None and unmet_quota(quotas, draft.subject.pod) is None else None
+    name = quota_rejecting_pod(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
+    return name if name is not None and quota_rejecting_pod(quotas, draft.subject.pod) is None else None
 
 
 def _within_pod_bounds(
@@ -166,9 +166,9 @@ def _within_pod_bounds(
     others = {item.resource for item in clamped if item.resource not in POD_LEVEL}
     # In a fixed order, so that the same pod always gives the same reason.
     for resource in (*POD_LEVEL, *sorted(others)) if changes and ranges else ():
-        limit_range = breaks_pod_bounds(ranges, spec, resource)
+        limit_range = limit_range_broken_by_pod(ranges, spec, resource)
         # A pod that breaks the bounds already is refused whatever Trimtab does; its changes stay for the message.
-        if limit_range is None or breaks_pod_bounds(ranges, draft.spec, resource) is not None:
+        if limit_range is None or limit_range_broken_by_pod(ranges, draft.spec, resource) is not None:
             continue
         reason = reasons.LIMIT_RANGE_REFUSES(f"LimitRange {limit_range} bounds the {resource} of the whole pod")
         for field_change in (c for c in changes if c.field.endswith(f".{resource}")):
@@ -232,7 +232,7 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
 def _is_same(old: Written | None, new: Written | None) -> bool:
     if old is None or new is None:
         return old is new
-    return quantity.same(old, new)
+    return quantity.is_same_quantity(old, new)
 
 
 def _text(amount: Written | None) -> str | None:
@@ -265,7 +265,7 @@ def _spec_with(spec: PodSpec, clamped: Iterable[ClampedResource], changes: list[
 def _container_with(container: Container, changed_lists: dict[str, ResourceList]) -> Container:
     """Returns the container with these requests and limits. An empty mapping is removed, so that removing the last
     limit gives the same pod as one that never had a limit."""
-    resources = get(container.resources, Resources())
+    resources = value_or(container.resources, Resources())
     return change(
         container, resources=change(resources, **{side: amounts or UNSET for side, amounts in changed_lists.items()})
     )

@@ -34,76 +34,76 @@ class Checkpointer:
 
     shard_backend: ShardBackend
     day_backend: DailyShardBackend
-    diary: LiveHistory
-    every: float
+    history: LiveHistory
+    write_interval_seconds: float
     """Seconds between two writes of one shard."""
     budget: WriteBudget
     elapsed: Callable[[], float]
     max_stored_bytes: int = 256_000_000
     """The maximum size of all stored texts; where one more day would exceed it, the oldest days are removed."""
-    cabinet: ShardedStore = field(init=False)
+    shard_store: ShardedStore = field(init=False)
     days: StoredDays = field(init=False)
     _written_at: dict[int, float] = field(default_factory=dict)
     _containers_by_workload: dict[str, list[ContainerKey]] = field(default_factory=dict)
     _started: float = 0.0
 
     def __post_init__(self) -> None:
-        self.cabinet = ShardedStore(
+        self.shard_store = ShardedStore(
             self.shard_backend, self._render, self.budget, self._record_write, self._write_days, SHARD_BYTES
         )
         self.days, self._started = StoredDays(self.day_backend), self.elapsed()
 
-    def open(self) -> tuple[Unreadable, ...]:
+    def restore_history(self) -> tuple[Unreadable, ...]:
         """Restore the stored history; returns the texts that cannot be read. Raises StoreUnavailable."""
         texts = self.shard_backend.load_texts()
         shards, unreadable = _decode_shards({f"checkpoint {number}": (number, text) for number, text in texts.items()})
         days, unreadable_days = _decode_shards(
             {f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load_texts().items()}
         )
-        restore_history(self.diary, [*shards.values(), *days.values()])
+        restore_history(self.history, [*shards.values(), *days.values()])
         layout = _current_layout(shards.values())
-        self.cabinet.set_stored(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
-        if self.cabinet.damaged_texts:
-            self.diary.mark_incomplete(
-                _affected_namespaces(self.diary.imported_until, shards, self.cabinet.damaged_texts, layout)
+        self.shard_store.set_stored(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
+        if self.shard_store.damaged_texts:
+            self.history.mark_incomplete(
+                _affected_namespaces(self.history.imported_until, shards, self.shard_store.damaged_texts, layout)
             )
         now = self.elapsed()
         # Restored shards are not due at once, and their next writes are spread over the period.
         for order, number in enumerate(sorted(shards)):
-            self._written_at[number] = now - self.every * order / len(shards)
+            self._written_at[number] = now - self.write_interval_seconds * order / len(shards)
         return (*unreadable, *unreadable_days)
 
     def write_due(self, *, everything: bool = False) -> int:
         """Write the shards that are due, or all of them regardless of the budget; returns how many were written. Raises
         StoreUnavailable and ShardOverflow."""
         self._containers_by_workload = {}
-        for container in self.diary.containers():
-            self._containers_by_workload.setdefault(checkpoint.workload(container), []).append(container)
+        for container in self.history.list_containers():
+            self._containers_by_workload.setdefault(checkpoint.workload_key(container), []).append(container)
         # One day more than the window: memory is behind cpu by a peak interval.
-        self.days.drop_before(self._newest_second() // DAY - self.diary.days)
+        self.days.drop_before(self._newest_second() // DAY - self.history.days)
 
         def urgency(shard: int, _workloads: Sequence[str]) -> float:
             age = self.elapsed() - self._written_at.get(shard, float("-inf"))
-            return age if everything or age >= self.every else 0.0
+            return age if everything or age >= self.write_interval_seconds else 0.0
 
-        return self.cabinet.write_urgent(self._containers_by_workload.keys(), urgency, unlimited=everything)
+        return self.shard_store.write_urgent(self._containers_by_workload.keys(), urgency, unlimited=everything)
 
     @property
     def unsaved_seconds(self) -> float:
         """The age of the shard that was written longest ago."""
         now = self.elapsed()
         return max(
-            (now - self._written_at.get(shard, self._started) for shard in self.cabinet.stored_sizes), default=0.0
+            (now - self._written_at.get(shard, self._started) for shard in self.shard_store.stored_sizes), default=0.0
         )
 
     @property
     def stored_bytes(self) -> int:
         """The size of all stored texts."""
-        return self.cabinet.stored_bytes + self.days.stored_bytes
+        return self.shard_store.stored_bytes + self.days.stored_bytes
 
     def _newest_second(self) -> int:
         """The second of the newest usage: the clock that decides which days are over."""
-        return max((window.last for window in self.diary.windows.values()), default=0)
+        return max((window.last for window in self.history.windows.values()), default=0)
 
     def _containers_of(self, workloads: Sequence[str]) -> list[ContainerKey]:
         return [container for name in workloads for container in self._containers_by_workload[name]]
@@ -111,19 +111,19 @@ class Checkpointer:
     def _write_days(self, workloads: Sequence[str]) -> None:
         """Write the days of these workloads that are over and not stored."""
         over = (self._newest_second() - DAY_SETTLES_SECONDS) // DAY
-        for day, containers in checkpoint.unstored_days(self.diary, self._containers_of(workloads)).items():
+        for day, containers in checkpoint.unstored_days(self.history, self._containers_of(workloads)).items():
             if day < over:
-                text = checkpoint.encode_day(self.diary, containers, day)
-                size = self.cabinet.check_size(text, workloads)
+                text = checkpoint.encode_day(self.history, containers, day)
+                size = self.shard_store.check_size(text, workloads)
                 # The day is stored before it is marked: an error in between stores it again, which counts once (see
                 # `histogram.checkpoint`).
                 self._make_room(size)
                 self.days.store_day(day, text)
-                self.cabinet.spend(size)
-                checkpoint.mark_day_stored(self.diary, containers, day)
+                self.shard_store.spend(size)
+                checkpoint.mark_day_stored(self.history, containers, day)
 
     def _render(self, workloads: Sequence[str], layout: ShardLayout) -> str:
-        return checkpoint.encode(self.diary, self._containers_of(workloads), layout)
+        return checkpoint.encode(self.history, self._containers_of(workloads), layout)
 
     def _make_room(self, size: int) -> None:
         """Remove the oldest days until so many more bytes fit. Raises ShardOverflow where no days are left."""
@@ -165,4 +165,4 @@ def _affected_namespaces(
     """The namespaces that may have had a part in a damaged shard: all of them while the number of shards changes. A
     namespace that was only in a damaged shard is not among them, and is read again anyway."""
     changing = any(shard.count != layout.count for shard in shards.values())
-    return [name for name in namespaces if changing or not layout.places(name).isdisjoint(damaged)]
+    return [name for name in namespaces if changing or not layout.shards_of_namespace(name).isdisjoint(damaged)]

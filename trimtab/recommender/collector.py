@@ -19,7 +19,7 @@ from trimtab.histogram.time_buckets import DAY
 from trimtab.usage.errors import GarbledSource
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus
-from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container
+from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container_key
 
 SCRAPE_LAG_SECONDS = 120
 """Seconds until a scrape can be queried: with remote write it takes a while."""
@@ -39,19 +39,21 @@ class UsageSource(Protocol):
 class InstantCollector:
     """The metrics API, or kubelets: current usage without history."""
 
-    looks: Callable[[], Iterable[Iterable[Series]]]
+    take_readings: Callable[[], Iterable[Iterable[Series]]]
     """Every reading since the last call, each with one sample for each container and resource."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         count = 0
         try:
-            for reading in self.looks():
+            for reading in self.take_readings():
                 for series in reading:
                     second, value = series.times[0], series.values[0]
                     if second <= now + MAX_SKEW_SECONDS:
-                        count += history.see(container(series, owners), series.pod, series.resource, second, value)
+                        count += history.add_sample(
+                            container_key(series, owners), series.pod, series.resource, second, value
+                        )
         finally:
-            history.turn(now)
+            history.close_intervals(now)
         return count
 
 
@@ -75,7 +77,7 @@ class RangeCollector:
     """The first second of a pass that was interrupted."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
-        step = self.prometheus.pieces.step
+        step = self.prometheus.query_plan.step_seconds
         # On the grid of steps, so that consecutive passes neither repeat nor skip a point.
         end, oldest = (now - SCRAPE_LAG_SECONDS) // step * step, now - history.days * DAY
         imported_until = min(history.imported_until.values(), default=oldest) if history.is_complete else oldest
@@ -84,7 +86,7 @@ class RangeCollector:
         begin = self._begin = max(oldest, pass_start)
         if begin >= end:
             return 0
-        self.prometheus.one_cluster(begin, end)
+        self.prometheus.check_one_cluster(begin, end)
         all_owners, count = self._merge_owners(owners, begin, end), 0
         namespaces = self.prometheus.list_namespaces(begin, end)
         # An empty answer after earlier usage would mark everything as imported, and the gap would never be filled.
@@ -103,7 +105,7 @@ class RangeCollector:
     def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
         """The owners known in the cluster, and otherwise those in its metrics: most pods of two weeks no longer
         exist."""
-        metric_owners = self.prometheus.owners(begin, end)
+        metric_owners = self.prometheus.read_owners(begin, end)
         return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
 
     @staticmethod
@@ -115,10 +117,10 @@ class RangeCollector:
 
     def _import_namespace(self, history: LiveHistory, owners: OwnerIndex, namespace: str, start: int, end: int) -> int:
         history_import, count = HistoryImport(history), 0
-        for series in self.prometheus.read(self.prometheus.plan(start, end, (namespace,))):
-            key = container(series, owners)
-            history_import.take(key, series.pod, series.resource, series.times, series.values)
-            history.left_out += series.left_out
+        for series in self.prometheus.read_series(self.prometheus.plan_queries(start, end, (namespace,))):
+            key = container_key(series, owners)
+            history_import.add_series(key, series.pod, series.resource, series.times, series.values)
+            history.dropped_values += series.dropped_values
             count += 1
         history_import.commit(namespace, end)
         return count
@@ -135,7 +137,7 @@ Reading = Sequence[Series] | Exception
 class Sampler:
     """Takes a reading at a fixed interval in its own thread, from `__enter__` to `__exit__`."""
 
-    look: Callable[[], Iterable[Series]]
+    read_usage: Callable[[], Iterable[Series]]
     interval_seconds: float
     """Seconds from the start of one reading to the start of the next."""
     elapsed: Callable[[], float]
@@ -156,17 +158,17 @@ class Sampler:
         """End the thread. A reading in progress ends by itself, and its result is dropped."""
         self._done.set()
 
-    def join(self) -> None:
+    def join_thread(self) -> None:
         """Wait until no reading is in progress, after `__exit__`."""
         if self._thread is not None:
             self._thread.join()
 
-    def wait(self, alive: Callable[[], bool]) -> None:
+    def wait_for_reading(self, alive: Callable[[], bool]) -> None:
         """Wait until there is a reading, or the replica may not go on."""
         while alive() and not self._available.wait(0.5):
             pass
 
-    def looks(self) -> Iterator[Sequence[Series]]:
+    def take_readings(self) -> Iterator[Sequence[Series]]:
         """The queued readings, the oldest first. Raises the error of the last one, after all readings before it."""
         self._available.clear()
         fault: Exception | None = None
@@ -192,7 +194,7 @@ class Sampler:
 
     def _take_reading(self) -> Reading:
         try:
-            return list(self.look())
+            return list(self.read_usage())
         except Exception as fault:  # noqa: BLE001  raised in the round, which reports it
             return fault
 

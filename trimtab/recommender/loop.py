@@ -13,7 +13,7 @@ from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import UsageSource
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.pod_watcher import PodWatchState
-from trimtab.recommender.publisher import ContainerRecommendations, Publisher, verdicts
+from trimtab.recommender.publisher import ContainerRecommendations, Publisher, compute_recommendations
 from trimtab.recommender.sharded_configmaps import ShardedStore, StoreUnavailable
 from trimtab.runtime.log import Logger
 from trimtab.usage.errors import UsageFault
@@ -23,55 +23,55 @@ from trimtab.usage.errors import UsageFault
 class Loop:
     """Not thread-safe. No round raises: an error is logged, and the step is repeated in the next round."""
 
-    diary: LiveHistory
+    history: LiveHistory
     source: UsageSource
-    seen: PodWatchState
-    checkpoints: Checkpointer
-    publishing: Publisher
+    pod_state: PodWatchState
+    checkpointer: Checkpointer
+    publisher: Publisher
     metrics: Metrics
     log: Logger
-    publish_every: float
+    publish_interval_seconds: float
     now: Callable[[], int]
     """Seconds since 1970."""
     elapsed: Callable[[], float]
     alive: Callable[[], bool] = lambda: True
     """Whether the replica may go on; False when it no longer leads."""
-    verdicts: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
+    recommendations: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
     """The recommendations computed in the latest round."""
-    faults: int = 0
+    fault_count: int = 0
     _last_published: float = float("-inf")
     _collected: bool = False
     """Whether usage was read completely at least once."""
 
-    def open(self) -> None:
+    def restore_state(self) -> None:
         """Restore the stored history and read the published recommendations. Raises StoreUnavailable."""
         for what, unreadable in (
-            ("usage", self.checkpoints.open()),
-            ("recommendations", self.publishing.read_published()),
+            ("usage", self.checkpointer.restore_history()),
+            ("recommendations", self.publisher.read_published()),
         ):
             self.metrics.unreadable.labels(what).set(len(unreadable))
-            self.publishing.history_is_incomplete |= bool(unreadable) and what == "usage"
+            self.publisher.history_is_incomplete |= bool(unreadable) and what == "usage"
             for text in unreadable:
                 self.log.warning("shard.unreadable", what=what, where=text.where, problem=text.problem)
 
     def _import(self, batch: BatchHistory) -> None:
         """Import VPAs' histories after the first read, only for containers without cpu usage of their own."""
-        containers_with_cpu = {container for container, resource in self.diary.windows if resource == "cpu"}
-        for container, resource in list(batch.pages):
+        containers_with_cpu = {container for container, resource in self.history.windows if resource == "cpu"}
+        for container, resource in list(batch.dense_windows):
             if container in containers_with_cpu:
-                del batch.pages[container, resource]
-        self.diary.add_batch(batch)
-        if batch.pages:
-            self.log.info("vpa-checkpoints.taken", containers=len(batch.pages))
+                del batch.dense_windows[container, resource]
+        self.history.add_batch(batch)
+        if batch.dense_windows:
+            self.log.info("vpa-checkpoints.taken", containers=len(batch.dense_windows))
 
-    def round(self, import_batch: Callable[[], BatchHistory] | None = None, *, everything: bool = False) -> None:
+    def run_round(self, import_batch: Callable[[], BatchHistory] | None = None, *, everything: bool = False) -> None:
         """One round. `import_batch` returns a history from elsewhere for the first round. `everything`: there is no
         other round, so the budgets do not apply."""
         self._guarded("collect", self._collect)
         if import_batch is not None:
             self._guarded("import", lambda: self._import(import_batch()))
         # Before the first complete read, recommendations would come from a part of the history.
-        if self._collected and self.elapsed() - self._last_published >= self.publish_every:
+        if self._collected and self.elapsed() - self._last_published >= self.publish_interval_seconds:
             self._guarded("publish", lambda: self._publish(everything=everything))
         self._guarded("checkpoint", lambda: self._store(everything=False))
 
@@ -80,33 +80,35 @@ class Loop:
         return self._guarded("checkpoint", lambda: self._store(everything=True))
 
     def _collect(self) -> None:
-        for (namespace, pod), kills in self.seen.take_new_kills().items():
-            owner = self.seen.topmost_owner(namespace, pod)
+        for (namespace, pod), kills in self.pod_state.take_new_kills().items():
+            owner = self.pod_state.topmost_owner(namespace, pod)
             for container, kill in kills if owner is not None else ():
                 assert owner is not None
-                self.diary.kill(ContainerKey(namespace, owner.kind, owner.name, container), pod, kill)
-        self.metrics.samples.inc(self.source.collect_usage(self.diary, self.seen.owner_index(), self.now(), self.alive))
-        self.metrics.dropped_samples.inc(self.diary.left_out)
-        self.diary.left_out = 0
+                self.history.add_oom_kill(ContainerKey(namespace, owner.kind, owner.name, container), pod, kill)
+        self.metrics.samples.inc(
+            self.source.collect_usage(self.history, self.pod_state.owner_index(), self.now(), self.alive)
+        )
+        self.metrics.dropped_samples.inc(self.history.dropped_values)
+        self.history.dropped_values = 0
         self._collected = True
         self.metrics.collected.set(self.now())
-        self.metrics.containers.set(len(self.diary.containers()))
+        self.metrics.containers.set(len(self.history.list_containers()))
 
     def _publish(self, *, everything: bool) -> None:
         now = self.now()
-        self.verdicts = verdicts(self.diary, now)
-        self.metrics.set_recommendations(self.verdicts)
-        store = self.publishing.cabinet
+        self.recommendations = compute_recommendations(self.history, now)
+        self.metrics.set_recommendations(self.recommendations)
+        store = self.publisher.shard_store
         self._report_writes(
-            "recommendations", self.publishing.write_changes(self.verdicts, now, everything=everything), store
+            "recommendations", self.publisher.write_changes(self.recommendations, now, everything=everything), store
         )
         self.metrics.stored_bytes.labels("recommendations").set(store.stored_bytes)
         self._last_published = self.elapsed()
 
     def _store(self, *, everything: bool) -> None:
-        checkpoints = self.checkpoints
+        checkpoints = self.checkpointer
         try:
-            self._report_writes("usage", checkpoints.write_due(everything=everything), checkpoints.cabinet)
+            self._report_writes("usage", checkpoints.write_due(everything=everything), checkpoints.shard_store)
         finally:
             self.metrics.stored_bytes.labels("usage").set(checkpoints.stored_bytes)
             self.metrics.unsaved_seconds.set(checkpoints.unsaved_seconds)
@@ -128,5 +130,5 @@ class Loop:
         except Exception as error:
             self.log.error(f"{what}.failed", error=f"{type(error).__name__}: {error}", exc_info=True)
         self.metrics.faults.labels(what).inc()
-        self.faults += 1
+        self.fault_count += 1
         return False

@@ -63,7 +63,7 @@ class Metrics:
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Set the metrics of one computation of all recommendations."""
-        self.recommended.set(sum(map(len, recommendations.known.values())))
+        self.recommended.set(sum(map(len, recommendations.workloads.values())))
         counts = Count(
             (resource, not_yet.reason.code.name)
             for by_resource in recommendations.missing.values()

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner, chain
+from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import PLACES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.policy.retained_facts import OWNERS, owner
-from trimtab.usage.oom_kills import of_pod
+from trimtab.policy.retained_facts import OWNERS, controller_of
+from trimtab.usage.oom_kills import kills_of_pod
 from trimtab.usage.owners import OwnerIndex
 
 _MAX_OWNERS = 6
@@ -32,8 +32,8 @@ class PodOwnership:
 
 def ownership_of(pod: Pod) -> PodOwnership:
     """The retained facts of a pod of the API server."""
-    owners = chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
-    return PodOwnership(owners, tuple(of_pod(pod)))
+    owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
+    return PodOwnership(owners, tuple(kills_of_pod(pod)))
 
 
 class TopOwners(dict[Key, Owner]):
@@ -62,7 +62,7 @@ class PodWatchState:
     def apply_change(self, change: WatchEvent[Any]) -> None:
         """Apply one change."""
         namespace, name = change.key
-        gone = change.what is ChangeType.DELETED
+        gone = change.change_type is ChangeType.DELETED
         if change.kind == "Pod":
             self._set_pod((namespace, name), None if gone else change.after)
         elif gone:
@@ -116,9 +116,9 @@ def _next_in_chain(owners: tuple[Owner, ...], current: Owner) -> Owner | None:
     return owners[position] if position < len(owners) else None
 
 
-def sources() -> tuple[ListSource, ...]:
+def watched_lists() -> tuple[ListSource, ...]:
     """Every list that is watched. Of owners only the metadata is requested."""
-    return (PLACES["Pod"], *(replace(PLACES[kind], slim=True) for kind in OWNERS))
+    return (LIST_SOURCES["Pod"], *(replace(LIST_SOURCES[kind], metadata_only=True) for kind in OWNERS))
 
 
 class PodWatcher:
@@ -126,8 +126,8 @@ class PodWatcher:
 
     def __init__(self, client: Client) -> None:
         self.state = PodWatchState()
-        transforms: dict[str, Any] = {"Pod": ownership_of, **dict.fromkeys(OWNERS, owner)}
-        self._queue = ChangeQueue(client, sources(), transforms)
+        transforms: dict[str, Any] = {"Pod": ownership_of, **dict.fromkeys(OWNERS, controller_of)}
+        self._queue = ChangeQueue(client, watched_lists(), transforms)
 
     def __enter__(self) -> PodWatcher:
         self._queue.start()
@@ -137,11 +137,11 @@ class PodWatcher:
         self._queue.stop()
 
     @property
-    def synced(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether every list was read at least once."""
-        return self._queue.synced
+        return self._queue.is_synced
 
     def apply_changes(self) -> None:
         """Apply the changes since the last call."""
-        for change in self._queue.taken():
+        for change in self._queue.take_changes():
             self.state.apply_change(change)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.live_history import LiveHistory
-from trimtab.kube.leader_process import LOOK, LeaderProcess, opened
+from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, open_leader_process
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
@@ -23,16 +23,16 @@ from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.http_client import HttpApi as Server
 from trimtab.usage.kubelet import Kubelets
-from trimtab.usage.metrics_api import now
+from trimtab.usage.metrics_api import read_metrics
 from trimtab.usage.prometheus import Prometheus, QueryPlan
-from trimtab.usage.series import Names, Series, labels, mistakes
+from trimtab.usage.series import Names, Series, invalid_names, parse_label_names
 
 NAME = "recommender"
 Wait = Callable[[], None]
@@ -53,16 +53,16 @@ class Process:
 
     def __post_init__(self) -> None:
         self.log = self.replica.log
-        self.metrics = Metrics(CollectorRegistry(), self.replica.leading)
+        self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading)
 
     def run(self, *, once: bool = False) -> bool:
         """Run until the process is asked to stop: lead whenever the election allows it. `once`: one round, and the end;
         False where it did not succeed."""
         missing = lambda: (200, "application/json", render_missing(self._recommendations()))  # noqa: E731
-        with self.replica.standing(self.metrics.registry, {"/missing": missing}):
+        with self.replica.serve_and_elect(self.metrics.registry, {"/missing": missing}):
             if once:
                 return self.replica.wait_for_leadership() and self.replica.lead_once(lambda: self._lead(once=True))
-            self.replica.work(lambda: self._lead(once=False))
+            self.replica.lead_until_stopped(lambda: self._lead(once=False))
         return True
 
     def _lead(self, *, once: bool) -> bool:
@@ -72,7 +72,7 @@ class Process:
             loop = self._loop(watcher, source)
             succeeded = self._open_loop(loop, watcher) and self._rounds(loop, watcher, wait, once=once)
             # Only a loop that was opened has a history to store, and only the leader may write it.
-            if self.loop is loop and self.replica.leading():
+            if self.loop is loop and self.replica.is_leading():
                 succeeded = loop.store_all() and succeeded
         self.loop = None
         return succeeded
@@ -80,47 +80,47 @@ class Process:
     def _open_loop(self, loop: Loop, watcher: PodWatcher) -> bool:
         """Wait until the watches are synced and the stored history is restored. False where the replica no longer
         leads."""
-        while self.replica.may():
+        while self.replica.may_continue():
             try:
-                if watcher.synced:
+                if watcher.is_synced:
                     watcher.apply_changes()
-                    loop.open()
+                    loop.restore_state()
                     self.loop = loop
                     return True
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
-                self.replica.wait(self.settings.retry_period_seconds)
-            self.replica.wait(LOOK)
+                self.replica.wait_while_leading(self.settings.retry_period_seconds)
+            self.replica.wait_while_leading(LEADING_CHECK_SECONDS)
         return False
 
     def _rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait, *, once: bool) -> bool:
         import_batch: Callable[[], BatchHistory] | None = (
             self._vpa_histories if self.settings.use_vpa_checkpoints else None
         )
-        while self.replica.may():
+        while self.replica.may_continue():
             wait()
             watcher.apply_changes()
-            loop.round(import_batch, everything=once)
+            loop.run_round(import_batch, everything=once)
             # VPAs' histories are imported once, in the first round.
             import_batch = None
             if once:
-                return loop.faults == 0
+                return loop.fault_count == 0
         return not once
 
     def _vpa_histories(self) -> BatchHistory:
         """The histories in the VPAs' checkpoints; empty where there are none."""
         batch = BatchHistory(self.settings.history_days)
-        vpa.listed(self.replica.client).pour(batch)
+        vpa.list_checkpoints(self.replica.client).add_to_batch(batch)
         return batch
 
     def _loop(self, watcher: PodWatcher, source: UsageSource) -> Loop:
-        settings, writer = self.settings, self.replica.writer
+        settings, writer = self.settings, self.replica.fenced_writer
         usage, recommendations = (
-            sharded_configmaps.usage(writer, settings.namespace),
-            sharded_configmaps.recommendations(writer, settings.namespace),
+            sharded_configmaps.checkpoint_backend(writer, settings.namespace),
+            sharded_configmaps.recommendation_backend(writer, settings.namespace),
         )
         days, history, half_budget = (
-            sharded_configmaps.days(writer, settings.namespace),
+            sharded_configmaps.day_backend(writer, settings.namespace),
             LiveHistory(settings.history_days),
             self._half_budget,
         )
@@ -132,30 +132,34 @@ class Process:
             history,
             settings.checkpoint_interval_seconds,
             half_budget(),
-            clock.elapsed,
+            clock.elapsed_seconds,
             max_stored_bytes=ceiling,
         )
         return Loop(
-            diary=history, source=source, seen=watcher.state, checkpoints=checkpoints,
-            publishing=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
+            history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
+            publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log,
-            publish_every=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed, alive=self.replica.may,
+            publish_interval_seconds=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
         )  # fmt: skip
 
     def _half_budget(self) -> WriteBudget:
         """Half of the write budget: one half is for usage, the other for recommendations."""
-        return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed)
+        return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed_seconds)
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
         """The source of usage, and the function that waits for the next round."""
         if self.settings.prometheus_url is not None:
-            return self._range_collector(), Pauses(lambda: self.replica.wait(self.settings.collect_interval_seconds))
+            return self._range_collector(), Pauses(
+                lambda: self.replica.wait_while_leading(self.settings.collect_interval_seconds)
+            )
         look = self._instant_source()
         if once:
             return InstantCollector(lambda: [look()]), lambda: None
-        sampler = Sampler(look, self.settings.collect_interval_seconds, clock.elapsed, self.metrics.missed_readings.inc)
+        sampler = Sampler(
+            look, self.settings.collect_interval_seconds, clock.elapsed_seconds, self.metrics.missed_readings.inc
+        )
         stack.enter_context(sampler)
-        return InstantCollector(sampler.looks), lambda: sampler.wait(self.replica.may)
+        return InstantCollector(sampler.take_readings), lambda: sampler.wait_for_reading(self.replica.may_continue)
 
     def _range_collector(self) -> RangeCollector:
         settings = self.settings
@@ -164,23 +168,23 @@ class Process:
         ca, certificate, key = (str(path) if path is not None else None for path in files)
         server = Server(settings.prometheus_url, Headers(settings), ca, certificate, key)
         pieces = QueryPlan(
-            step=settings.query_step_seconds,
-            rate=settings.cpu_rate_window,
-            extra=settings.prometheus_matcher or "",
+            step_seconds=settings.query_step_seconds,
+            rate_window=settings.cpu_rate_window,
+            extra_matcher=settings.prometheus_matcher or "",
             names=parse_names(settings),
-            at_once=settings.max_concurrent_queries,
+            max_concurrent_queries=settings.max_concurrent_queries,
         )
         return RangeCollector(Prometheus(server, pieces))
 
     def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log
         if self.settings.use_kubelets:
-            return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).look
-        return lambda: now(client)
+            return Kubelets(client, lambda trouble: log.warning("kubelet.silent", problem=trouble)).read_usage
+        return lambda: read_metrics(client)
 
     def _recommendations(self) -> ContainerRecommendations | None:
         loop = self.loop
-        return loop.verdicts if loop is not None else None
+        return loop.recommendations if loop is not None else None
 
 
 @dataclass(slots=True)
@@ -243,28 +247,32 @@ def parse_names(settings: Settings) -> Names:
         "memory": settings.memory_metric,
     }
     try:
-        renamed = labels((settings.prometheus_label_names or "").split(",") if settings.prometheus_label_names else ())
-        Matchers.of(settings.prometheus_matcher or "")
+        renamed = parse_label_names(
+            (settings.prometheus_label_names or "").split(",") if settings.prometheus_label_names else ()
+        )
+        Matchers.from_text(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        name = variable(NAME, "prometheus_matcher")
+        name = variable_name(NAME, "prometheus_matcher")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        name = variable(NAME, "prometheus_label_names")
+        name = variable_name(NAME, "prometheus_label_names")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
     names = Names(**{name: text for name, text in metric_names.items() if text}, labels=renamed)
-    for setting, expected in mistakes(names):
+    for setting, expected in invalid_names(names):
         field = _METRIC_SETTINGS.get(setting, "prometheus_label_names")
-        raise ValueError(f"{variable(NAME, field)}: expected {expected}")
+        raise ValueError(f"{variable_name(NAME, field)}: expected {expected}")
     return names
 
 
 def _now() -> int:
-    return int(clock.utc().timestamp())
+    return int(clock.utc_now().timestamp())
 
 
 def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
     settings contradict each other."""
     parse_names(settings)
-    with opened(NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)) as replica:
+    with open_leader_process(
+        NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)
+    ) as replica:
         return Process(settings, replica).run(once=once)

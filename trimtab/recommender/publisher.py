@@ -14,35 +14,35 @@ import msgspec
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, ShardLayout, Workloads, decode, encode
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
-from trimtab.histogram.checkpoint import workload
+from trimtab.histogram.checkpoint import workload_key
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.sharded_configmaps import ShardBackend, ShardedStore
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.sizing.recommendation import build_container_usage, measure_change
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecommendations:
     """One computation of all recommendations."""
 
-    known: Workloads
+    workloads: Workloads
     missing: Mapping[ContainerKey, Mapping[str, NotYet]]
     """Container → the resources without a recommendation, and what each needs."""
 
 
-def verdicts(history: LiveHistory, now: int) -> ContainerRecommendations:
+def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommendations:
     """Compute the recommendations of all containers of a history."""
     known: Workloads = {}
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
-    for container in history.containers():
+    for container in history.list_containers():
         statistics = {resource: _statistics(history, container, resource, now) for resource in RESOURCES}
         published = build_container_usage(
             statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container)
         )
         if published is not None:
-            known.setdefault(workload(container), {})[container.name] = published
+            known.setdefault(workload_key(container), {})[container.name] = published
         missing_resources = {
             resource: not_yet for resource, not_yet in statistics.items() if isinstance(not_yet, NotYet)
         }
@@ -52,10 +52,10 @@ def verdicts(history: LiveHistory, now: int) -> ContainerRecommendations:
 
 
 def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
-    return seen(
-        resource, history.window(container, resource), now, history.running(container, resource), kind=container.kind,
-        running_seconds=history.window(container, "cpu").observed_seconds, oom=history.oom_records.get(container),
-        pods=history.pod_uses(container, resource),
+    return summarize_usage(
+        resource, history.get_window(container, resource), now, history.running_peaks(container, resource), kind=container.kind,
+        running_seconds=history.get_window(container, "cpu").observed_seconds, oom=history.oom_records.get(container),
+        pods=history.average_pod_uses(container, resource),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
     """Whether a young history would replace a longer one: after a loss of stored usage, the published recommendation
     counts for a day."""
     for resource in RESOURCES:
-        after, before = new_usage.of(resource), old_usage.of(resource)
+        after, before = new_usage.percentiles_of(resource), old_usage.percentiles_of(resource)
         if before is not None and not before.young and (after is None or after.young):
             return True
     return False
@@ -84,17 +84,17 @@ class Publisher:
     """Publishes recommendations in shards. Not thread-safe."""
 
     shard_backend: ShardBackend
-    diary: LiveHistory
+    history: LiveHistory
     tolerance: float
     budget: WriteBudget
     history_is_incomplete: bool = False
     """Whether some of the stored usage could not be read: a container that the history lacks may still exist."""
-    cabinet: ShardedStore = field(init=False)
+    shard_store: ShardedStore = field(init=False)
     published: dict[int, Workloads] = field(default_factory=dict)
     _to_publish: Workloads = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cabinet = ShardedStore(
+        self.shard_store = ShardedStore(
             self.shard_backend, self._render, self.budget, self._record_write, max_bytes=SHARD_BYTES
         )
 
@@ -109,13 +109,13 @@ class Publisher:
                 self.published[number] = workloads
         # The number of shards is a power of two: the highest number shows how many there were.
         count = 1 << max(texts, default=0).bit_length()
-        self.cabinet.set_stored(texts, self.published, ShardLayout(max(1, count), by_workload=True))
+        self.shard_store.set_stored(texts, self.published, ShardLayout(max(1, count), by_workload=True))
         return tuple(unreadable)
 
     def write_changes(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
         """Write the shards that changed, those with the largest change first, as far as the budget allows or all of
         them; returns how many were written. Raises StoreUnavailable."""
-        self._to_publish = {name: dict(containers) for name, containers in recommendations.known.items()}
+        self._to_publish = {name: dict(containers) for name, containers in recommendations.workloads.items()}
         for name, container, old in self._iter_published():
             new = self._to_publish.get(name, {}).get(container)
             # A recommendation is only dropped when its container would certainly be known: after a restart without
@@ -124,9 +124,11 @@ class Publisher:
                 self._to_publish.setdefault(name, {})[container] = old
             elif new is not None and _knows_less(new, old):
                 self._to_publish[name][container] = old
-        written_shards = self.cabinet.write_urgent(self._to_publish.keys(), self._shard_change, unlimited=everything)
+        written_shards = self.shard_store.write_urgent(
+            self._to_publish.keys(), self._shard_change, unlimited=everything
+        )
         self.published = {
-            shard: workloads for shard, workloads in self.published.items() if shard in self.cabinet.stored_sizes
+            shard: workloads for shard, workloads in self.published.items() if shard in self.shard_store.stored_sizes
         }
         return written_shards
 
@@ -142,13 +144,13 @@ class Publisher:
         namespace = name.partition("/")[0]
         namespace_firsts = [
             window.first
-            for (key, _), window in self.diary.windows.items()
+            for (key, _), window in self.history.windows.items()
             if key.namespace == namespace and window.last
         ]
         if not namespace_firsts and self.history_is_incomplete:
             return False
-        firsts = namespace_firsts or [window.first for window in self.diary.windows.values() if window.last]
-        return bool(firsts) and now - min(firsts) >= (self.diary.days - 1) * DAY
+        firsts = namespace_firsts or [window.first for window in self.history.windows.values() if window.last]
+        return bool(firsts) and now - min(firsts) >= (self.history.days - 1) * DAY
 
     def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
         """How much the shard's content differs from what is published, beyond the tolerance: see

@@ -17,7 +17,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trimtab.cluster.recommendation import KEY, LABEL, LIMIT, ShardAssignment, ShardLayout
+from trimtab.cluster.recommendation import (
+    MAX_SHARD_BYTES,
+    PAYLOAD_KEY,
+    RECOMMENDATIONS_LABEL,
+    ShardAssignment,
+    ShardLayout,
+)
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.kube import listing, objects
 from trimtab.kube.errors import KubeFault
@@ -74,7 +80,7 @@ class ShardedStore:
     budget: WriteBudget
     on_write: OnWrite = lambda _shard, _workloads: None
     before_write: BeforeWrite = lambda _workloads: None
-    max_bytes: int = LIMIT
+    max_bytes: int = MAX_SHARD_BYTES
     layout: ShardLayout = field(default_factory=ShardLayout)
     assignment: ShardAssignment = field(default_factory=ShardAssignment)
     stored_sizes: dict[int, int] = field(default_factory=dict)
@@ -93,7 +99,7 @@ class ShardedStore:
         self.damaged_texts = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
         self.stored_sizes = {shard: len(text.encode()) for shard, text in texts.items()}
         for shard, workloads in workloads_by_shard.items():
-            self.assignment.moved(shard, workloads)
+            self.assignment.record_move(shard, workloads)
 
     def write_urgent(self, workloads: Collection[str], urgency: Urgency, *, unlimited: bool = False) -> int:
         """Write what is urgent, as far as the budget allows; returns how many shards were written. Raises
@@ -106,10 +112,10 @@ class ShardedStore:
             except _TextTooLarge as too_large:
                 # More shards for these workloads; everything that is written by now stays valid, since a moved workload
                 # is written to its new shard first.
-                self.layout = self.layout.grown(too_large.held)
+                self.layout = self.layout.with_more_shards(too_large.held)
             except _BudgetExhausted:
                 break
-        self.assignment.forget(workloads)
+        self.assignment.retain_only(workloads)
         return self.write_count - before
 
     @property
@@ -131,14 +137,14 @@ class ShardedStore:
         self.budget.spend(size + OVERHEAD_BYTES)
 
     def _write(self, workloads: Collection[str], urgency: Urgency) -> None:
-        plan = self.assignment.plan(self.layout, workloads)
+        plan = self.assignment.plan_shards(self.layout, workloads)
         # Shards without workloads are removed first: where the budget is tight, every round ends in _BudgetExhausted.
         for shard in self.stored_sizes.keys() - plan.keys() - self.damaged_texts.keys():
             self._drop(shard)
         losing = {
-            self.assignment.of[workload]
+            self.assignment.shard_by_workload[workload]
             for workload in workloads
-            if workload in self.assignment.of and not self._is_home(workload)
+            if workload in self.assignment.shard_by_workload and not self._is_home(workload)
         }
         for shard in self._ordered_shards(plan, workloads, urgency, losing):
             self._write_shard(shard, plan[shard], self._workloads_in(shard, plan[shard], workloads, losing))
@@ -151,7 +157,7 @@ class ShardedStore:
         ranked = []
         for shard, placed in plan.items():
             workloads_in = self._workloads_in(shard, placed, workloads, losing)
-            gains = any(self.assignment.of.get(workload) not in (None, shard) for workload in placed)
+            gains = any(self.assignment.shard_by_workload.get(workload) not in (None, shard) for workload in placed)
             shard_urgency = urgency(shard, workloads_in) if workloads_in else 1.0
             if gains or shard_urgency > 0:
                 ranked.append((not gains, shard in losing, -shard_urgency, shard))
@@ -161,11 +167,11 @@ class ShardedStore:
         self, shard: int, placed: Sequence[str], workloads: Collection[str], losing: Collection[int]
     ) -> list[str]:
         """The workloads that belong to a shard, and those that it still holds until their new shard is written."""
-        waiting = self.assignment.waiting(shard, self.layout, workloads) if shard in losing else []
+        waiting = self.assignment.workloads_to_move(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
 
     def _is_home(self, workload: str) -> bool:
-        return self.assignment.of.get(workload) == self.layout.place(workload)
+        return self.assignment.shard_by_workload.get(workload) == self.layout.shard_of(workload)
 
     def _write_shard(self, shard: int, placed: Sequence[str], workloads: Sequence[str]) -> None:
         if not workloads:
@@ -186,7 +192,7 @@ class ShardedStore:
             del self.damaged_texts[shard]
         self.backend.store_text(shard, text)
         self.write_count += 1
-        self.assignment.moved(shard, placed)
+        self.assignment.record_move(shard, placed)
 
     def _drop(self, shard: int) -> None:
         if shard in self.stored_sizes and shard not in self.damaged_texts:
@@ -256,27 +262,27 @@ class StoredDays:
         del self.sizes[name]
 
 
-USAGE = "trimtab.dev/usage"
+USAGE_LABEL = "trimtab.dev/usage"
 """The label of checkpoints."""
 USAGE_NAMES, RECOMMENDATION_NAMES = "trimtab-usage", "trimtab-recommendations"
 """The prefixes of the ConfigMaps' names."""
-DAMAGED = "trimtab.dev/damaged"
+DAMAGED_LABEL = "trimtab.dev/damaged"
 """The label of copies of damaged shards; no process reads them."""
 
 
-def usage(writer: Writer, namespace: str) -> ConfigMapShardBackend:
+def checkpoint_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
     """The backend of checkpoints."""
-    return ConfigMapShardBackend(writer, namespace, USAGE_NAMES, USAGE, "usage.json")
+    return ConfigMapShardBackend(writer, namespace, USAGE_NAMES, USAGE_LABEL, "usage.json")
 
 
-def days(writer: Writer, namespace: str) -> DailyShards:
+def day_backend(writer: Writer, namespace: str) -> DailyShards:
     """The backend of day texts, under the same label as checkpoints: a backup of one has the other."""
-    return DailyShards(usage(writer, namespace))
+    return DailyShards(checkpoint_backend(writer, namespace))
 
 
-def recommendations(writer: Writer, namespace: str) -> ConfigMapShardBackend:
+def recommendation_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
     """The backend of recommendations."""
-    return ConfigMapShardBackend(writer, namespace, RECOMMENDATION_NAMES, LABEL, KEY)
+    return ConfigMapShardBackend(writer, namespace, RECOMMENDATION_NAMES, RECOMMENDATIONS_LABEL, PAYLOAD_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +303,11 @@ class ConfigMapShardBackend:
     def texts_by_name(self) -> Mapping[str, str]:
         """Name → text, of any name."""
         source = ListSource(
-            kind="ConfigMap", group_version="v1", plural="configmaps", labels=f"{self.label}=v1",
+            kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=f"{self.label}=v1",
             namespace=self.namespace,
         )  # fmt: skip
         try:
-            config_maps = listing.observe(self.writer.client, (source,)).snapshot.all(ConfigMap)
+            config_maps = listing.list_kinds(self.writer.client, (source,)).snapshot.objects_of(ConfigMap)
         except KubeFault as error:
             raise StoreUnavailable(str(error)) from error
         return {config_map.metadata.name: config_map.data.get(self.key, "") for config_map in config_maps}
@@ -315,7 +321,7 @@ class ConfigMapShardBackend:
         self.apply_config_map(self._name(shard), text)
 
     def store_damaged(self, shard: int, text: str) -> None:
-        self._apply(f"{self._name(shard)}-damaged", text, {DAMAGED: "v1"})
+        self._apply(f"{self._name(shard)}-damaged", text, {DAMAGED_LABEL: "v1"})
 
     def delete_text(self, shard: int) -> None:
         self.delete_config_map(self._name(shard))

@@ -18,25 +18,25 @@ class BodyBudget:
     """The bytes held for unfinished requests, in total and by client address. For one event loop."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self.left = max_bytes
+        self.available_bytes = max_bytes
         self._max_by_address = max_bytes // ADDRESS_SHARE
         self._by_address: dict[str, int] = {}
 
-    def hold(self, address: str, size: int, *, always: bool = False) -> None:
+    def reserve_bytes(self, address: str, size: int, *, always: bool = False) -> None:
         """Counts `size` more bytes. Raises `TooManyBodies`, and counts nothing, if they exceed the budget.
 
         always: count them regardless of the budget; for small amounts that the number of connections bounds.
         """
         address_bytes = self._by_address.get(address, 0) + size
         # Checked before anything is counted: a refused body leaves the budget as it was.
-        if not always and (size > self.left or address_bytes > self._max_by_address):
+        if not always and (size > self.available_bytes or address_bytes > self._max_by_address):
             raise TooManyBodies
-        self.left -= size
+        self.available_bytes -= size
         self._by_address[address] = address_bytes
 
-    def release(self, address: str, size: int) -> None:
+    def release_bytes(self, address: str, size: int) -> None:
         """Returns counted bytes to the budget."""
-        self.left += size
+        self.available_bytes += size
         address_bytes = self._by_address.get(address, 0) - size
         if address_bytes > 0:
             self._by_address[address] = address_bytes

@@ -12,12 +12,12 @@ Clock = Callable[[], datetime]
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
-def utc() -> datetime:
+def utc_now() -> datetime:
     """Returns the wall-clock time, aware, in UTC: for comparison with times that other machines wrote."""
     return datetime.now(UTC)
 
 
-def elapsed() -> float:
+def elapsed_seconds() -> float:
     """Returns seconds since a fixed moment, never decreasing: for durations and deadlines.
 
     The time for which a machine was suspended counts, if its kernel counts it (Linux): a leader that resumes after an

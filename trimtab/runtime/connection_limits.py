@@ -211,7 +211,7 @@ def raise_descriptor_limit(max_connections: int) -> int:
 
 Scope = Mapping[str, Any]
 
-KEY = "trimtab.client"
+CLIENT_NAMES_KEY = "trimtab.client"
 """The key of a request's scope under which the common names of the verified client certificate are.
 `trimtab.runtime.gunicorn_patches` sets it."""
 
@@ -225,14 +225,14 @@ def certificate_names(connection: Any) -> tuple[str, ...] | None:
     return tuple(value for part in certificate["subject"] for name, value in part if name == "commonName")
 
 
-def known(name: str | None) -> Callable[[Scope], bool]:
+def client_test(name: str | None) -> Callable[[Scope], bool]:
     """Returns a test whether a request came with a verified certificate, one with this common name if `name` is given.
 
     It is False wherever the scope has no names: also if another server than gunicorn runs the application.
     """
 
     def is_verified(scope: Scope) -> bool:
-        names = scope.get(KEY)
+        names = scope.get(CLIENT_NAMES_KEY)
         return names is not None and (name is None or name in names)
 
     return is_verified

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from trimtab.cluster.config_error import ConfigError, nearest, shown
+from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
 from trimtab.runtime.files import SettingsError
 from trimtab.runtime.renamed_settings import RENAMED
 from trimtab.runtime.settings import COMMON_SETTINGS, PROCESSES, ListenAddress, Settings
@@ -22,7 +22,7 @@ _SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(
 S = TypeVar("S")
 
 
-def variable(process: str, field: str) -> str:
+def variable_name(process: str, field: str) -> str:
     """Returns the variable of a process' setting, such as `TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS`.
 
     Settings on which all processes of one installation must agree have no process in their name: `TRIMTAB_NAMESPACE`.
@@ -32,10 +32,10 @@ def variable(process: str, field: str) -> str:
 
 def fields_by_variable(kind: Any) -> dict[str, str]:
     """Returns variable → field of a settings class, or of an instance of one."""
-    return {variable(kind.process, field.name): field.name for field in fields(kind)}
+    return {variable_name(kind.process, field.name): field.name for field in fields(kind)}
 
 
-def read(environ: Mapping[str, str]) -> Settings:
+def read_settings(environ: Mapping[str, str]) -> Settings:
     """Returns the webhook's settings; a setting without a variable has its default.
 
     Raises `SettingsError` with every mistake: values that are not valid, names that do not exist, and a shutdown that
@@ -63,7 +63,7 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
             # Values that come from a file often end with a line break.
             values[field] = parse(text.strip())
         except ValueError:
-            mistakes.append(_variable_error(name, expected, shown(text)))
+            mistakes.append(_variable_error(name, expected, quote_value(text)))
     if mistakes:
         raise SettingsError(tuple(mistakes))
     return kind(**values)
@@ -75,14 +75,14 @@ def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | N
     listen: HOST:PORT as text, parsed like the variable. options: field → value; None if the option is absent. Raises
     SettingsError.
     """
-    name = variable(kind.process, "listen")  # type: ignore[attr-defined]
+    name = variable_name(kind.process, "listen")  # type: ignore[attr-defined]
     environment = {**environ, name: listen} if listen is not None else environ
     settings = read_as(environment, kind)
     overrides = {name: value for name, value in options.items() if value is not None}
     return replace(settings, **overrides)  # type: ignore[type-var]
 
 
-def write(settings: Any) -> dict[str, str]:
+def write_environment(settings: Any) -> dict[str, str]:
     """Returns the variables of these settings; reading them gives the same settings. A field that is None is left
     out."""
     values = ((name, getattr(settings, field)) for name, field in fields_by_variable(settings).items())
@@ -92,13 +92,14 @@ def write(settings: Any) -> dict[str, str]:
 def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], process: str) -> list[ConfigError]:
     # A variable of another process is no mistake: all may share one ConfigMap.
     others = tuple(f"{PREFIX}{other.upper()}_" for other in PROCESSES if other != process)
-    common = {variable(process, field) for field in COMMON_SETTINGS}
+    common = {variable_name(process, field) for field in COMMON_SETTINGS}
     unknown = (
         name for name in sorted(environ)
         if name.startswith(PREFIX) and name not in names and name not in common and not name.startswith(others)
     )  # fmt: skip
     return [
-        _renamed_variable(name, process) or _variable_error(name, "a setting's name", shown(name), nearest(name, names))
+        _renamed_variable(name, process)
+        or _variable_error(name, "a setting's name", quote_value(name), suggest_name(name, names))
         for name in unknown
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
     ]
@@ -109,7 +110,7 @@ def _renamed_variable(name: str, process: str) -> ConfigError | None:
     new = RENAMED[process].get(name.removeprefix(PREFIX))
     if new is None:
         return None
-    return _variable_error(name, "a setting's name", "one that was renamed", f"use {variable(process, new)}")
+    return _variable_error(name, "a setting's name", "one that was renamed", f"use {variable_name(process, new)}")
 
 
 def _variable_error(variable: str, expected: str, got: str, todo: str = "") -> ConfigError:
@@ -122,8 +123,10 @@ def _check_shutdown_times(settings: Settings) -> None:
     if settings.graceful_timeout_seconds >= minimum:
         return
     got = f"{settings.graceful_timeout_seconds:g}"
-    expected = f"at least {minimum:g} (five more than {variable('webhook', 'shutdown_delay_seconds')})"
-    raise SettingsError((_variable_error(variable("webhook", "graceful_timeout_seconds"), expected, shown(got)),))
+    expected = f"at least {minimum:g} (five more than {variable_name('webhook', 'shutdown_delay_seconds')})"
+    raise SettingsError(
+        (_variable_error(variable_name("webhook", "graceful_timeout_seconds"), expected, quote_value(got)),)
+    )
 
 
 def _parser_of(hint: Any, field: str) -> tuple[str, Callable[[str], Any]]:

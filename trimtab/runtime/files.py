@@ -51,7 +51,7 @@ class UnreadableFiles(RuntimeFault):
         self.mistakes = mistakes
 
 
-def read(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
+def read_files(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
     """Returns every file of every path; in folders, files with these endings in alphabetical order. Raises
     UnreadableFiles."""
     contents: list[Content] = []
@@ -90,7 +90,7 @@ def _is_input_file(file: Path, endings: tuple[str, ...]) -> bool:
     return file.name.endswith(endings) and not any(part.startswith(".") for part in file.parts)
 
 
-def shipped(folder: str = "recommended") -> list[Content]:
+def shipped_policies(folder: str = "recommended") -> list[Content]:
     """Returns the policies that are part of Trimtab: `recommended`, or `library` for those to choose from."""
     return sorted(_shipped_files(resources.files("policies") / folder, f"policies/{folder}"))
 

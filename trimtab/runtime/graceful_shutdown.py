@@ -66,29 +66,29 @@ class GracefulShutdown:
         self._event = threading.Event()
 
     @property
-    def begun(self) -> bool:
+    def is_requested(self) -> bool:
         """True from the moment at which the process was asked to stop."""
         return self._event.is_set()
 
-    def begin(self) -> None:
+    def request_stop(self) -> None:
         """Asks the process to stop. A second call changes nothing."""
         self._event.set()
 
-    def wait(self, seconds: float) -> bool:
+    def wait_for_stop(self, seconds: float) -> bool:
         """Sleeps, but not longer than until the process is asked to stop; returns True if it was."""
         return self._event.wait(seconds)
 
 
-def on_signals(stop: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
+def stop_on_signals(stop: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
     """Begins `stop` on SIGTERM and SIGINT, and calls `also`: for loops without a server of their own."""
 
     def stop_and_notify() -> None:
-        stop.begin()
+        stop.request_stop()
         also()
 
     def begin(*_: object) -> None:
         # In a thread of its own: the interrupted thread may be in the very wait that should end, and hold its lock.
-        if not stop.begun:
+        if not stop.is_requested:
             threading.Thread(target=stop_and_notify, name="stop").start()
 
     signal.signal(signal.SIGTERM, begin)

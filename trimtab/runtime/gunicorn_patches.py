@@ -263,7 +263,7 @@ def _patch_client_names(_: PatchSettings) -> None:
         scope: dict[str, Any] = original_build(self, request, sockname, peername)
         names = connection_limits.certificate_names(self.transport.get_extra_info("ssl_object"))
         if names is not None:
-            scope[connection_limits.KEY] = names
+            scope[connection_limits.CLIENT_NAMES_KEY] = names
         return scope
 
     ASGIProtocol._build_http_scope = build_http_scope
@@ -353,7 +353,7 @@ HANDSHAKES_PER_SWEEP = 64
 """New connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds for each."""
 
 
-def settle() -> None:
+def reduce_memory() -> None:
     """Reduces the TLS read buffers, and excludes all present objects from later garbage collections. Call it once when
     everything is loaded."""
     # There is no documented setting for this size; CPython 3.11 to 3.14 have the attribute.

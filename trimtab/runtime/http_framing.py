@@ -127,9 +127,9 @@ class _FramedParser:
         room: BodyBudget = self._room
         more = held_bytes - self._held
         if more > 0:
-            room.hold(self._address, more)
+            room.reserve_bytes(self._address, more)
         else:
-            room.release(self._address, -more)
+            room.release_bytes(self._address, -more)
         self._held = held_bytes
 
     def _read_data(self: Any, data: bytes) -> bytes:

@@ -113,7 +113,7 @@ def _handler_class(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def tell(file: Path | None, facts: Mapping[str, Any]) -> None:
+def write_ready_file(file: Path | None, facts: Mapping[str, Any]) -> None:
     """Writes `facts` as JSON into the ready file, if there is one. The file appears complete: a reader never sees half
     of it."""
     if file is None:

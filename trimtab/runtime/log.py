@@ -21,7 +21,7 @@ _SECRET_VALUE = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|^Bearer ", re.IG
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-def build(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> Logger:
+def build_logger(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> Logger:
     """Returns a logger that writes to `stream` (standard error if None).
 
     `style` is `json`, `console` or `auto`: console on a terminal, JSON elsewhere. Each line is written at once, without

@@ -36,12 +36,12 @@ class Bounded:
         return value
 
 
-def render(registry: CollectorRegistry) -> bytes:
+def render_metrics(registry: CollectorRegistry) -> bytes:
     """Returns the metrics of this registry in the format of `CONTENT_TYPE`."""
     return generate_latest(registry)
 
 
-def safe(read: Callable[[], float]) -> Callable[[], float]:
+def nan_on_error(read: Callable[[], float]) -> Callable[[], float]:
     """Wraps `read` for a gauge that must not break a scrape: NaN, Prometheus' unknown value, if it raises."""
 
     def read_or_nan() -> float:

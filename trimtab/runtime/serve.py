@@ -28,14 +28,14 @@ RECEIVE_BUFFER_BYTES = 32 * 1024
 uvloop keeps as much of its 256 kB per connection as the largest read filled."""
 
 
-def launch(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
+def launch_gunicorn(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
     """Serves `application` (`module:name`, an ASGI callable) until a signal; then exits the process.
 
     The settings are written to the environment first, so that the worker, which imports the application after the fork,
     reads the same ones. `tls` None means plain HTTP. Never returns: it ends in `SystemExit`, in the worker too, so a
     caller must not clean up after it. Raises `CannotServe` if it cannot listen at the address.
     """
-    os.environ.update(environment.write(settings))
+    os.environ.update(environment.write_environment(settings))
     if settings.ready_file:
         # A program that waits for the file must not read the address of an earlier process.
         settings.ready_file.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def _logging_options(handler: Forward) -> dict[str, Any]:
 
 def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
-        gunicorn_patches.settle()
+        gunicorn_patches.reduce_memory()
         gunicorn_patches.apply_patches(
             worker,
             max_connections=settings.max_connections,
@@ -146,6 +146,6 @@ def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
         host, port = worker.sockets[0].sock.getsockname()[:2]
         url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         log.info("ready", url=url, pid=worker.ppid)
-        http_pages.tell(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
+        http_pages.write_ready_file(settings.ready_file, {"url": url, "host": host, "port": port, "pid": worker.ppid})
 
     return post_worker_init

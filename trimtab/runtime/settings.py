@@ -12,7 +12,7 @@ COMMON_SETTINGS = frozenset({
 """Fields whose variable has no process in its name, because the processes of an installation must agree on them, or
 because one log collector reads the logs of all."""
 
-LIVE = Path("live")
+LIVE_CLUSTER = Path("live")
 """The value of `Settings.cluster` that stands for the cluster itself."""
 
 
@@ -122,6 +122,6 @@ class Settings:
     enough for five of them with 200 each."""
 
     @property
-    def live(self) -> bool:
+    def is_live(self) -> bool:
         """Whether the facts come from watches of the cluster."""
-        return self.cluster == LIVE
+        return self.cluster == LIVE_CLUSTER

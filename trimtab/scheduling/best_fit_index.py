@@ -119,7 +119,7 @@ class BestFitIndex:
     def place_pod(self, request: PlacementRequest, node: int) -> None:
         """Places the pod on the node and updates the node's position in its bucket."""
         self._remove(node)
-        self.capacity.take(request.pod_class, node)
+        self.capacity.add_pod(request.pod_class, node)
         self._insert(node)
 
     def remove_pod(self, request: PlacementRequest, node: int) -> None:

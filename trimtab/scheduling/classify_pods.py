@@ -14,7 +14,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.dynamic_resources import Claimed
 from trimtab.cluster.pod import PodInfo, Port, SchedulingRequirements
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.cluster.resources import Amounts, larger
+from trimtab.cluster.resources import Amounts, larger_amounts
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling import node_filters
@@ -67,13 +67,13 @@ class PodClassifier:
         classes: list[PodClass] = []
         last: SchedulingRequirements | None = None
         for pod in pods:
-            if pod.claims or pod.devices:
+            if pod.claims or pod.has_device_claims:
                 classes.append(self.classify(pod))
                 last = None
             else:
                 # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
-                classes.append(classes[-1] if pod.ask is last else self.classify(pod))
-                last = pod.ask
+                classes.append(classes[-1] if pod.requirements is last else self.classify(pod))
+                last = pod.requirements
         self.placed_counts = Counter([pod_class.number for pod_class in classes])
         return classes
 
@@ -83,10 +83,10 @@ class PodClassifier:
         `again`: the requests of its successor, where they differ from its own; Unreadable where they cannot be
         determined.
         """
-        ask, claims = pod.ask, pod.claims
+        ask, claims = pod.requirements, pod.claims
         if isinstance(readmitted_requests, Unreadable):
             return self._classify_unknown(pod, readmitted_requests)
-        if not claims and readmitted_requests is None and not pod.devices:
+        if not claims and readmitted_requests is None and not pod.has_device_claims:
             pod_class = self.classes_by_key.get(id(ask))
             return pod_class if pod_class is not None else self._create(id(ask), pod, {}, ())
         volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
@@ -99,10 +99,10 @@ class PodClassifier:
     def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
         """Returns a class that keeps the pod's own requests and fits on no node: the requests of its successor are
         unknown."""
-        pod_class = self.classes_by_key.get((id(pod.ask), reason))
+        pod_class = self.classes_by_key.get((id(pod.requirements), reason))
         if pod_class is None:
             claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
-            pod_class = self._create((id(pod.ask), reason), pod, {}, claims)
+            pod_class = self._create((id(pod.requirements), reason), pod, {}, claims)
             pod_class.unjudged_reason = UNJUDGED(str(reason))
         return pod_class
 
@@ -111,14 +111,14 @@ class PodClassifier:
     ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
         pod_class = PodClass(
-            number=len(self.classes), ask=pod.ask,
+            number=len(self.classes), ask=pod.requirements,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
             unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
         )  # fmt: skip
-        requests = {} if isinstance(pod.ask.requests, Unreadable) else pod.ask.requests
+        requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
         amounts = {
             k: v
-            for k, v in (larger(requests, readmitted_requests) if readmitted_requests else requests).items()
+            for k, v in (larger_amounts(requests, readmitted_requests) if readmitted_requests else requests).items()
             if v > 0 and k != "pods"
         }
         devices = self._devices(pod)
@@ -135,24 +135,27 @@ class PodClassifier:
 
     def _devices(self, pod: PodInfo) -> Claimed:
         """Returns the devices that the pod's resource claims hold; a text that says why they cannot be determined."""
-        return self.inventory.devices.of(pod.namespace, pod.device_claims) if pod.devices else {}
+        return self.inventory.devices.held_by_claims(pod.namespace, pod.device_claims) if pod.has_device_claims else {}
 
     def _workload_number(self, pod: PodInfo) -> int:
         owner = pod.owner
-        workload = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.ask)
+        workload = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.requirements)
         return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
     def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
-        if self.inventory.schedulers.get(pod.ask.scheduler, SchedulerPlacement.UNKNOWN) is SchedulerPlacement.UNKNOWN:
+        if (
+            self.inventory.schedulers.get(pod.requirements.scheduler, SchedulerPlacement.UNKNOWN)
+            is SchedulerPlacement.UNKNOWN
+        ):
             return UNJUDGED(
-                f"scheduler {pod.ask.scheduler} places pod {pod.key}, and Trimtab does not know how; if it"
+                f"scheduler {pod.requirements.scheduler} places pod {pod.key}, and Trimtab does not know how; if it"
                 " filters nodes as kube-scheduler does, list it under schedulers in the pool's settings"
             )
-        if pod.devices and isinstance(devices := self._devices(pod), str):
+        if pod.has_device_claims and isinstance(devices := self._devices(pod), str):
             return UNJUDGED(f"pod {pod.key} holds resource claims that only the scheduler can place: {devices}")
-        if isinstance(pod.ask.requests, Unreadable):
-            return UNJUDGED(str(pod.ask.requests))
-        if selects_copied_labels(pod.ask):
+        if isinstance(pod.requirements.requests, Unreadable):
+            return UNJUDGED(str(pod.requirements.requests))
+        if selects_copied_labels(pod.requirements):
             return UNJUDGED(
                 f"a term of pod {pod.key} selects pods by the zone or region label that the API server adds at binding"
             )
@@ -173,10 +176,10 @@ class PodClassifier:
                 self._add_own_groups(pod_class)
         for pod_class in self.classes:
             own, matching = (
-                pod_class.adds,
+                pod_class.member_groups,
                 self.topology_groups.groups_matching(pod_class.ask.namespace, pod_class.ask.labels),
             )
-            pod_class.adds = tuple(sorted({*own, *matching})) if own else matching
+            pod_class.member_groups = tuple(sorted({*own, *matching})) if own else matching
         # After all classes are in their groups: who carries an anti-affinity term or a port is known only then.
         self._add_groups_of_others()
         self.preferences.add_preferences_of_others(self.classes)
@@ -245,16 +248,16 @@ class PodClassifier:
     # ── groups ───────────────────────────────────────────────────────────
     def _add_own_groups(self, pod_class: PodClass) -> None:
         ask = pod_class.ask
-        if ask.spreads:
-            pod_class.spreads = tuple(self._spread_rule(pod_class, constraint) for constraint in ask.spreads)
-        if ask.together:
+        if ask.hard_spreads:
+            pod_class.spreads = tuple(self._spread_rule(pod_class, constraint) for constraint in ask.hard_spreads)
+        if ask.required_affinity:
             pod_class.affinity = self._affinity_rule(pod_class)
         carried = [
             self.topology_groups.group_carrying(number, term.topology_key)
             for number, term in self._anti_affinity_groups(pod_class)
         ]
-        carried += [self.topology_groups.group_carrying(port, "") for port in ask.ports]
-        pod_class.adds = (
+        carried += [self.topology_groups.group_carrying(port, "") for port in ask.host_ports]
+        pod_class.member_groups = (
             *(group.number for group in carried),
             *self.preferences.set_own_preferences(pod_class, self._preferred_term),
         )
@@ -295,7 +298,7 @@ class PodClassifier:
         )
 
     def _anti_affinity_groups(self, pod_class: PodClass) -> Iterable[tuple[object, PodAffinityTerm]]:
-        for term in pod_class.ask.apart:
+        for term in pod_class.ask.required_anti_affinity:
             # Where the namespaces are unknown, the term may select pods of every namespace.
             selected = self._required_term(pod_class, term) or (None, self._selector(pod_class, term))
             carried = self.topology_groups.group_selecting((selected,), term.topology_key, lasting=True)
@@ -306,22 +309,22 @@ class PodClassifier:
             yield carried.number, term
 
     def _affinity_rule(self, pod_class: PodClass) -> PodAffinityRule:
-        readable = [self._required_term(pod_class, term) for term in pod_class.ask.together]
+        readable = [self._required_term(pod_class, term) for term in pod_class.ask.required_affinity]
         terms = tuple(term for term in readable if term is not None)
         groups = tuple(
             self.topology_groups.group_selecting(terms, term.topology_key, lasting=False)
-            for term in pod_class.ask.together
+            for term in pod_class.ask.required_affinity
         )
         if not groups[0].matches_pod(pod_class.ask.namespace, pod_class.ask.labels):
             return PodAffinityRule(groups=groups, matches_itself=False, existing_groups=())
         wide = tuple(
             as_scheduler_reads(t, term)
-            for t, term in zip(readable, pod_class.ask.together, strict=True)
+            for t, term in zip(readable, pod_class.ask.required_affinity, strict=True)
             if t is not None
         )
         others = tuple(
             self.topology_groups.group_selecting(wide, term.topology_key, lasting=True)
-            for term in pod_class.ask.together
+            for term in pod_class.ask.required_affinity
         )
         return PodAffinityRule(groups=groups, matches_itself=True, existing_groups=others)
 
@@ -350,18 +353,18 @@ class PodClassifier:
         """Returns the nodes whose pods and domains count; None where all do (podtopologyspread
         `matchNodeInclusionPolicies`)."""
         affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
-        keys = {c.topology_key for c in ask.spreads}
+        keys = {c.topology_key for c in ask.hard_spreads}
         if not affinity and not honours and len(keys) == 1:
             return None
         # kube-scheduler adds the taint in its own cache when a node is unschedulable, before the node controller writes
         # it.
         eligible = bytearray(len(self.inventory.nodes))
         for number, node in enumerate(self.inventory.nodes):
-            taints = (*node.taints, node_filters.UNSCHEDULABLE_TAINT) if node.cordoned else node.taints
+            taints = (*node.taints, node_filters.UNSCHEDULABLE_TAINT) if node.is_cordoned else node.taints
             eligible[number] = (
                 all(key in node.labels for key in keys)
-                and (not affinity or node_filters.selected(ask, node))
-                and (not honours or node_filters.untolerated(ask.tolerations, taints) is None)
+                and (not affinity or node_filters.matches_node_selector(ask, node))
+                and (not honours or node_filters.first_untolerated_taint(ask.tolerations, taints) is None)
             )
         return eligible
 
@@ -380,12 +383,12 @@ class PodClassifier:
             elif isinstance(property_key, tuple) and property_key[0] != "preference":
                 ports.setdefault((property_key[0], property_key[2]), []).append((property_key, group))
         for pod_class in self.classes:
-            if not (pod_class.adds or pod_class.forbidden_groups or pod_class.ask.ports):
+            if not (pod_class.member_groups or pod_class.forbidden_groups or pod_class.ask.host_ports):
                 continue
-            theirs = [group for number in pod_class.adds for group in against.get(number, ())]
+            theirs = [group for number in pod_class.member_groups for group in against.get(number, ())]
             same_port = [
                 group
-                for port in pod_class.ask.ports
+                for port in pod_class.ask.host_ports
                 for other, group in ports.get((port[0], port[2]), ())
                 # As HostPortInfo.CheckConflict in kube-scheduler: the address 0.0.0.0 conflicts with every address of
                 # the port.
@@ -399,7 +402,13 @@ class PodClassifier:
 def _has_pod_constraints(ask: SchedulingRequirements) -> bool:
     """Returns whether the requirements say anything about other pods, host ports or preferred nodes."""
     return bool(
-        ask.spreads or ask.together or ask.apart or ask.ports or ask.preferred_nodes or ask.near or ask.soft_spreads
+        ask.hard_spreads
+        or ask.required_affinity
+        or ask.required_anti_affinity
+        or ask.host_ports
+        or ask.preferred_nodes
+        or ask.preferred_affinity
+        or ask.soft_spreads
     )
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from trimtab.cluster.capacity_buffer import ReservedPods
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.garbage_collection import uncollected
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pod import FINISHED, PodInfo, SchedulingRequirements
+from trimtab.cluster.pod import FINISHED_PHASES, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, GrowingAmounts
 from trimtab.scheduling.classify_pods import PodClassifier
@@ -33,17 +33,17 @@ class ClusterModel:
 
     inventory: Inventory
     nodes: Sequence[NodeInfo]
-    index: dict[str, int]
+    node_numbers: dict[str, int]
     pods: list[PodInfo]
     """Pods on known nodes that have not finished, by namespace and name."""
     node_of: list[int]
-    kind_of: list[PodClass]
+    class_of: list[PodClass]
     """Pod → its class with the requests that it has now, where it is."""
-    next_of: list[PodClass]
+    successor_class_of: list[PodClass]
     """Pod → the class of its successor: the larger of the requests now and after readmission."""
-    on: list[list[int]]
+    pods_on_node: list[list[int]]
     """Node → the numbers of its pods."""
-    waiting: list[tuple[PodInfo, PodClass]]
+    pending_pods: list[tuple[PodInfo, PodClass]]
     """Pods that have no node yet."""
     buffer_pods: list[tuple[ReservedPods, PodClass]]
     """Capacity that is reserved for pods that do not exist."""
@@ -65,23 +65,23 @@ class ClusterModel:
     unreadable_nodes: dict[int, str] = field(default_factory=dict)
     """Node → what about it cannot be read: such a node is neither drained nor used as a target."""
 
-    def amount(self, node: int, resource: str) -> int:
+    def allocatable_amount(self, node: int, resource: str) -> int:
         """Returns the allocatable amount; 0 where the node does not have the resource or cannot be read."""
         allocatable = self.nodes[node].allocatable
         return 0 if isinstance(allocatable, Unreadable) else allocatable.get(resource, 0)
 
 
-@uncollected()
-def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
+@without_garbage_collection()
+def build_cluster_model(inventory: Inventory, again: Again | None = None) -> ClusterModel:
     """Builds the model of one snapshot, in a few microseconds per pod.
 
     `again` returns the requests of a pod's successor; without it, successors request what the pods request now.
     """
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
-    placed = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED]
+    placed = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED_PHASES]
     unplaced = inventory.pods if len(placed) < len(inventory.pods) else ()
-    waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED]
+    waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED_PHASES]
     classifier = PodClassifier(inventory)
     classes = classifier.classify_all(placed)
     again = _with_assumed(inventory, again)
@@ -92,7 +92,7 @@ def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
         else [classifier.classify(pod, requests) for pod, requests in zip(placed, answers, strict=True)]
     )
     pending = [(pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting]
-    buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.buffers]
+    buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.reserved_pods]
     node_of = [index[pod.node] for pod in placed]
     # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.
     movable = {
@@ -100,13 +100,13 @@ def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
         *(pod_class for _, pod_class in (*pending, *buffered)),
     }
     for pod_class, pod in zip(classes, placed, strict=True):
-        if pod_class not in movable and not (pod.daemon or pod.static):
+        if pod_class not in movable and not (pod.is_daemon or pod.is_static):
             movable.add(pod_class)
     classifier.assign_numbers([pod_class for pod_class in classifier.classes if pod_class in movable])
     model = ClusterModel(
-        inventory=inventory, nodes=nodes, index=index, pods=placed, node_of=node_of, kind_of=classes,
-        next_of=next_classes,
-        on=_pods_by_node(node_of, len(nodes)), waiting=pending, buffer_pods=buffered,
+        inventory=inventory, nodes=nodes, node_numbers=index, pods=placed, node_of=node_of, class_of=classes,
+        successor_class_of=next_classes,
+        pods_on_node=_pods_by_node(node_of, len(nodes)), pending_pods=pending, buffer_pods=buffered,
         groups=classifier.topology_groups.groups,
         node_sets=classifier.node_sets, main_resources=classifier.main_resources,
         other_resources=classifier.other_resources,
@@ -118,7 +118,7 @@ def build(inventory: Inventory, again: Again | None = None) -> ClusterModel:
 
 def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
     for pod in pods:
-        now, later, node = model.kind_of[pod], model.next_of[pod], model.node_of[pod]
+        now, later, node = model.class_of[pod], model.successor_class_of[pod], model.node_of[pod]
         major, minor = model.growth_by_node.get(node, (0, 0))
         more = max(0, later.major - now.major), max(0, later.minor - now.minor)
         model.growth_by_node[node] = (major + more[0], minor + more[1])
@@ -129,16 +129,16 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
 
     DaemonSet and static pods are left out: they do not move, and every node has the same ones.
     """
-    assumed = inventory.assumed
+    assumed = inventory.assumed_requests
     if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):
         return readmitted_requests
 
     def expected(pod: PodInfo) -> Amounts | Unreadable | None:
         requests = readmitted_requests(pod) if readmitted_requests is not None else None
         resources = _assumed_resources(pod, assumed)
-        if not resources or isinstance(requests, Unreadable) or isinstance(pod.ask.requests, Unreadable):
+        if not resources or isinstance(requests, Unreadable) or isinstance(pod.requirements.requests, Unreadable):
             return requests
-        amounts = pod.ask.requests if requests is None else requests
+        amounts = pod.requirements.requests if requests is None else requests
         completed = {**amounts, **{name: assumed[name] for name in resources if not amounts.get(name)}}
         return GrowingAmounts(completed) if isinstance(requests, GrowingAmounts) else completed
 
@@ -147,8 +147,8 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
 
 def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
     """Returns the resources that are assumed for this pod because it does not request them."""
-    requests = pod.ask.requests
-    if isinstance(requests, Unreadable) or pod.daemon or pod.static:
+    requests = pod.requirements.requests
+    if isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static:
         return []
     return [name for name in assumed if not requests.get(name)]
 
@@ -163,9 +163,9 @@ def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
 def _fill_capacity(model: ClusterModel) -> None:
     """Sets the free capacity and the group counts as the snapshot shows them."""
     nodes = range(len(model.nodes))
-    model.major = [model.amount(node, model.main_resources[0]) for node in nodes]
-    model.minor = [model.amount(node, model.main_resources[1]) for node in nodes]
-    model.slots = [model.amount(node, "pods") for node in nodes]
+    model.major = [model.allocatable_amount(node, model.main_resources[0]) for node in nodes]
+    model.minor = [model.allocatable_amount(node, model.main_resources[1]) for node in nodes]
+    model.slots = [model.allocatable_amount(node, "pods") for node in nodes]
     model.other_free = [[_other_amount(model, node, name) for node in nodes] for name in model.other_resources]
     model.group_counts = [{} for _ in model.groups]
     _close_nodes(model)
@@ -174,31 +174,33 @@ def _fill_capacity(model: ClusterModel) -> None:
 
 def _other_amount(model: ClusterModel, node: int, name: str) -> int:
     if not name.startswith("volumes:"):
-        return model.amount(node, name)
+        return model.allocatable_amount(node, name)
     # A node without a CSINode limit for the driver has no limit (nodevolumelimits, 1.36).
-    return model.nodes[node].attachable.get(name.removeprefix("volumes:"), 1 << 30)
+    return model.nodes[node].attachable_volumes.get(name.removeprefix("volumes:"), 1 << 30)
 
 
 def _subtract_pods(model: ClusterModel) -> None:
-    major, minor, slots, classes = model.major, model.minor, model.slots, model.kind_of
+    major, minor, slots, classes = model.major, model.minor, model.slots, model.class_of
     majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
-    for node, pods in enumerate(model.on):
+    for node, pods in enumerate(model.pods_on_node):
         major[node] -= sum([majors[pod] for pod in pods])
         minor[node] -= sum([minors[pod] for pod in pods])
         slots[node] -= len(pods)
     _subtract_assumed(model)
     groups_by_class: dict[int, list[_GroupCounts]] = {}
     for number, pod_class in enumerate(classes):
-        if not (pod_class.adds or pod_class.other_requests):
+        if not (pod_class.member_groups or pod_class.other_requests):
             continue
         node = model.node_of[number]
         for resource, amount in pod_class.other_requests:
             model.other_free[resource][node] -= amount
-        if pod_class.adds:
+        if pod_class.member_groups:
             groups = groups_by_class.get(pod_class.number)
             if groups is None:
-                groups = groups_by_class[pod_class.number] = [_group_counts(model, group) for group in pod_class.adds]
-            is_leaving = model.pods[number].deleted is not None
+                groups = groups_by_class[pod_class.number] = [
+                    _group_counts(model, group) for group in pod_class.member_groups
+                ]
+            is_leaving = model.pods[number].deletion_requested_at is not None
             for domains, counts, lasting in groups:
                 domain = node if domains is None else domains[node]
                 # podtopologyspread and affinity skip pods with a deletion timestamp; anti-affinity counts them until
@@ -210,12 +212,12 @@ def _subtract_pods(model: ClusterModel) -> None:
 def _subtract_assumed(model: ClusterModel) -> None:
     """Subtracts the amounts assumed for pods without a request of a resource; DaemonSet and static pods are left
     out."""
-    assumed = model.inventory.assumed
+    assumed = model.inventory.assumed_requests
     if not assumed:
         return
     assumed_amounts = [assumed.get(resource, 0) for resource in model.main_resources]
-    for pod, node, pod_class in zip(model.pods, model.node_of, model.kind_of, strict=True):
-        if not (pod_class.major and pod_class.minor) and not (pod.daemon or pod.static):
+    for pod, node, pod_class in zip(model.pods, model.node_of, model.class_of, strict=True):
+        if not (pod_class.major and pod_class.minor) and not (pod.is_daemon or pod.is_static):
             model.major[node] -= 0 if pod_class.major else assumed_amounts[0]
             model.minor[node] -= 0 if pod_class.minor else assumed_amounts[1]
 
@@ -236,16 +238,16 @@ def _close_nodes(model: ClusterModel) -> None:
     for number, node in enumerate(model.nodes):
         if isinstance(node.allocatable, Unreadable):
             model.unreadable_nodes[number] = node.allocatable.problem
-        elif node.name in model.inventory.twins:
+        elif node.name in model.inventory.duplicate_node_names:
             model.unreadable_nodes[number] = f"more than one node is named {node.name}"
-        elif node.name in model.inventory.doubles:
+        elif node.name in model.inventory.conflicting_pods:
             model.unreadable_nodes[number] = (
-                f"pod {model.inventory.doubles[node.name]} is in the snapshot more than once"
+                f"pod {model.inventory.conflicting_pods[node.name]} is in the snapshot more than once"
             )
-        if node.cordoned or not node.ready or node.going is not None:
+        if node.is_cordoned or not node.is_ready or node.removal_taint is not None:
             model.closed_nodes[number] = 1
-    unreadable = {pod_class for pod_class in set(model.kind_of) if isinstance(pod_class.ask.requests, Unreadable)}
-    for pod_class, number in zip(model.kind_of, model.node_of, strict=True) if unreadable else ():
+    unreadable = {pod_class for pod_class in set(model.class_of) if isinstance(pod_class.ask.requests, Unreadable)}
+    for pod_class, number in zip(model.class_of, model.node_of, strict=True) if unreadable else ():
         if pod_class in unreadable:
             model.unreadable_nodes[number] = str(pod_class.ask.requests)
     for number in model.unreadable_nodes:
@@ -298,7 +300,7 @@ class FreeCapacity:
             self.major[node] -= major
             self.minor[node] -= minor
 
-    def saved(self) -> SavedCapacity:
+    def save_state(self) -> SavedCapacity:
         """Returns a copy of the state, for `restore_state`."""
         return SavedCapacity(
             self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.other_free],
@@ -318,15 +320,15 @@ class FreeCapacity:
                 counts.update(saved_counts)
         self.draining_nodes = set(saved.draining_nodes)
 
-    def take(self, pod_class: PodClass, node: int) -> None:
+    def add_pod(self, pod_class: PodClass, node: int) -> None:
         """Adds a pod of this class to the node."""
         self.major[node] -= pod_class.major
         self.minor[node] -= pod_class.minor
         self.slots[node] -= 1
         for number, amount in pod_class.other_requests:
             self.other_free[number][node] -= amount
-        if pod_class.adds:
-            self.count(pod_class.adds, node)
+        if pod_class.member_groups:
+            self.count_pod(pod_class.member_groups, node)
 
     def remove_pod(self, pod_class: PodClass, node: int) -> None:
         """Removes a pod of this class from the node."""
@@ -335,10 +337,10 @@ class FreeCapacity:
         self.slots[node] += 1
         for number, amount in pod_class.other_requests:
             self.other_free[number][node] += amount
-        if pod_class.adds:
-            self.uncount(pod_class.adds, node)
+        if pod_class.member_groups:
+            self.uncount_pod(pod_class.member_groups, node)
 
-    def count(self, groups: Iterable[int], node: int) -> None:
+    def count_pod(self, groups: Iterable[int], node: int) -> None:
         """Counts a pod of the node in these groups."""
         for number in groups:
             domain = self._domains[number][node]
@@ -346,7 +348,7 @@ class FreeCapacity:
                 counts = self.group_counts[number]
                 counts[domain] = counts.get(domain, 0) + 1
 
-    def uncount(self, groups: Iterable[int], node: int) -> None:
+    def uncount_pod(self, groups: Iterable[int], node: int) -> None:
         """Stops counting a pod of the node in these groups."""
         for number in groups:
             domain = self._domains[number][node]
@@ -358,7 +360,7 @@ class FreeCapacity:
                 else:
                     counts.pop(domain, None)
 
-    def close(self, node: int) -> None:
+    def cordon_node(self, node: int) -> None:
         """Cordons the node: it receives no pods any more."""
         self.closed_nodes[node] = 1
         self.draining_nodes.add(node)

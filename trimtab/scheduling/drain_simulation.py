@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from trimtab.cluster.reason import Reason
 from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.filters import admits, why_not
+from trimtab.scheduling.filters import fits_on_node, rejection_reason
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
 from trimtab.scheduling.preferences import preference_score
@@ -45,7 +45,9 @@ class DrainSimulation:
         self.capacity = FreeCapacity(model) if capacity is None else capacity
         requests = PlacementRequests(self.capacity)
         self.requests: list[PlacementRequest | None] = [
-            None if pod.daemon or pod.static else requests.request_for(model.next_of[number], model.node_of[number])
+            None
+            if pod.is_daemon or pod.is_static
+            else requests.request_for(model.successor_class_of[number], model.node_of[number])
             for number, pod in enumerate(model.pods)
         ]
         self.index = BestFitIndex(requests)
@@ -53,7 +55,7 @@ class DrainSimulation:
             if not self.capacity.closed_nodes[node]:
                 self.index.open_node(node)
 
-    def can(self, node: int, pods: Sequence[int]) -> bool:
+    def can_drain(self, node: int, pods: Sequence[int]) -> bool:
         """Returns whether this node can be drained. The reason is not calculated: it would require a check of every
         node."""
         if all(self.requests[pod] is not None for pod in pods):
@@ -63,7 +65,7 @@ class DrainSimulation:
             if self._fits_nowhere(node, placement):
                 return False
         return any(self._depends_on_order(pod) for pod in pods) and isinstance(
-            exactly(self.capacity, node, pods), DrainPlacement
+            drain_exactly(self.capacity, node, pods), DrainPlacement
         )
 
     def _fits_nowhere(self, node: int, pod: int) -> bool:
@@ -84,13 +86,13 @@ class DrainSimulation:
         request = self.requests[pod]
         return request is None or request.is_bound
 
-    def where(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
+    def place_pods(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
         """Returns places for all of these pods of the node, or the first pod without one. The state stays unchanged."""
         if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
                 return placement
-        return exactly(self.capacity, node, pods)
+        return drain_exactly(self.capacity, node, pods)
 
     def _place_by_requests(self, node: int, pods: Sequence[int]) -> DrainPlacement | int:
         """Returns places, or the pod that fits on no node after the larger ones were placed."""
@@ -115,7 +117,7 @@ class DrainSimulation:
         return DrainPlacement(tuple(placements)) if len(placements) == len(pods) else unplaced
 
     def _size_order(self, pod: int) -> tuple[int, int, int]:
-        pod_class = self.model.next_of[pod]
+        pod_class = self.model.successor_class_of[pod]
         return -pod_class.major, -pod_class.minor, pod
 
 
@@ -125,11 +127,11 @@ def drain_with_preferences(
     """Returns the result of `drain_exactly` with each pod on the node that it prefers, if that leaves room for all;
     else by best fit."""
     allowed = list(allowed)
-    placement = exactly(capacity, node, pods, allowed, _choose_preferred)
-    return placement if isinstance(placement, DrainPlacement) else exactly(capacity, node, pods, allowed)
+    placement = drain_exactly(capacity, node, pods, allowed, _choose_preferred)
+    return placement if isinstance(placement, DrainPlacement) else drain_exactly(capacity, node, pods, allowed)
 
 
-def exactly(
+def drain_exactly(
     capacity: FreeCapacity,
     node: int,
     pods: Sequence[int],
@@ -141,23 +143,23 @@ def exactly(
     model, choose = capacity.world, choose or _choose_tightest
     places = list(range(len(model.nodes)) if allowed is None else allowed)
     was_cordoned, was_draining = capacity.closed_nodes[node], node in capacity.draining_nodes
-    capacity.close(node)
+    capacity.cordon_node(node)
     placements: list[tuple[int, int]] = []
     failure: DrainPlacement | NoPlacement | None = None
-    for pod in sorted(pods, key=lambda p: (-model.next_of[p].major, -model.next_of[p].minor, p)):
+    for pod in sorted(pods, key=lambda p: (-model.successor_class_of[p].major, -model.successor_class_of[p].minor, p)):
         # Only the counts: the node receives no pods any more, so what becomes free on it does not matter.
-        capacity.uncount(model.kind_of[pod].adds, node)
-        pod_class = model.next_of[pod]
+        capacity.uncount_pod(model.class_of[pod].member_groups, node)
+        pod_class = model.successor_class_of[pod]
         place = choose(capacity, pod_class, places)
         if place < 0:
-            capacity.count(model.kind_of[pod].adds, node)
+            capacity.count_pod(model.class_of[pod].member_groups, node)
             failure = NoPlacement(pod, no_node_reason(capacity, pod_class, places, model.pods[pod].key))
             break
-        capacity.take(pod_class, place)
+        capacity.add_pod(pod_class, place)
         placements.append((pod, place))
     for pod, place in reversed(placements):
-        capacity.remove_pod(model.next_of[pod], place)
-        capacity.count(model.kind_of[pod].adds, node)
+        capacity.remove_pod(model.successor_class_of[pod], place)
+        capacity.count_pod(model.class_of[pod].member_groups, node)
     capacity.closed_nodes[node] = was_cordoned
     if not was_draining:
         capacity.draining_nodes.discard(node)
@@ -167,7 +169,7 @@ def exactly(
 def _choose_tightest(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> int:
     best, free = -1, 1 << 62
     for node in nodes:
-        if capacity.major[node] < free and admits(capacity, pod_class, node):
+        if capacity.major[node] < free and fits_on_node(capacity, pod_class, node):
             best, free = node, capacity.major[node]
     return best
 
@@ -177,13 +179,15 @@ def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterab
     capacity."""
     best, rank = -1, (1 << 62, 0, 0)
     for node in nodes:
-        if admits(capacity, pod_class, node):
+        if fits_on_node(capacity, pod_class, node):
             score = (
                 preference_score(pod_class.preference, capacity.group_counts, node)
                 if pod_class.preference is not None
                 else 0
             )
-            replicas = sum(capacity.world.kind_of[pod].ask is pod_class.ask for pod in capacity.world.on[node])
+            replicas = sum(
+                capacity.world.class_of[pod].ask is pod_class.ask for pod in capacity.world.pods_on_node[node]
+            )
             best, rank = min(
                 (best, rank), (node, (-score, replicas, capacity.major[node])), key=lambda ranked: ranked[1]
             )
@@ -194,7 +198,7 @@ def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence
     """Returns why no node fits the pod, counted by constraint as in kube-scheduler's FailedScheduling message."""
     if pod_class.unjudged_reason is not None:
         return pod_class.unjudged_reason
-    reasons = [reason for place in places if (reason := why_not(capacity, pod_class, place)) is not None]
+    reasons = [reason for place in places if (reason := rejection_reason(capacity, pod_class, place)) is not None]
     if not reasons:
         return NO_ROOM(f"pod {name} fits on no node: there is no other node")
     counts = Counter(reason.code.name for reason in reasons)

@@ -19,7 +19,7 @@ from trimtab.scheduling.reasons import NO_COMPANY, NO_ROOM, NODE_CLOSED, PORT_TA
 from trimtab.scheduling.topology import TopologyGroup
 
 
-def admits(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
+def fits_on_node(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     """Returns whether kube-scheduler would place such a pod on this node with this free capacity."""
     return (
         pod_class.unjudged_reason is None
@@ -116,7 +116,7 @@ def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> di
     return count_by_domain
 
 
-def why_not(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
+def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
     """Returns the first reason for a rejection; None when the pod fits."""
     model, name = capacity.world, capacity.world.nodes[node].name
     if pod_class.unjudged_reason is not None:
@@ -139,11 +139,11 @@ def why_not(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | 
 def _closed_text(capacity: FreeCapacity, node: int) -> str:
     if node in capacity.world.unreadable_nodes:
         return f"cannot be read: {capacity.world.unreadable_nodes[node]}"
-    if capacity.world.nodes[node].cordoned:
+    if capacity.world.nodes[node].is_cordoned:
         return "is cordoned"
-    if capacity.world.nodes[node].going is not None:
+    if capacity.world.nodes[node].removal_taint is not None:
         return "is being deleted"
-    return "receives no pods here" if capacity.world.nodes[node].ready else "is not ready"
+    return "receives no pods here" if capacity.world.nodes[node].is_ready else "is not ready"
 
 
 def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
@@ -208,9 +208,9 @@ def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Seque
     for number in sorted(range(len(classes)), key=lambda n: (-classes[n].major, -classes[n].minor, n)):
         best, free = None, 1 << 62
         for node in nodes:
-            if capacity.major[node] < free and admits(capacity, classes[number], node):
+            if capacity.major[node] < free and fits_on_node(capacity, classes[number], node):
                 best, free = node, capacity.major[node]
         if best is not None:
-            capacity.take(classes[number], best)
+            capacity.add_pod(classes[number], best)
             placements[number] = best
     return placements

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement, UnsetType, get
+from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement, UnsetType, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm, Toleration
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pod import COPIED, SchedulingRequirements
+from trimtab.cluster.pod import COPIED_LABELS, SchedulingRequirements
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.cluster.volume_claims import Claim
@@ -31,9 +31,9 @@ def node_rejection_reason(
 ) -> Reason | None:
     """Returns the first reason why the node's labels, name, taints or volumes reject the pod; None when nothing
     does."""
-    if not selected(ask, node):
+    if not matches_node_selector(ask, node):
         return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")
-    taint = untolerated(ask.tolerations, node.taints)
+    taint = first_untolerated_taint(ask.tolerations, node.taints)
     if taint is not None:
         return NOT_TOLERATED(f"node {node.name} has the taint {_format_taint(taint)}, which the pod does not tolerate")
     if not all(matches_any_term(selector, node) for selector in volumes):
@@ -41,7 +41,7 @@ def node_rejection_reason(
     return None
 
 
-def selected(ask: SchedulingRequirements, node: NodeInfo) -> bool:
+def matches_node_selector(ask: SchedulingRequirements, node: NodeInfo) -> bool:
     """Returns whether the node matches both nodeSelector and required node affinity."""
     return all(node.labels.get(k) == v for k, v in ask.node_selector.items()) and (
         ask.node_affinity is None or matches_any_term(ask.node_affinity, node)
@@ -59,7 +59,7 @@ def matches_any_term(selector: NodeSelector, node: NodeInfo) -> bool:
 
 
 def _matches_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
-    expressions, fields = get(term.match_expressions, ()), get(term.match_fields, ())
+    expressions, fields = value_or(term.match_expressions, ()), value_or(term.match_fields, ())
     if not expressions and not fields:
         return False
     name = {"metadata.name": node.name}
@@ -72,7 +72,7 @@ def _matches_requirement(requirement: SelectorRequirement, labels: dict[str, str
     return requirement_matches(requirement, labels)
 
 
-def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
+def first_untolerated_taint(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
     """Returns the first taint that rejects such a pod."""
     tolerations = tuple(tolerations)
     for taint in taints:
@@ -101,19 +101,21 @@ def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]
     selectors = [*volumes] if ask.node_affinity is None else [ask.node_affinity, *volumes]
     for selector in selectors:
         for term in selector.node_selector_terms:
-            yield from (e.key for e in get(term.match_expressions, ()))
-            if get(term.match_fields, ()):
+            yield from (e.key for e in value_or(term.match_expressions, ()))
+            if value_or(term.match_fields, ()):
                 yield ""
 
 
 def selects_copied_labels(ask: SchedulingRequirements) -> bool:
     """Returns whether a required term selects pods by a copied label. Preferred terms may be wrong without harm."""
-    if not (ask.together or ask.apart or ask.spreads):
+    if not (ask.required_affinity or ask.required_anti_affinity or ask.hard_spreads):
         return False
-    keys = [key for spread in ask.spreads for key in (*_selector_keys(spread.label_selector), *spread.match_label_keys)]
-    for term in (*ask.together, *ask.apart):
+    keys = [
+        key for spread in ask.hard_spreads for key in (*_selector_keys(spread.label_selector), *spread.match_label_keys)
+    ]
+    for term in (*ask.required_affinity, *ask.required_anti_affinity):
         keys += (*_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys)
-    return any(key in COPIED for key in keys)
+    return any(key in COPIED_LABELS for key in keys)
 
 
 def _selector_keys(selector: LabelSelector | UnsetType) -> Iterable[str]:
@@ -127,15 +129,15 @@ def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], st
     claims = inventory.claims
     if not any(_is_exclusive(claim) for claim in claims.values()):
         return {}
-    mounting = [pod for pod in inventory.pods if pod.claims and not pod.finished]
+    mounting = [pod for pod in inventory.pods if pod.claims and not pod.is_finished]
     mount_counts = Counter([(pod.namespace, name) for pod in mounting for name in pod.claims])
     several = [name for name, count in mount_counts.items() if count > 1]
     return {name: _access_mode(claims[name]) for name in several if name in claims and _is_exclusive(claims[name])}
 
 
 def _is_exclusive(claim: Claim) -> bool:
-    return claim.alone or claim.one_node
+    return claim.is_single_pod or claim.is_single_node
 
 
 def _access_mode(claim: Claim) -> str:
-    return "ReadWriteOncePod" if claim.alone else "ReadWriteOnce: both must be on one node"
+    return "ReadWriteOncePod" if claim.is_single_pod else "ReadWriteOnce: both must be on one node"

@@ -63,7 +63,12 @@ class PlacementRequests:
         number = pod_class.number
         if number in self.unbound_requests:
             return self.unbound_requests[number]
-        if not (pod_class.adds or pod_class.has_constraints or pod_class.other_requests or pod_class.unjudged_reason):
+        if not (
+            pod_class.member_groups
+            or pod_class.has_constraints
+            or pod_class.other_requests
+            or pod_class.unjudged_reason
+        ):
             return self._create_unconstrained(pod_class)
         wide = self._wide_groups(pod_class)
         if not wide:
@@ -97,7 +102,7 @@ class PlacementRequests:
     def _wide_groups(self, pod_class: PodClass) -> tuple[TopologyGroup, ...] | None:
         """Returns the groups whose domains bind the class; None when it cannot be planned independently of the
         order."""
-        if not pod_class.adds and not pod_class.has_constraints and not pod_class.unjudged_reason:
+        if not pod_class.member_groups and not pod_class.has_constraints and not pod_class.unjudged_reason:
             return ()
         if pod_class.number not in self._groups_by_class:
             self._groups_by_class[pod_class.number] = (
@@ -111,7 +116,7 @@ class PlacementRequests:
         if any(group.is_per_node_domain for group in affinity_groups):
             return None
         groups = [
-            *(self.model.groups[number] for number in pod_class.adds), *pod_class.forbidden_groups,
+            *(self.model.groups[number] for number in pod_class.member_groups), *pod_class.forbidden_groups,
             *(spread.group for spread in pod_class.spreads), *affinity_groups,
         ]  # fmt: skip
         return tuple(
@@ -149,7 +154,7 @@ class PlacementRequests:
         They then hold when its successor is placed in the same domains.
         """
         domain_of = {(g.key, id(g.domain_of)): d for g, d in zip(wide, domains, strict=True)}
-        adds = frozenset(pod_class.adds)
+        adds = frozenset(pod_class.member_groups)
 
         def others(group: TopologyGroup) -> int:
             domain = domain_of[group.key, id(group.domain_of)]
@@ -202,7 +207,7 @@ class PlacementRequests:
         if name.startswith("volumes:"):
             return
         for node in range(len(nodes)):
-            if nodes[node] and self.model.amount(node, name) < amount:
+            if nodes[node] and self.model.allocatable_amount(node, name) < amount:
                 nodes[node] = 0
 
 

@@ -69,7 +69,7 @@ class PodClass(Struct, kw_only=True, eq=False, gc=False):
     """A sort key, largest first: by `major`, then by `minor`."""
     node_set: int = 0
     """The number of the set of nodes whose labels, name and taints admit the pod."""
-    adds: tuple[int, ...] = ()
+    member_groups: tuple[int, ...] = ()
     """The numbers of the groups in which the pod counts, wherever it is."""
     forbidden_groups: tuple[TopologyGroup, ...] = ()
     """Groups of which no pod may be in the pod's domain."""

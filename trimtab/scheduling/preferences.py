@@ -34,10 +34,10 @@ class PreferenceScores:
     def set_own_preferences(self, pod_class: PodClass, term_of: TermOf) -> Iterable[int]:
         """Sets the class's own preferences. Yields the groups in which the class counts because it has a preference."""
         ask = pod_class.ask
-        if not (ask.preferred_nodes or ask.near or ask.soft_spreads):
+        if not (ask.preferred_nodes or ask.preferred_affinity or ask.soft_spreads):
             return
         groups: list[tuple[TopologyGroup, int]] = []
-        for weight, term in ask.near:
+        for weight, term in ask.preferred_affinity:
             selected = term_of(pod_class, term)
             if selected is not None and weight:
                 selected_group = self.topology_groups.group_selecting(
@@ -85,7 +85,7 @@ class PreferenceScores:
                 # interpodaffinity scores both directions: also the preferred terms of pods on the node that select the
                 # incoming pod.
                 (group, weight)
-                for number in pod_class.adds
+                for number in pod_class.member_groups
                 for weight, group in self._carriers.get(number, {}).items()
             )
             if theirs:

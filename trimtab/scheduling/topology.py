@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.cluster.api.meta import Labels, LabelSelector, SelectorRequirement, UnsetType, change, get
+from trimtab.cluster.api.meta import Labels, LabelSelector, SelectorRequirement, UnsetType, change, value_or
 from trimtab.cluster.api.pod import PodAffinityTerm
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.selectors import entries_near, labels_match
+from trimtab.cluster.selectors import candidate_entries, labels_match
 
 Namespaces = frozenset[str] | None
 """The namespaces that a term selects; None means all of them."""
@@ -144,7 +144,7 @@ class TopologyGroups:
 
     def groups_matching(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Returns the numbers of the groups whose terms match. Call it only when all groups exist."""
-        candidates = entries_near(self._by_label, labels) + self._groups_without_label
+        candidates = candidate_entries(self._by_label, labels) + self._groups_without_label
         if not candidates:
             return ()
         key = (namespace, tuple(labels.items()))
@@ -184,7 +184,7 @@ def apply_match_label_keys(
 ) -> LabelSelector:
     """Returns the selector with matchLabelKeys and mismatchLabelKeys resolved by the pod's own labels; missing keys are
     ignored."""
-    resolved = get(selector, SELECTS_NOTHING)
+    resolved = value_or(selector, SELECTS_NOTHING)
     requirements = [SelectorRequirement(key=k, operator="In", values=(labels[k],)) for k in match_keys if k in labels]
     requirements += [
         SelectorRequirement(key=k, operator="NotIn", values=(labels[k],)) for k in mismatch_keys if k in labels
@@ -215,5 +215,5 @@ def as_scheduler_reads(term: Term, affinity_term: PodAffinityTerm) -> Term:
     the term as written.
     """
     namespaces, selector = term
-    namespace_selector = get(affinity_term.namespace_selector, None)
+    namespace_selector = value_or(affinity_term.namespace_selector, None)
     return (None if namespace_selector is not None and labels_match(namespace_selector, {}) else namespaces), selector

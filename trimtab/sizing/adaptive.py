@@ -170,7 +170,7 @@ def _days_passed(resource: str, use: RecentUse, share: float) -> int:
     if share >= 1:
         return sum(top > _max_of_days_before(tops, day) for day, top in enumerate(tops) if day)
     line = use.value_at_share(PASSED_SHARE)
-    return sum(values_above(counts, line) > (1 - PASSED_SHARE) * counts.total for counts in use.days.values())
+    return sum(values_above(counts, line) > (1 - PASSED_SHARE) * counts.total_count for counts in use.days.values())
 
 
 def values_above(counts: UsageHistogram, line: float) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from trimtab.cluster.recommendation import CHANGED, GROWS, LEFT_OF_CONFIDENCE, PODS_DIFFER, RARE_PEAKS, RARE_TIMES
+from trimtab.cluster.recommendation import CHANGED, CONFIDENCE_FACTORS, GROWS, MAX_PEAK_FACTOR, PODS_DIFFER, RARE_PEAKS
 from trimtab.cluster.timestamps import Seconds
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.histogram import UsageHistogram, merge_histograms
@@ -52,7 +52,7 @@ class AdaptiveRequest:
         """The share of the confidence that remains after all doubts, from 0 to 1."""
         certainty = 1.0
         for doubt in self.doubts:
-            certainty *= LEFT_OF_CONFIDENCE[doubt]
+            certainty *= CONFIDENCE_FACTORS[doubt]
         return certainty
 
 
@@ -78,13 +78,13 @@ def adaptive_request(
         days_compared=from_rule.days_compared,
     )
     # Lower bounds are applied in this order, so that the reason names the one that decided.
-    request = _at_least(request, last_day(resource, window, days, len(pods)), LAST_DAY)
+    request = _at_least(request, last_day_use(resource, window, days, len(pods)), LAST_DAY)
     request = _with_pods(request, resource, pods)
     request = _with_kills(request, oom, largest, now, window.days * DAY) if resource == "memory" else request
     upper_bound = max_amount(resource, largest)
     if request.amount > upper_bound:
         request = replace(request, amount=upper_bound, bound=THREE_TIMES)
-    rare = resource == "memory" and largest > RARE_TIMES * request.amount
+    rare = resource == "memory" and largest > MAX_PEAK_FACTOR * request.amount
     doubts = ((CHANGED, has_changed(days, newest)), (GROWS, is_growing(days)), (RARE_PEAKS, rare))
     return replace(request, doubts=(*request.doubts, *(doubt for doubt, holds in doubts if holds)))
 
@@ -97,10 +97,10 @@ def max_amount(resource: str, largest: float) -> float:
 
 def _days_with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
     """The days with values, open peaks added to the newest. The window is not changed."""
-    days = {day: counts for day, counts in window.by_day().items() if counts.total}
+    days = {day: counts for day, counts in window.histograms_by_day().items() if counts.total_count}
     if running:
         today = days[window.newest].copy() if window.newest in days else UsageHistogram()
-        today.extend(running)
+        today.add_values(running)
         days[window.newest] = today
     return days
 
@@ -115,7 +115,7 @@ FULL_DAY_HOURS, MIN_DAY_HOURS = 18, 3
 """Today is judged alone from so many observed hours on; below `MIN_DAY_HOURS` it is not judged alone."""
 
 
-def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
+def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
     """The use of the last 24 hours that a request should cover: P95 of cpu, the largest memory peak; of many pods P90
     of their peaks, since fewer than a tenth of them are outliers. Usage is recorded by day, so early in a day the day
     before counts as well."""
@@ -129,7 +129,7 @@ def last_day(resource: str, window: DailyHistograms, days: Mapping[int, UsageHis
     histograms = [merge_histograms(part) for part in day_groups]
     many = pods * LARGE_SHARE > 1
     share = PASSED_SHARE if resource == "cpu" else 1 - LARGE_SHARE if many else 1.0
-    return max((counts.percentiles((share,))[0] for counts in histograms), default=0.0)
+    return max((counts.compute_percentiles((share,))[0] for counts in histograms), default=0.0)
 
 
 # ── pods that differ ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,17 +188,17 @@ def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
     """Whether the last day differs from the week before it, upwards or downwards."""
     last = days.get(newest)
     before = merge_histograms(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
-    if last is None or not last.total or not before.total:
+    if last is None or not last.total_count or not before.total_count:
         return False
-    usual, most = before.percentiles((0.5, PASSED_SHARE))
-    if values_above(last, most * CHANGE_RATIO) > CHANGE_SHARE * last.total:
+    usual, most = before.compute_percentiles((0.5, PASSED_SHARE))
+    if values_above(last, most * CHANGE_RATIO) > CHANGE_SHARE * last.total_count:
         return True
-    return last.percentiles((PASSED_SHARE,))[0] < DROP_RATIO * usual
+    return last.compute_percentiles((PASSED_SHARE,))[0] < DROP_RATIO * usual
 
 
 def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
     """Whether the median of nearly each day of the last week is above that of the day before."""
-    medians = [counts.percentiles((0.5,))[0] for _, counts in sorted(days.items())[-WEEK_DAYS - 1 :]]
+    medians = [counts.compute_percentiles((0.5,))[0] for _, counts in sorted(days.items())[-WEEK_DAYS - 1 :]]
     if len(medians) <= GROWING_DAYS or medians[0] <= 0:
         return False
     more = sum(after > before for before, after in pairwise(medians))

@@ -71,19 +71,19 @@ def _with_headroom(amount: float, step: int) -> int:
     return int(-(-amount * (100 + HEADROOM_PERCENT) // (100 * step)))
 
 
-def larger(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
+def larger_overhead(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
     """The larger of two overheads, resource by resource. While pods of both exist, neither may be too small: new pods
     get the overhead of the class, and running pods keep theirs."""
     both = {**first, **second}
     return {
         name: first[name]
-        if name in first and (name not in second or quantity.compare(first[name], second[name]) >= 0)
+        if name in first and (name not in second or quantity.compare_quantities(first[name], second[name]) >= 0)
         else second[name]
         for name in both
     }
 
 
-HOURS = 730
+HOURS_PER_MONTH = 730
 """Hours in a month."""
 GIB_PER_CORE = 7.5
 
@@ -95,9 +95,9 @@ class ResourcePrice:
     core: float
     gib: float
 
-    def monthly(self, millicores: int, memory_bytes: int) -> float:
+    def monthly_cost(self, millicores: int, memory_bytes: int) -> float:
         """The cost of so much cpu and memory, in dollars a month."""
-        return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS / 1e6
+        return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS_PER_MONTH / 1e6
 
 
 def divide_price(price: float, cores: float, gib: float) -> ResourcePrice:
@@ -106,11 +106,11 @@ def divide_price(price: float, cores: float, gib: float) -> ResourcePrice:
     return ResourcePrice(core=core, gib=core / GIB_PER_CORE)
 
 
-LIST = divide_price(96_000, 2, 8)
+LIST_PRICE = divide_price(96_000, 2, 8)
 """The price where no node's price is known: a general-purpose machine (m5.large, us-east-1, July 2026)."""
 
 
-def of_nodes(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
+def average_price(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
     """The average price of all nodes, from (price, cores, GiB) of each node with a known price; None where there is
     none."""
     priced_nodes = list(nodes)

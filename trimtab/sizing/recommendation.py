@@ -7,7 +7,7 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.recommendation import LASTS_SECONDS, ContainerUsage, Percentiles
+from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage, Percentiles
 from trimtab.cluster.timestamps import Seconds
 from trimtab.sizing.statistics import UsageStatistics
 
@@ -28,14 +28,14 @@ def build_container_usage(
     if not statistics:
         return None
     return ContainerUsage(
-        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory), days=max(one.days for one in statistics),
+        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory), days=max(one.observed_days for one in statistics),
         samples=max(one.samples for one in statistics), confidence=min(one.confidence for one in statistics),
         computed_at=now, last_sample_at=last,
-        ends_at=None if last is None else last + LASTS_SECONDS,
+        ends_at=None if last is None else last + VALIDITY_SECONDS,
     )  # fmt: skip
 
 
-def percentiles(statistics: UsageStatistics) -> Percentiles:
+def build_percentiles(statistics: UsageStatistics) -> Percentiles:
     """The published statistics of one resource of one container."""
     resource, request = statistics.resource, statistics.adaptive
     p5, p50, p90, p95, p99, maximum = (
@@ -64,14 +64,14 @@ def percentiles(statistics: UsageStatistics) -> Percentiles:
 
 
 def _percentiles_or_none(statistics: UsageStatistics | NotYet) -> Percentiles | None:
-    return None if isinstance(statistics, NotYet) else percentiles(statistics)
+    return None if isinstance(statistics, NotYet) else build_percentiles(statistics)
 
 
 def _format_amount(resource: str, value: float) -> str:
     """The amount as a quantity, rounded up, at least 1m or 1Mi: a request of zero is no request."""
     if resource == "cpu":
-        return quantity.cpu(max(1, ceil(value * 1000 - 1e-6)))
-    return quantity.memory(max(1, ceil(value / MI - 1e-6)) * MI)
+        return quantity.format_cpu(max(1, ceil(value * 1000 - 1e-6)))
+    return quantity.format_memory(max(1, ceil(value / MI - 1e-6)) * MI)
 
 
 DEFAULT_TOLERANCE = 0.05
@@ -93,7 +93,8 @@ def measure_change(before: ContainerUsage | None, after: ContainerUsage, toleran
     if before is None:
         return inf
     amount_change = max(
-        _amount_change(resource, before.of(resource), after.of(resource), tolerance) for resource in ("cpu", "memory")
+        _amount_change(resource, before.percentiles_of(resource), after.percentiles_of(resource), tolerance)
+        for resource in ("cpu", "memory")
     )
     if amount_change:
         return amount_change
@@ -129,7 +130,7 @@ def _relative_change(resource: str, old: Written, new: Written) -> float:
 
 
 def _confidence_changed(before: ContainerUsage, after: ContainerUsage, resource: str) -> bool:
-    old, new = before.of(resource), after.of(resource)
+    old, new = before.percentiles_of(resource), after.percentiles_of(resource)
     if old is None or new is None:
         return False
     difference = abs((after.confidence_of(resource) or 0) - (before.confidence_of(resource) or 0))

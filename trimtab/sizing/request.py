@@ -30,17 +30,17 @@ from trimtab.policy.reasons import (
     VPA_RATIO,
     YOUNG_HISTORY,
 )
-from trimtab.policy.recorded_usage import doubts, killed, origin
+from trimtab.policy.recorded_usage import describe_oom_kill, describe_origin, find_doubts
 from trimtab.sizing import reasons
 from trimtab.sizing.adaptive_bounds import OOM_KILL
-from trimtab.sizing.recommendation import percentiles
+from trimtab.sizing.recommendation import build_percentiles
 from trimtab.sizing.statistics import UsageStatistics
 
 P5 = UsageRule(Decimal(5))
 P95 = UsageRule(Decimal(95))
 
 
-def amount(rule: UsageRule, statistics: UsageStatistics) -> float:
+def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
     """The amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published must be
     among those that the statistics were computed with."""
     headroom = 1 + rule.headroom_percent / 100
@@ -51,7 +51,13 @@ def amount(rule: UsageRule, statistics: UsageStatistics) -> float:
 
 def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
     """A description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
-    share = "P95" if rule.percentile is None else rule.share.capitalize() if rule.percentile < 100 else "the largest"
+    share = (
+        "P95"
+        if rule.percentile is None
+        else rule.percentile_name.capitalize()
+        if rule.percentile < 100
+        else "the largest"
+    )
     of_what = {"cpu": "", "memory": " of peaks"} if share != "the largest" else {"cpu": " use", "memory": " peak"}
     headroom = f" and {rule.headroom_percent}%" if rule.headroom_percent else ""
     return f"{share}{of_what[statistics.resource]}{headroom} over {statistics.span_text}"
@@ -103,9 +109,9 @@ class SizingSettings:
     """The rule for workloads that no VPA takes over."""
     memory_rule: UsageRule | None = None
     """The rule for memory, where it differs."""
-    least_cpu: int = 10
+    min_cpu: int = 10
     """Millicores; below, the scheduler's own rounding matters more."""
-    least_memory: int = 16 << 20
+    min_memory: int = 16 << 20
     """Bytes; below, a container's runtime alone needs more."""
     allow_hpa: bool = False
     guaranteed: bool = False
@@ -117,14 +123,14 @@ class SizingSettings:
         """The rule of one resource."""
         return self.memory_rule if resource == "memory" and self.memory_rule is not None else self.rule
 
-    def percentiles(self, resource: str) -> tuple[Decimal, ...]:
+    def extra_percentiles(self, resource: str) -> tuple[Decimal, ...]:
         """The percentiles that the usage must be computed with, in addition to the fixed ones."""
         percentile = self.rule_of(resource).percentile
         return () if percentile is None else (percentile,)
 
     def min_request(self, resource: str) -> int:
         """The smallest request of a resource, in millicores or bytes."""
-        return self.least_cpu if resource == "cpu" else self.least_memory
+        return self.min_cpu if resource == "cpu" else self.min_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +151,7 @@ class Unchanged:
     reason: Reason
 
 
-def propose(
+def propose_request(
     current: CurrentResources, statistics: UsageStatistics | NotYet, settings: SizingSettings | None = None
 ) -> Proposal | Unchanged | NotYet:
     """The request that usage leads to; Unchanged where the current one should stay; NotYet where there is too little
@@ -182,11 +188,11 @@ def _amount_from_usage(
     current: CurrentResources, statistics: UsageStatistics, settings: SizingSettings
 ) -> tuple[int, list[Reason]]:
     """The rule's amount and its origin; then what raised it, and the doubts."""
-    vpa_corrects = current.vpa is not None and current.vpa.corrects
+    vpa_corrects = current.vpa is not None and current.vpa.can_correct
     resource = current.resource
     rule = P5 if vpa_corrects else settings.rule_of(resource)
-    target = _round_up(resource, amount(rule, statistics))
-    adaptive, published, vpa = statistics.adaptive, percentiles(statistics), ""
+    target = _round_up(resource, compute_amount(rule, statistics))
+    adaptive, published, vpa = statistics.adaptive, build_percentiles(statistics), ""
     if current.vpa is not None:
         vpa = (
             f", VPA {current.vpa.name} takes over"
@@ -200,11 +206,11 @@ def _amount_from_usage(
     else:
         code = OOM_KILLED if adaptive.bound == OOM_KILL else FROM_USAGE
         headroom = f", and {rule.headroom_percent}%" if rule.headroom_percent else ""
-        text = f"{_capitalize(origin(resource, published))}{headroom}, {statistics.span_text} known"
+        text = f"{_capitalize(describe_origin(resource, published))}{headroom}, {statistics.span_text} known"
         proposal_reasons = [code(f"{text}, is {_format(current, target)}{vpa}")]
     if adaptive is not None and not vpa_corrects and adaptive.floor and _round_up(resource, adaptive.floor) > target:
         target = _round_up(resource, adaptive.floor)
-        proposal_reasons.append(OOM_KILLED(f"{killed(published)} is {_format(current, target)}"))
+        proposal_reasons.append(OOM_KILLED(f"{describe_oom_kill(published)} is {_format(current, target)}"))
     if (
         settings.cover_largest_pod
         and adaptive is not None
@@ -214,7 +220,7 @@ def _amount_from_usage(
         target = _round_up(resource, adaptive.pod_use)
         proposal_reasons.append(FROM_USAGE(f"the average use of pod {adaptive.pod} is {_format(current, target)}"))
     if not vpa_corrects:
-        proposal_reasons += doubts(resource, published, target)
+        proposal_reasons += find_doubts(resource, published, target)
     if statistics.is_young:
         proposal_reasons.append(YOUNG_HISTORY(f"the history of its {resource} is only {statistics.span_text}"))
     return target, proposal_reasons
@@ -251,7 +257,7 @@ def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Rea
     """The reason why another controller or the container's role decides; None where the usage decides."""
     if current.role is Role.INIT:
         return reasons.INIT_CONTAINER("an init container ends before the others begin")
-    if current.vpa is not None and current.vpa.recommends:
+    if current.vpa is not None and current.vpa.has_recommendation:
         return VPA_DECIDES(f"VPA {current.vpa.name} recommends its {current.resource} already")
     if current.vpa is not None and current.vpa.keeps_ratio and current.limit is not None:
         return VPA_RATIO(f"VPA {current.vpa.name} would multiply the limit of {_format(current, current.limit)}")
@@ -271,7 +277,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
     needed = _round_up(current.resource, statistics.adaptive.floor)
     if needed <= current.limit:
         return None
-    need = f"{_capitalize(killed(percentiles(statistics)))} is {_format(current, needed)}"
+    need = f"{_capitalize(describe_oom_kill(build_percentiles(statistics)))} is {_format(current, needed)}"
     return reasons.LIMIT_TOO_SMALL(f"{need}, and its limit is {_format(current, current.limit)}")
 
 
@@ -323,7 +329,7 @@ def _weigh_change(
         )
     rule = settings.rule_of(current.resource)
     if current.vpa_down and proposal_reasons[0].code in (FROM_USAGE, OOM_KILLED) and rule != P5:
-        instead = rule.share.upper() if rule.percentile is not None else "the static request"
+        instead = rule.percentile_name.upper() if rule.percentile is not None else "the static request"
         proposal_reasons.append(
             reasons.VPA_DOWN(f"the webhook of VPA {current.vpa_down} cannot act, so {instead} instead of P5")
         )

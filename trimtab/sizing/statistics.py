@@ -72,7 +72,7 @@ class UsageStatistics:
         return values[percentile] if percentile in values else self.extra_percentiles[percentile]
 
     @property
-    def days(self) -> float:
+    def observed_days(self) -> float:
         """The observed time in days."""
         return round(self.observed_seconds / DAY, 1)
 
@@ -80,12 +80,12 @@ class UsageStatistics:
     def span_text(self) -> str:
         """The observed time for people, such as "9 days"; for a workload that runs at times, hours as well as days."""
         if self.observed_seconds + SLACK_SECONDS >= DAY:
-            return f"{self.days:g} days"
+            return f"{self.observed_days:g} days"
         hours, days = round(self.observed_seconds / HOUR), self.days_with_usage
         return f"{hours} hour{'' if hours == 1 else 's'} on {days} day{'' if days == 1 else 's'}"
 
 
-def seen(
+def summarize_usage(
     resource: str,
     window: DailyHistograms,
     now: Seconds | None = None,
@@ -103,17 +103,17 @@ def seen(
     window, and `running_seconds` is the time that they cover. `kind` is that of the workload, `oom` are its OOM kills,
     `pods` the average use of each of its pods. `percentiles` are computed in addition to the fixed ones.
     """
-    whole = window.whole()
-    whole.extend(running)
-    samples, seconds = whole.total, max(window.observed_seconds, running_seconds if running else 0)
+    whole = window.merge_days()
+    whole.add_values(running)
+    samples, seconds = whole.total_count, max(window.observed_seconds, running_seconds if running else 0)
     min_samples = (MIN_RUN_SAMPLES if kind == RUN_KIND else MIN_SAMPLES)[resource]
     young = samples < min_samples or not _is_long_enough(window)
     if young and (samples < MIN_YOUNG_SAMPLES[resource] or seconds + SLACK_SECONDS < MIN_YOUNG_SECONDS):
         return _missing_history(resource, window, samples)
     shares = (0.05, 0.5, 0.9, 0.95, 0.99)
-    p5, p50, p90, p95, p99 = whole.percentiles(shares)
+    p5, p50, p90, p95, p99 = whole.compute_percentiles(shares)
     others = dict(
-        zip(percentiles, whole.percentiles(float(percentile) / 100 for percentile in percentiles), strict=True)
+        zip(percentiles, whole.compute_percentiles(float(percentile) / 100 for percentile in percentiles), strict=True)
     )
     # Without a clock the OOM floor is that at the end of the window.
     end = window.last if now is None else now
@@ -148,11 +148,11 @@ def _missing_history(resource: str, window: DailyHistograms, samples: int) -> No
     return NotYet(
         reason=INSUFFICIENT(f"too little is known of its {resource}"),
         have=f"{window.observed_seconds / HOUR:.1f} hours, {samples} {unit}",
-        need=needed(resource),
+        need=required_history(resource),
     )
 
 
-def needed(resource: str) -> str:
+def required_history(resource: str) -> str:
     """The history that a recommendation needs, for people."""
     return f"an hour, {MIN_YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
@@ -190,7 +190,9 @@ WASTE_STEPS = {
 """Millicores or bytes that all pods reserve beyond the recommendation, from which on a severity applies."""
 
 
-def severity(resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False) -> SizingSeverity:
+def rate_severity(
+    resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False
+) -> SizingSeverity:
     """The severity of a request that differs from the proposed one, both of one pod. `request` is None where there is
     no request; `killed` says that the container was OOM killed."""
     if killed and proposed > (request or 0):

@@ -37,9 +37,9 @@ class Mixed:
         return f"{self.label}: {', '.join(quoted_values)}{more}"
 
     @property
-    def example(self) -> str:
+    def example_matcher(self) -> str:
         """A matcher that selects one of the values."""
-        return f'{self.label}="{escaped(next((value for value in self.values if value), ""))}"'
+        return f'{self.label}="{escape_value(next((value for value in self.values if value), ""))}"'
 
 
 class MixedClusters(UsageFault):
@@ -49,9 +49,9 @@ class MixedClusters(UsageFault):
         sentence = "; ".join(map(str, mixed_labels))
         super().__init__(
             f"{source}: the usage of more than one cluster ({sentence}). Choose one with a matcher such as "
-            f"{mixed_labels[0].example} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
+            f"{mixed_labels[0].example_matcher} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
         )
-        self.found = mixed_labels
+        self.mixed_labels = mixed_labels
 
 
 class NoMatcher(ValueError):
@@ -71,7 +71,7 @@ class Matchers:
     """(label, operator, value)."""
 
     @classmethod
-    def of(cls, text: str) -> Matchers:
+    def from_text(cls, text: str) -> Matchers:
         """The conditions of a text. Raises NoMatcher."""
         conditions, position = [], 0
         while position < len(text.rstrip()):
@@ -90,18 +90,18 @@ class Matchers:
         return cls(tuple(conditions))
 
     @property
-    def labels(self) -> frozenset[str]:
+    def matched_labels(self) -> frozenset[str]:
         """The labels that a condition names."""
         return frozenset(label for label, _, _ in self.conditions)
 
-    def allow(self, labels: Mapping[str, str]) -> bool:
+    def matches_labels(self, labels: Mapping[str, str]) -> bool:
         """Whether a series with these labels meets every condition; a label that it lacks counts as empty."""
         return all(
             _meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.conditions
         )
 
 
-def escaped(value: str) -> str:
+def escape_value(value: str) -> str:
     """The value as it is written between quotes in PromQL."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -129,14 +129,14 @@ class Origins:
     _series: int = 0
     _counts: dict[str, int] = field(default_factory=dict)
 
-    def see(self, origin: Origin) -> None:
+    def add_series(self, origin: Origin) -> None:
         """Add one series."""
         self._series += 1
         for label, value in origin:
             self.values.setdefault(label, set()).add(value)
             self._counts[label] = self._counts.get(label, 0) + 1
 
-    def mixed(self) -> tuple[Mixed, ...]:
+    def mixed_labels(self) -> tuple[Mixed, ...]:
         """Labels with more than one value, sorted by name; a label that some series lack has one value more."""
         values_by_label = {
             label: values | ({UNLABELLED} if self._counts[label] < self._series else set())

@@ -19,7 +19,7 @@ from math import isfinite
 from typing import Any
 
 from trimtab.cluster import quantity
-from trimtab.cluster.config_error import ConfigError, nearest, shown
+from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
 from trimtab.usage.cluster_label import LABELS, Origin
 from trimtab.usage.series import Series, clean_samples, counter_rate
 
@@ -88,7 +88,7 @@ class Rows:
         count, first = self._dropped.get(what, (0, line))
         self._dropped[what] = (count + 1, first)
 
-    def notes(self) -> list[str]:
+    def dropped_notes(self) -> list[str]:
         """A sentence for everything that was dropped."""
         dropped = [
             (count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._dropped.items()
@@ -101,9 +101,11 @@ class Rows:
 
     def _add_error(self, line: int, field: str, expected: str, got: object) -> None:
         if len(self.mistakes) < _MAX_ERRORS:
-            self.mistakes.append(ConfigError(file=self.file, line=line, field=field, expected=expected, got=shown(got)))
+            self.mistakes.append(
+                ConfigError(file=self.file, line=line, field=field, expected=expected, got=quote_value(got))
+            )
 
-    def series(self, now: int | None = None) -> Iterator[Series]:
+    def iter_series(self, now: int | None = None) -> Iterator[Series]:
         """The series of all rows, cleaned; of a counter its rate."""
         for (namespace, pod, container, workload, amount, origin), samples in self.samples.items():
             times, values = clean_samples(samples, now)
@@ -157,7 +159,7 @@ def parse_amount(cell: object) -> float | None:
     except (TypeError, ValueError):
         pass
     try:
-        return quantity.parse(str(cell)) / quantity.NANO
+        return quantity.parse(str(cell)) / quantity.NANO_PER_UNIT
     except quantity.NotAQuantity:
         return None
 
@@ -176,7 +178,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     header, start = (["timestamp", "value"], 1) if parse_moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
         expected = "column names in the first line, since there are more than two columns"
-        rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=shown(first)))
+        rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=quote_value(first)))
         return rows
     try:
         _read_lines(rows, header or [_column_name(cell) for cell in next(lines, [])], lines, start)
@@ -218,14 +220,14 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")
     todo = f"columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
     expected = "columns timestamp and cpu, memory or value"
-    return ConfigError(file=file, line=1, expected=expected, got=shown(",".join(header)), todo=todo)
+    return ConfigError(file=file, line=1, expected=expected, got=quote_value(",".join(header)), todo=todo)
 
 
 def _suggest_column(unknown: str) -> str:
     """The column whose name is closest to an unknown one; also one that begins or ends with the name (`cpu_usage`)."""
     words = set(re.split(r"\W|_", unknown))
     part = next((name for name in (*AMOUNTS, *NAMES) if name in words), "")
-    return f"did you mean {part!r} by {unknown!r}?" if part else nearest(unknown, ("timestamp", *NAMES, *AMOUNTS))
+    return f"did you mean {part!r} by {unknown!r}?" if part else suggest_name(unknown, ("timestamp", *NAMES, *AMOUNTS))
 
 
 def parquet_rows(file: str, content: bytes) -> Rows:

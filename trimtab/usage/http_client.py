@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlencode
 import msgspec
 import urllib3
 
-from trimtab.runtime.clock import elapsed
+from trimtab.runtime.clock import elapsed_seconds
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 
 RETRY_STATUSES = (429, 500, 502, 503, 504)
@@ -139,7 +139,7 @@ class HttpApi:
     def _wait_for_turn(self) -> None:
         """Wait until the pause after the previous query is over: several threads send one query after the other."""
         with self._lock:
-            now = elapsed()
+            now = elapsed_seconds()
             # The turn is reserved under the lock, and waited for without it.
             seconds_left = max(0.0, self._last + self.retry_policy.pause - now)
             self._last = now + seconds_left

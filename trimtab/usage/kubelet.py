@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from trimtab.cluster import quantity
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube import listing
-from trimtab.kube.client import Client, segment
+from trimtab.kube.client import Client, path_segment
 from trimtab.kube.errors import InvalidResponse, KubeFault
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 from trimtab.usage.series import PodRef, Series, counter_rate, single_sample
 
 MAX_CONCURRENT_NODES = 8
@@ -75,14 +75,14 @@ class Sandbox:
     """The usage of the whole pod, its containers included."""
 
 
-def sandboxes(body: bytes) -> Iterator[Sandbox]:
+def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
     """The sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
         parts = [(stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *pod.containers)]
         usage_of_parts = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
         if len(usage_of_parts) == len(parts) > 1:
-            cores = (usage_of_parts[0][0] - sum(cpu for cpu, _ in usage_of_parts[1:])) / quantity.NANO
+            cores = (usage_of_parts[0][0] - sum(cpu for cpu, _ in usage_of_parts[1:])) / quantity.NANO_PER_UNIT
             memory_bytes = float(usage_of_parts[0][1] - sum(memory for _, memory in usage_of_parts[1:]))
             yield Sandbox(pod.pod_ref.namespace, pod.pod_ref.name, cores, memory_bytes, float(usage_of_parts[0][1]))
 
@@ -99,7 +99,7 @@ def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
     for pod in _decode_pods(body):
         for stats in pod.containers:
             yield from _cpu_readings(pod.pod_ref, stats)
-            second = seconds(stats.memory.time)
+            second = parse_timestamp(stats.memory.time)
             if second is not None and stats.memory.working_set_bytes is not None:
                 yield KubeletReading(
                     single_sample(pod.pod_ref, stats.name, "memory", second, float(stats.memory.working_set_bytes))
@@ -108,13 +108,13 @@ def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
 
 def _cpu_readings(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
     second, usage, counted_nanoseconds = (
-        seconds(stats.cpu.time),
+        parse_timestamp(stats.cpu.time),
         stats.cpu.usage_nano_cores,
         stats.cpu.usage_core_nano_seconds,
     )
     if second is not None and usage is not None:
-        cpu_seconds = None if counted_nanoseconds is None else counted_nanoseconds / quantity.NANO
-        yield KubeletReading(single_sample(pod, stats.name, "cpu", second, usage / quantity.NANO), cpu_seconds)
+        cpu_seconds = None if counted_nanoseconds is None else counted_nanoseconds / quantity.NANO_PER_UNIT
+        yield KubeletReading(single_sample(pod, stats.name, "cpu", second, usage / quantity.NANO_PER_UNIT), cpu_seconds)
 
 
 _CounterReadings = dict[tuple[str, str, str], tuple[int, float]]
@@ -129,7 +129,7 @@ class Kubelets:
     on_fault: Callable[[str], None] = lambda _trouble: None
     _totals: _CounterReadings = field(default_factory=dict)
 
-    def look(self) -> Iterator[Series]:
+    def read_usage(self) -> Iterator[Series]:
         """One sample for each container and resource: cpu since the previous reading, else of the last seconds. Raises
         KubeFault where the nodes cannot be listed, or none of them responds."""
         previous, self._totals = self._totals, {}
@@ -138,7 +138,10 @@ class Kubelets:
             yield series if reading.cpu_seconds is None else self._usage_since(previous, series, reading.cpu_seconds)
 
     def _read_all(self) -> Iterator[KubeletReading]:
-        names = [name for (_, name), _ in listing.listed(self.client, replace(PLACES["Node"], slim=True))]
+        names = [
+            name
+            for (_, name), _ in listing.iter_objects(self.client, replace(LIST_SOURCES["Node"], metadata_only=True))
+        ]
         faults: list[KubeFault] = []
         with ThreadPoolExecutor(MAX_CONCURRENT_NODES, thread_name_prefix="kubelet") as pool:
             for readings in pool.map(self._read_node, names):
@@ -153,7 +156,7 @@ class Kubelets:
             self.on_fault(str(fault))
 
     def _read_node(self, node: str) -> list[KubeletReading] | KubeFault:
-        path = f"/api/v1/nodes/{segment(node)}/proxy/stats/summary"
+        path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary"
         try:
             return list(readings_of_summary(self.client.get(path, doing=f"summary of node {node}")))
         except KubeFault as fault:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from trimtab.cluster import quantity
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
 from trimtab.usage.series import PodRef, Series, single_sample
@@ -30,7 +30,7 @@ class _List(msgspec.Struct, frozen=True):
     items: tuple[_Pod, ...] = ()
 
 
-def now(client: Client) -> Iterator[Series]:
+def read_metrics(client: Client) -> Iterator[Series]:
     """One sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no server
     implements the API."""
     return decode_pod_metrics(client.get(PATH, doing="list the metrics of pods"))
@@ -43,10 +43,10 @@ def decode_pod_metrics(body: bytes) -> Iterator[Series]:
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"metrics of pods: {error}") from None
     for pod in pods:
-        second = seconds(pod.timestamp)
+        second = parse_timestamp(pod.timestamp)
         for container in pod.containers if second is not None else ():
             for resource in ("cpu", "memory"):
                 amount = container.usage.get(resource)
                 if amount is not None and quantity.is_quantity(amount):
-                    value = quantity.parse(amount) / quantity.NANO
+                    value = quantity.parse(amount) / quantity.NANO_PER_UNIT
                     yield single_sample(pod.metadata, container.name, resource, second or 0, value)

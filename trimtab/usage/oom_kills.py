@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trimtab.cluster.api.pod import ContainerStatus, Pod
-from trimtab.cluster.quantity import NotAQuantity, whole
+from trimtab.cluster.quantity import NotAQuantity, to_whole_units
 from trimtab.cluster.resources import limits_of, requests_of
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.usage.prometheus import Prometheus, quote_pod
 from trimtab.usage.series import Series
 
 
-def of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
+def kills_of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
     """(container, its last kill) of each container that was OOM killed. Sidecars are among the init containers."""
     for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         killed_at = _killed_at(status)
@@ -30,7 +30,7 @@ _ALLOWED_QUERY = f"{_BY_CONTAINER} (max_over_time(kube_pod_container_resource_%s
 _STEP_SECONDS = 3600
 
 
-def of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
+def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
     """(a series that names the container, a kill) for every hour in which a container restarted after an OOM kill;
     empty where there is no kube-state-metrics."""
     first = start - start % _STEP_SECONDS
@@ -43,7 +43,7 @@ def of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Se
     }
     if not killed:
         return []
-    pod_names, names = "|".join(sorted({quote_pod(pod) for _, pod, _ in killed})), prometheus.pieces.names
+    pod_names, names = "|".join(sorted({quote_pod(pod) for _, pod, _ in killed})), prometheus.query_plan.names
     pods, used = f'pod=~"{pod_names}"', f'{names.server_label("pod")}=~"{pod_names}"'
     memory = prometheus.join_matchers('resource="memory"', pods)
     amounts: dict[str, dict[tuple[str, str, str], Mapping[int, float]]] = {}
@@ -76,7 +76,7 @@ def _killed_at(status: ContainerStatus) -> Seconds | None:
     for state in (status.state, status.last_state):
         terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
         if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
-            return seconds(terminated.get("finishedAt"))
+            return parse_timestamp(terminated.get("finishedAt"))
     return None
 
 
@@ -91,6 +91,6 @@ def _memory_limit_and_request(pod: Pod, name: str) -> tuple[float, float]:
 
 def _to_bytes(amount: Any) -> float:
     try:
-        return float(whole(amount)) if amount else 0.0
+        return float(to_whole_units(amount)) if amount else 0.0
     except NotAQuantity:
         return 0.0

@@ -29,7 +29,7 @@ class OwnerIndex:
     workloads: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
     """(namespace, name) → the workload of this name, of any kind."""
 
-    def of(self, namespace: str, pod: str) -> Owner:
+    def topmost_owner(self, namespace: str, pod: str) -> Owner:
         """The topmost owner of a pod; `Pod/NAME` where nothing else is known."""
         owner = self.pods.get((namespace, pod))
         return owner or self._existing_workload(namespace, pod) or owner_by_name(pod) or Owner("Pod", pod)

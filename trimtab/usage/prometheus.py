@@ -23,7 +23,7 @@ from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedCluste
 from trimtab.usage.errors import GarbledSource, RefusedSource
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.owners import topmost_owners
-from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parsed
+from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parse_series
 from trimtab.usage.series import Names, Series
 
 DAY = 86400
@@ -34,17 +34,17 @@ RESOURCES = ("cpu", "memory")
 class QueryPlan:
     """The size of queries."""
 
-    step: int = 300
+    step_seconds: int = 300
     """Seconds between points."""
     days_per_query: int = 7
     """Days in one query: 2 016 points at the default step, a fifth of what Prometheus allows."""
     pods_per_query: int = 100
     """Pods in one query."""
-    rate: str = "5m"
+    rate_window: str = "5m"
     """The range that cpu is averaged over: at least four scrapes, so that a failed one leaves no gap."""
-    extra: str = ""
+    extra_matcher: str = ""
     """A matcher that is part of every query, such as cluster="prod"."""
-    at_once: int = 4
+    max_concurrent_queries: int = 4
     """Queries that are sent at the same time: a small share of the twenty that Prometheus answers at once."""
     names: Names = field(default_factory=Names)
 
@@ -70,42 +70,52 @@ class Prometheus:
     """One server. `tell` is called with the number of finished parts and of all parts."""
 
     source: HttpApi
-    pieces: QueryPlan = field(default_factory=QueryPlan)
+    query_plan: QueryPlan = field(default_factory=QueryPlan)
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
         """The namespaces with containers in this time."""
-        return self._label_values(self.pieces.names.server_label("namespace"), self._join_matchers(""), start, end)
+        return self._label_values(self.query_plan.names.server_label("namespace"), self._join_matchers(""), start, end)
 
     def list_pods(self, namespace: str, start: int, end: int) -> list[str]:
         """All pods of a namespace in this time, also those that no longer exist."""
         return self._label_values(
-            self.pieces.names.server_label("pod"), self._join_matchers(self._namespace_matcher(namespace)), start, end
+            self.query_plan.names.server_label("pod"),
+            self._join_matchers(self._namespace_matcher(namespace)),
+            start,
+            end,
         )
 
-    def plan(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
+    def plan_queries(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
         """All queries for this time. Days begin at midnight, so that peak intervals are whole."""
         parts = []
         for namespace in namespaces or self.list_namespaces(start, end):
             pods = self.list_pods(namespace, start, end)
-            for first in range(0, len(pods), self.pieces.pods_per_query):
-                group = tuple(pods[first : first + self.pieces.pods_per_query])
-                for begin, until in split_span(start, end, self.pieces.days_per_query * DAY, self.pieces.step):
+            for first in range(0, len(pods), self.query_plan.pods_per_query):
+                group = tuple(pods[first : first + self.query_plan.pods_per_query])
+                for begin, until in split_span(
+                    start, end, self.query_plan.days_per_query * DAY, self.query_plan.step_seconds
+                ):
                     parts += [QueryPart(resource, namespace, group, begin, until) for resource in RESOURCES]
         return parts
 
-    def read(
+    def read_series(
         self, pieces: Sequence[QueryPart], tell: Callable[[int, int], None] = lambda done, total: None
     ) -> Iterator[Series]:
         """The series of all parts in their order; a container has one series for each part that it is in. A few parts
         are queried at the same time, and no more responses are held."""
-        pool, remaining = ThreadPoolExecutor(self.pieces.at_once, thread_name_prefix="prometheus"), iter(pieces)
-        futures = deque(pool.submit(self._fetch, piece) for piece in islice(remaining, self.pieces.at_once))
+        pool, remaining = (
+            ThreadPoolExecutor(self.query_plan.max_concurrent_queries, thread_name_prefix="prometheus"),
+            iter(pieces),
+        )
+        futures = deque(
+            pool.submit(self._fetch, piece) for piece in islice(remaining, self.query_plan.max_concurrent_queries)
+        )
         try:
             for done in range(1, len(pieces) + 1):
                 bodies = futures.popleft().result()
                 futures.extend(pool.submit(self._fetch, piece) for piece in islice(remaining, 1))
                 for piece, body in bodies:
-                    yield from parsed(body, piece.resource, piece.end, piece.start)
+                    yield from parse_series(body, piece.resource, piece.end, piece.start)
                 tell(done, len(pieces))
         finally:
             # The consumer may stop early: queries whose results are not read need not finish.
@@ -115,7 +125,7 @@ class Prometheus:
         """The responses for a part, or for its halves where it is too much for the server: the whole part is never sent
         twice."""
         # A part that can be divided is not retried whole when it is too large: its halves are the retry.
-        halves = _halves(piece, self.pieces.step)
+        halves = _halves(piece, self.query_plan.step_seconds)
         final = _is_too_much if halves else _is_never_final
         doing = f"{piece.resource} of {piece.namespace}"
         try:
@@ -126,20 +136,25 @@ class Prometheus:
         return [answer for part in halves for answer in self._fetch(part)]
 
     def _range_query(self, piece: QueryPart) -> dict[str, str]:
-        names = self.pieces.names
+        names = self.query_plan.names
         selector = self._join_matchers(
             self._namespace_matcher(piece.namespace),
             f'{names.server_label("pod")}=~"{"|".join(map(quote_pod, piece.pods))}"',
         )
-        window = self.pieces.rate if piece.resource == "cpu" else f"{self.pieces.step}s"
+        window = self.query_plan.rate_window if piece.resource == "cpu" else f"{self.query_plan.step_seconds}s"
         query = names.usage_query(piece.resource, selector, window)
-        return {"query": query, "start": str(piece.start), "end": str(piece.end), "step": str(self.pieces.step)}
+        return {
+            "query": query,
+            "start": str(piece.start),
+            "end": str(piece.end),
+            "step": str(self.query_plan.step_seconds),
+        }
 
     def _namespace_matcher(self, name: str) -> str:
-        return f'{self.pieces.names.server_label("namespace")}="{name}"'
+        return f'{self.query_plan.names.server_label("namespace")}="{name}"'
 
     def _join_matchers(self, *matchers: str) -> str:
-        return ",".join(m for m in (*matchers, self.pieces.extra) if m)
+        return ",".join(m for m in (*matchers, self.query_plan.extra_matcher) if m)
 
     def _label_values(self, label: str, match: str, start: int, end: int) -> list[str]:
         query = {"match[]": self._selector(match), "start": str(start), "end": str(end)}
@@ -147,10 +162,10 @@ class Prometheus:
         return sorted(self._decode(body, _Labels).data)
 
     def _selector(self, match: str) -> str:
-        names = self.pieces.names
+        names = self.query_plan.names
         return f"{names.memory}{{{names.container_matchers()}{',' if match else ''}{match}}}"
 
-    def clusters(self, label: str, start: int, end: int) -> list[str]:
+    def list_label_values(self, label: str, start: int, end: int) -> list[str]:
         """The values of a label of the containers' series."""
         return self._label_values(label, self._join_matchers(""), start, end)
 
@@ -159,24 +174,29 @@ class Prometheus:
     ) -> tuple[Mixed, ...]:
         """The labels that tell clusters apart and have more than one value, except those that the matcher names or
         `chosen` has."""
-        existing, allowed = self._label_names(start, end), {*Matchers.of(self.pieces.extra).labels, *chosen}
+        existing, allowed = (
+            self._label_names(start, end),
+            {*Matchers.from_text(self.query_plan.extra_matcher).matched_labels, *chosen},
+        )
         in_namespaces, values_by_label = self._namespaces_matcher(namespaces), dict[str, list[str]]()
         for label in (name for name in CLUSTER_LABELS if name in existing and name not in allowed):
             values = self._label_values(label, self._join_matchers(in_namespaces), start, end)
             if values:
-                name = self.pieces.names.server_label("namespace")
+                name = self.query_plan.names.server_label("namespace")
                 without = self._label_values(name, self._join_matchers(in_namespaces, f'{label}=""'), start, end)
                 values_by_label[label] = [*values, *([UNLABELLED] if without else [])]
         return find_mixed_labels(values_by_label)
 
-    def one_cluster(self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()) -> None:
+    def check_one_cluster(
+        self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
+    ) -> None:
         """Check that no other cluster's usage is mixed in. Raises MixedClusters."""
         mixed_labels = self.find_mixed_labels(start, end, namespaces, chosen)
         if mixed_labels:
             raise MixedClusters(self.source.public_address, mixed_labels)
 
     def _namespaces_matcher(self, namespaces: Sequence[str]) -> str:
-        label = self.pieces.names.server_label("namespace")
+        label = self.query_plan.names.server_label("namespace")
         return f'{label}=~"{"|".join(map(quote_pod, namespaces))}"' if namespaces else ""
 
     def _label_names(self, start: int, end: int) -> set[str]:
@@ -192,7 +212,7 @@ class Prometheus:
             return set(CLUSTER_LABELS)
         return set(self._decode(body, _Labels).data)
 
-    def owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
+    def read_owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
         """The topmost owners of pods, as kube-state-metrics reports them; empty without it."""
         time_range = f"[{max(end - start, 60)}s]"
         rows: list[tuple[str, str, str, str, str]] = []
@@ -212,7 +232,7 @@ class Prometheus:
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
         """The series of any query, with the resource memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
-        yield from parsed(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
+        yield from parse_series(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
 
     def _decode_labels(self, body: bytes) -> Iterator[SeriesLabels]:
         try:

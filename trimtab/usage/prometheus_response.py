@@ -82,7 +82,9 @@ ParsedSeries = tuple[SeriesLabels, Sequence[int], Sequence[float], int]
 """Labels, times, values, and the number of dropped points, which are not numbers."""
 
 
-def parsed(body: bytes, resource: str, now: int | None = None, queried_from: int | None = None) -> Iterator[Series]:
+def parse_series(
+    body: bytes, resource: str, now: int | None = None, queried_from: int | None = None
+) -> Iterator[Series]:
     """The series of one response, one at a time; `queried_from` is its first second. Raises GarbledSource."""
     try:
         for metric, times, values, left_out in _iter_series(body):
@@ -91,7 +93,7 @@ def parsed(body: bytes, resource: str, now: int | None = None, queried_from: int
                 times, values = times[:until], values[:until]
             yield Series(
                 namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values, queried_from=queried_from, left_out=left_out, origin=metric.origin,
+                times=times, values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
             )  # fmt: skip
     except msgspec.DecodeError as error:
         raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None

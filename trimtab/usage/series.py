@@ -36,7 +36,7 @@ class Series:
     values: Sequence[float]
     queried_from: int | None = None
     """The first second that the source was queried for; None where it is unknown."""
-    left_out: int = 0
+    dropped_values: int = 0
     """The number of values that were dropped because they are not numbers."""
     workload: str = ""
     """Kind/name, where the source itself has it."""
@@ -126,7 +126,7 @@ class Names:
         return f'{self.server_label("container")}!="",{self.server_label("container")}!="POD"'
 
 
-def mistakes(names: Names) -> list[tuple[str, str]]:
+def invalid_names(names: Names) -> list[tuple[str, str]]:
     """(field, expected) of every name that no metric or label can have."""
     bad_metrics = [
         (name, "the name of a metric")
@@ -139,7 +139,7 @@ def mistakes(names: Names) -> list[tuple[str, str]]:
     return bad_metrics + [(text, "the name of a label") for text in bad_labels]
 
 
-def labels(texts: Iterable[str]) -> dict[str, str]:
+def parse_label_names(texts: Iterable[str]) -> dict[str, str]:
     """Renamed labels, each text as pod=k8s_pod_name. Raises ValueError with what was expected."""
     server_names = {}
     for text in texts:
@@ -150,19 +150,19 @@ def labels(texts: Iterable[str]) -> dict[str, str]:
     return server_names
 
 
-def container(series: Series, owners: OwnerIndex) -> ContainerKey:
+def container_key(series: Series, owners: OwnerIndex) -> ContainerKey:
     """The container of a workload that a series belongs to."""
     kind, slash, name = series.workload.partition("/")
-    owner = Owner(kind, name) if slash else owners.of(series.namespace, series.pod)
+    owner = Owner(kind, name) if slash else owners.topmost_owner(series.namespace, series.pod)
     return ContainerKey(series.namespace, owner.kind, owner.name, series.container)
 
 
-def take(history: BatchHistory, series_list: Iterable[Series], owners: OwnerIndex) -> int:
+def add_all_series(history: BatchHistory, series_list: Iterable[Series], owners: OwnerIndex) -> int:
     """Add all series to a history; returns their number."""
     count = 0
     for series in series_list:
-        history.left_out += series.left_out
-        key = container(series, owners)
-        history.take(key, series.resource, series.times, series.values, series.queried_from, series.pod)
+        history.dropped_values += series.dropped_values
+        key = container_key(series, owners)
+        history.add_series(key, series.resource, series.times, series.values, series.queried_from, series.pod)
         count += 1
     return count

@@ -14,8 +14,8 @@ import msgspec
 
 from trimtab.cluster.api.autoscaling import TargetRef, VerticalPodAutoscaler
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.recommendation import VpaRecommendation, given
-from trimtab.cluster.yaml_documents import read as read_documents
+from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
+from trimtab.cluster.yaml_documents import read_documents as read_documents
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.histogram import bucket_of
@@ -58,15 +58,15 @@ class _VpaList(msgspec.Struct, frozen=True):
 class CheckpointSource:
     """The checkpoints of one file, or of a cluster."""
 
-    found: list[Checkpoint] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
     targets: dict[tuple[str, str], TargetRef] = field(default_factory=dict)
     """(namespace, VPA) → the workload that it sizes; an unknown VPA is assumed to have the name of its Deployment."""
-    advice: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
+    vpa_recommendations: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
     """The recommendations in the VPAs' status."""
     mistakes: list[ConfigError] = field(default_factory=list)
 
     @classmethod
-    def of(cls, file: str, content: bytes) -> CheckpointSource:
+    def from_file(cls, file: str, content: bytes) -> CheckpointSource:
         """The content of a file that `kubectl get vpacheckpoints,vpa -A -o yaml` printed."""
         reading = read_documents(file, content)
         source, vpa_count = cls(mistakes=list(reading.mistakes)), 0
@@ -74,13 +74,13 @@ class CheckpointSource:
             kind = document.kind
             try:
                 if kind == "VerticalPodAutoscalerCheckpoint":
-                    source.found.append(msgspec.convert(document.value, Checkpoint))
+                    source.checkpoints.append(msgspec.convert(document.value, Checkpoint))
                 elif kind == "VerticalPodAutoscaler":
                     source.add_autoscaler(msgspec.convert(document.value, VerticalPodAutoscaler))
                     vpa_count += 1
             except msgspec.ValidationError as error:
-                source.mistakes.append(document.mistake((), "a VPA or its checkpoint", str(error)))
-        if not source.found and not source.advice and not source.mistakes:
+                source.mistakes.append(document.error_at((), "a VPA or its checkpoint", str(error)))
+        if not source.checkpoints and not source.vpa_recommendations and not source.mistakes:
             got = "VPAs that recommend nothing yet" if vpa_count else "none"
             source.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
         return source
@@ -89,14 +89,16 @@ class CheckpointSource:
         """Add a VPA: its target and its recommendations."""
         namespace, target = vpa.metadata.namespace or "default", vpa.spec.target_ref
         self.targets[namespace, vpa.metadata.name] = target
-        for container, resource, advice in given(vpa):
-            self.advice.setdefault((ContainerKey(namespace, target.kind, target.name, container), resource), advice)
+        for container, resource, advice in vpa_recommendations(vpa):
+            self.vpa_recommendations.setdefault(
+                (ContainerKey(namespace, target.kind, target.name, container), resource), advice
+            )
 
-    def pour(self, history: BatchHistory) -> None:
+    def add_to_batch(self, history: BatchHistory) -> None:
         """Add every readable checkpoint to a history, as cpu usage on its last day, and the recommendations; the rest
         is reported as errors."""
-        history.advice |= self.advice
-        for checkpoint in self.found:
+        history.vpa_recommendations |= self.vpa_recommendations
+        for checkpoint in self.checkpoints:
             try:
                 decoded = vpa.decode_checkpoint(checkpoint.status)
             except CheckpointRejected as error:
@@ -127,11 +129,11 @@ def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:
     return counts
 
 
-def listed(client: Client) -> CheckpointSource:
+def list_checkpoints(client: Client) -> CheckpointSource:
     """The checkpoints of a cluster; empty where no VPA is installed."""
     source = CheckpointSource()
     try:
-        source.found += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items
+        source.checkpoints += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items
         for vpa in msgspec.json.decode(client.get(PATHS[1]), type=_VpaList).items:
             source.add_autoscaler(vpa)
     except NotFound:

@@ -90,7 +90,9 @@ class PolicyEventRecorder:
                 note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text
             )  # fmt: skip
         self._recorded_at[key] = self.elapsed()
-        self.recorder.tell(note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note))
+        self.recorder.record_event(
+            note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note)
+        )
 
     def _log_setting(self, reason: Reason | None) -> None:
         text = str(reason) if reason is not None else ""
@@ -100,7 +102,7 @@ class PolicyEventRecorder:
 
     def record_policy_event(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
         """Records an Event on a policy itself."""
-        self.recorder.tell(about, event_reason(code), text, action="Brake", warning=warning)
+        self.recorder.record_event(about, event_reason(code), text, action="Brake", warning=warning)
 
 
 def event_reason(code: Code) -> str:

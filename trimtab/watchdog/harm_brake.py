@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trimtab.admission.audit.harm import HarmEvidence
-from trimtab.kube.client import MERGE
+from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.resources import LIST_SOURCES, object_path
 from trimtab.runtime.log import Logger
 
 
@@ -43,9 +43,12 @@ class Brake:
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
             "spec": {"mode": "warn"},
         }
-        path, operation = one(PLACES["PodPolicy"], "", policy.name), f"put PodPolicy {policy.name} to warn"
+        path, operation = (
+            object_path(LIST_SOURCES["PodPolicy"], "", policy.name),
+            f"put PodPolicy {policy.name} to warn",
+        )
         try:
-            self.writer.write("PATCH", path, body, doing=operation, content_type=MERGE)
+            self.writer.write("PATCH", path, body, doing=operation, content_type=MERGE_PATCH)
         except KubeFault as error:
             self.log.warning("harm-brake.failed", policy=policy.name, error=str(error), why=str(harm.reason))
             return "failed"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from trimtab.admission.audit.drift import AuditInputs, Auditor
 from trimtab.admission.audit.drift import AuditState as AuditState
-from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
+from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, build_findings
 from trimtab.admission.audit.harm import (
     Counts,
     FailureHistory,
@@ -19,10 +19,10 @@ from trimtab.admission.audit.harm import (
 )
 from trimtab.admission.audit.original_pod import AuditedPod
 from trimtab.admission.audit.reasons import HARMFUL
-from trimtab.cluster.api.meta import get
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube.events import About
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.watchdog.events import PolicyEventRecorder
 from trimtab.watchdog.harm_brake import BrakeActuator, Policy
@@ -71,13 +71,13 @@ class Loop:
         self._count_deleted(watched, now)
         pods = tuple(self.pods())
         for pod in self._evictions.find_new(pods):
-            self.metrics.count_eviction(get(pod.alike.pod.spec.runtime_class_name, ""))
-        state = self.auditor.look(pods, inputs)
-        result = findings(state, inputs, self.state_builder.change_times())
+            self.metrics.count_eviction(value_or(pod.alike.pod.spec.runtime_class_name, ""))
+        state = self.auditor.audit_pods(pods, inputs)
+        result = build_findings(state, inputs, self.state_builder.change_times())
         if self.is_fresh() and not state.behind:
             self._act_on(pods, state, result, watched, now)
         self.metrics.observe_round(state, result, inputs.facts, self.elapsed() - started)
-        self.metrics.lost.set(self.event_recorder.recorder.lost)
+        self.metrics.lost.set(self.event_recorder.recorder.lost_events)
         return CATCH_UP_SECONDS if state.behind else self.interval
 
     def _act_on(
@@ -141,7 +141,7 @@ class Loop:
         self.statuses.drop_others(set(self.state_builder.policies))
         for name, policy in self.state_builder.policies.items():
             observation = self._observe_policy(policy, result.tallies.get(name) or PolicyTally(), counts.get(name))
-            self.statuses.write_status(name, policy.status, build_status(observation, written(int(now))))
+            self.statuses.write_status(name, policy.status, build_status(observation, format_timestamp(int(now))))
 
     def _observe_policy(self, policy: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
         is_braked = policy.name in self._stopped_now
@@ -158,9 +158,9 @@ class Loop:
         for owner in reversed(finding.owners):
             uid = self.state_builder.uids.get((namespace, owner.kind, owner.name))
             if uid is not None:
-                version = PLACES[owner.kind].group_version
+                version = LIST_SOURCES[owner.kind].group_version
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)
-        nearest = finding.alike.pod.metadata.controller
+        nearest = finding.alike.pod.metadata.controller_owner
         if nearest is not None:
             return About(kind=nearest.kind, name=nearest.name, namespace=namespace, uid=nearest.uid,
                          api_version=nearest.api_version or "v1")  # fmt: skip

@@ -16,16 +16,16 @@ from trimtab.admission.audit.drift import AuditState
 from trimtab.admission.audit.findings import AuditFinding, Findings
 from trimtab.admission.audit.harm import Counts
 from trimtab.admission.audit.stale_overhead import class_overheads, overhead_of
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import PodSpec
-from trimtab.cluster.node import HOSTNAME
+from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.resources import QoS, qos, requests_without_overhead
+from trimtab.cluster.resources import QoS, qos_class, requests_without_overhead
 from trimtab.machines.prices import labelled_price
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.runtime.metrics import Bounded
-from trimtab.sizing.cost import ResourcePrice, of_nodes
+from trimtab.sizing.cost import ResourcePrice, average_price
 
 MICRO_DOLLARS = 1_000_000
 
@@ -46,10 +46,13 @@ class Cost:
 def price_of(facts: ClusterFacts) -> ResourcePrice | None:
     """Returns the price of a core and a GiB by the nodes' labels; None if no node has a price."""
     shapes = (
-        machine.shape for (label, _), machines in facts.machines.items() if label == HOSTNAME for machine in machines
+        machine.shape
+        for (label, _), machines in facts.machines.items()
+        if label == HOSTNAME_LABEL
+        for machine in machines
     )
     prices = ((shape, labelled_price(shape.labels, {})) for shape in shapes)
-    return of_nodes(
+    return average_price(
         (price.amount, shape.allocatable.get("cpu", 0) / 1000, shape.allocatable.get("memory", 0) / (1 << 30))
         for shape, price in prices
         if price is not None and shape.allocatable.get("cpu")
@@ -69,7 +72,7 @@ def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
         requests = {}
     return Cost(
         hourly_cost(price, requests.get("cpu", 0), requests.get("memory", 0)),
-        hourly_cost(price, *overhead_of(get(spec.overhead, {}))),
+        hourly_cost(price, *overhead_of(value_or(spec.overhead, {}))),
     )
 
 
@@ -158,7 +161,7 @@ class Metrics:
         """Sets the gauges from one round that took `seconds`."""
         self._set_class_gauges(state, facts)
         self._set_costs(state, facts)
-        self.running.set(state.pods)
+        self.running.set(state.pod_count)
         self.alike.set(len(state.groups))
         self.behind.set(state.behind)
         self.seconds.set(seconds)
@@ -182,7 +185,7 @@ class Metrics:
     def _set_class_gauges(self, state: AuditState, facts: ClusterFacts) -> None:
         specs = ((alike.pod.spec, len(pods)) for alike, pods in state.groups.items())
         class_overhead_counts = (
-            (get(spec.runtime_class_name, ""), get(spec.overhead, {}), count) for spec, count in specs
+            (value_or(spec.runtime_class_name, ""), value_or(spec.overhead, {}), count) for spec, count in specs
         )
         for gauge in (self.class_pods, self.class_cores, self.class_bytes, self.class_nodes, self.class_without_nodes):
             gauge.clear()
@@ -207,7 +210,7 @@ class Metrics:
             template_cost = Cost(pod_cost.workload * len(pods), pod_cost.sandbox * len(pods))
             namespace = self._namespace(alike.namespace)
             by_namespace[namespace] = by_namespace.get(namespace, Cost()) + template_cost
-            if name := get(spec.runtime_class_name, ""):
+            if name := value_or(spec.runtime_class_name, ""):
                 label = self._class(name)
                 by_class[label] = by_class.get(label, 0.0) + template_cost.sandbox
         for label, dollars in by_class.items():
@@ -244,7 +247,7 @@ def _count_by_qos(state: AuditState) -> dict[str, int]:
     """Returns the number of pods in each of the three classes; zero where there are none."""
     counts = dict.fromkeys(map(str, QoS), 0)
     for alike, pods in state.groups.items():
-        counts[str(qos(alike.pod.spec))] += len(pods)
+        counts[str(qos_class(alike.pod.spec))] += len(pods)
     return counts
 
 

@@ -12,7 +12,7 @@ from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader, F
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.watchdog.policy_state import POD, AuditStateBuilder, object_projections, slices, sources
+from trimtab.watchdog.policy_state import POD, AuditStateBuilder, endpoint_slices, list_sources, object_projections
 
 
 class AuditWatcher:
@@ -23,7 +23,7 @@ class AuditWatcher:
         self.state_builder = AuditStateBuilder(base, configuration, policies=policies)
         self._reader = AuditedPodReader(self.state_builder.matched_annotations)
         self._feed = ChangeQueue(
-            client, sources(own, policies=policies), object_projections(own, self._reader), _is_delivered
+            client, list_sources(own, policies=policies), object_projections(own, self._reader), _is_delivered
         )
 
     def __enter__(self) -> AuditWatcher:
@@ -38,13 +38,13 @@ class AuditWatcher:
     @property
     def is_synced(self) -> bool:
         """True if every list was read at least once."""
-        return self._feed.synced
+        return self._feed.is_synced
 
     def apply_events(self) -> None:
         """Applies the changes since the last call."""
-        for change in self._feed.taken():
+        for change in self._feed.take_changes():
             self.state_builder.apply_event(change)
-        if self._feed.follow(slices(service) for service in sorted(self.state_builder.vpa_services)):
+        if self._feed.watch_added(endpoint_slices(service) for service in sorted(self.state_builder.vpa_services)):
             self.state_builder.forget_slices()
         self._read_annotations()
 
@@ -53,24 +53,24 @@ class AuditWatcher:
         annotations = self.state_builder.matched_annotations
         if not annotations <= self._reader.read_annotations:
             self._reader.read_annotations |= annotations
-            self._feed.watch.read_again(POD)
+            self._feed.informers.relist_kind(POD)
 
     def stored_pods(self) -> tuple[AuditedPod, ...]:
-        return self._feed.watch.held(POD)
+        return self._feed.informers.values_of(POD)
 
     def data_age(self) -> float | None:
         """Seconds since the oldest list was known to be current; None while one was never read."""
-        return self._feed.watch.age()
+        return self._feed.informers.oldest_age()
 
     def list_errors(self) -> dict[str, str]:
         """Current errors by list."""
-        return self._feed.troubles()
+        return self._feed.errors_by_list()
 
 
 def _is_delivered(change: WatchEvent[Any]) -> bool:
     """Returns whether a change is delivered: for pods only deletions, because existing pods are read from the watch's
     store."""
-    return change.kind != POD or change.what is ChangeType.DELETED
+    return change.kind != POD or change.change_type is ChangeType.DELETED
 
 
 @dataclass(slots=True)

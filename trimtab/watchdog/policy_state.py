@@ -12,27 +12,27 @@ from typing import Any
 from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes, Moment
 from trimtab.admission.audit.drift import AuditInputs
 from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader
-from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookConfiguration, is_ours
+from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookConfiguration, is_trimtab_configuration
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.informers import Holds
-from trimtab.kube.resources import PLACES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
-from trimtab.policy.cluster_facts import EVERYTHING, NOTHING_KNOWN
+from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
 from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
-from trimtab.policy.match import match_asks
+from trimtab.policy.match import match_dependencies
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import Loaded, PolicyStore, load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, holds
+from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind
 from trimtab.policy.retained_facts import RetainedOwner as HeldOwner
 from trimtab.policy.status import PolicyStatus
-from trimtab.policy.status import read as read_status
+from trimtab.policy.status import decode_status as read_status
 from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookTarget
 from trimtab.runtime import files
 from trimtab.runtime.files import RuntimeFault
@@ -61,7 +61,7 @@ class ObservedPolicy:
 
     @property
     def changed_at(self) -> Moment | None:
-        return seconds(self.spec_written_at)
+        return parse_timestamp(self.spec_written_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +90,27 @@ class ObservedOwner:
     uid: str
 
 
-def sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
+def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
     """Returns every watched list. Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only
     Trimtab's recommendations."""
-    whole = [PLACES[kind] for kind in (*sorted(EVERYTHING), CONFIGURATION, POD)]
-    owners = [replace(PLACES[kind], slim=kind not in COUNTED) for kind in OWNERS]
+    whole = [LIST_SOURCES[kind] for kind in (*sorted(ALL_KINDS), CONFIGURATION, POD)]
+    owners = [replace(LIST_SOURCES[kind], metadata_only=kind not in COUNTED) for kind in OWNERS]
     shards = ListSource(
         kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        labels=f"{RECOMMENDATIONS}=v1",
+        label_selector=f"{RECOMMENDATIONS}=v1",
     )  # fmt: skip
-    return (*whole, *owners, shards, *([PLACES[POLICY]] if policies else []))
+    return (*whole, *owners, shards, *([LIST_SOURCES[POLICY]] if policies else []))
 
 
-def slices(service: Service) -> ListSource:
+def endpoint_slices(service: Service) -> ListSource:
     """Returns the list of one Service's EndpointSlices."""
     namespace, name = service
-    return replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
+    return replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
 
 
 def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
     """Returns kind → the function that reduces an object of it; pods are reduced by the reader."""
-    projections = holds(own_namespace)
+    projections = projections_by_kind(own_namespace)
 
     def reduce_class(runtime_class: Any) -> ObservedRuntimeClass:
         return ObservedRuntimeClass(
@@ -118,7 +118,7 @@ def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
         )
 
     own_projections: dict[str, Callable[[Any], Any]] = {
-        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.endpoints, POLICY: _policy,
+        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.retain_endpoints, POLICY: _policy,
     }  # fmt: skip
     return {**projections, **{kind: _owner_projection(projections[kind]) for kind in OWNERS}, **own_projections}
 
@@ -128,13 +128,15 @@ def _owner_projection(fact: Callable[[Any], HeldOwner]) -> Callable[[Any], Obser
 
 
 def _written(found: Any, *parts: str) -> Moment | None:
-    return seconds(found.metadata.written(*parts))
+    return parse_timestamp(found.metadata.written(*parts))
 
 
 def _configuration(found: ApiObject) -> ObservedWebhookConfiguration:
     assert isinstance(found, MutatingWebhookConfiguration)
-    created = seconds(found.metadata.creation_timestamp)
-    return ObservedWebhookConfiguration(is_ours(found.metadata, ""), created, vpa_webhook.called(found))
+    created = parse_timestamp(found.metadata.creation_timestamp)
+    return ObservedWebhookConfiguration(
+        is_trimtab_configuration(found.metadata, ""), created, vpa_webhook.find_vpa_targets(found)
+    )
 
 
 def _policy(found: ApiObject) -> ObservedPolicy:
@@ -143,7 +145,7 @@ def _policy(found: ApiObject) -> ObservedPolicy:
     spec = found.spec if isinstance(found.spec, dict) else {}
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        spec_written_at=meta.written("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
+        spec_written_at=meta.last_written_at("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
         status=read_status(found.status),
     )  # fmt: skip
 
@@ -169,7 +171,7 @@ class AuditStateBuilder:
 
     def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""
-        is_deleted = change.what is ChangeType.DELETED
+        is_deleted = change.change_type is ChangeType.DELETED
         match change.kind:
             case "Pod":
                 if change.before is not None and is_deleted:
@@ -219,13 +221,13 @@ class AuditStateBuilder:
     @property
     def matched_annotations(self) -> frozenset[str]:
         """Annotations of pods that policies match by."""
-        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
-        return policies.once(match_asks).annotations
+        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
+        return policies.compute_once(match_dependencies).annotations
 
     @property
     def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return vpa_webhook.services(self._webhook_targets)
+        return vpa_webhook.target_services(self._webhook_targets)
 
     def forget_slices(self) -> None:
         """Drops all EndpointSlices, because others are watched from now on."""
@@ -237,14 +239,16 @@ class AuditStateBuilder:
 
     def build_inputs(self) -> AuditInputs:
         """Returns the current inputs; policies and facts are the same objects as before if nothing changed."""
-        facts = self._facts_cache.facts(vpa_reach=vpa_webhook.reach(self._webhook_targets, self._slices))
-        terms = replace(self._base.terms, paused=self._base.terms.paused or self._facts_cache.paused)
-        policies = self._policy_store.policies() if self._from_cluster else self._base.policies
+        facts = self._facts_cache.build_facts(
+            vpa_reach=vpa_webhook.find_webhook_reach(self._webhook_targets, self._slices)
+        )
+        terms = replace(self._base.terms, paused=self._base.terms.paused or self._facts_cache.is_paused)
+        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
         return AuditInputs(policies=policies, facts=facts, terms=terms)
 
     def policy_mistakes(self, name: str) -> tuple[str, ...]:
         """Returns why the policy of this name does not load as stored in the cluster."""
-        return tuple(str(mistake) for mistake in self._policy_store.broken().get(name, ()))
+        return tuple(str(mistake) for mistake in self._policy_store.invalid_documents().get(name, ()))
 
     def change_times(self) -> ChangeTimes:
         """Returns when policies, classes and the webhook were last written."""
@@ -296,8 +300,8 @@ class InvalidPolicies(RuntimeFault):
 def load_base_inputs(settings: Settings) -> AuditInputs:
     """Returns the settings, and the folder's policies if there is a folder. Raises UnreadableFiles or
     InvalidPolicies."""
-    loaded = load_policies(files.read(settings.policies)) if settings.policies else None
+    loaded = load_policies(files.read_files(settings.policies)) if settings.policies else None
     if loaded is not None and loaded.mistakes:
         raise InvalidPolicies(loaded.mistakes)
     policies = loaded.policies if loaded is not None else Policies()
-    return AuditInputs(policies=policies, facts=NOTHING_KNOWN, terms=settings.admission_settings)
+    return AuditInputs(policies=policies, facts=NO_FACTS, terms=settings.admission_settings)

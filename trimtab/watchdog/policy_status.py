@@ -10,12 +10,12 @@ from trimtab.admission.audit.findings import PolicyTally
 from trimtab.admission.audit.harm import Count, Counts, HarmEvidence, Verdict
 from trimtab.admission.audit.original_pod import FailureKind
 from trimtab.cluster.reason import NotYet
-from trimtab.kube.client import APPLY
+from trimtab.kube.client import APPLY_PATCH
 from trimtab.kube.errors import KubeFault, NotFound
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.resources import LIST_SOURCES, object_path
 from trimtab.policy.podpolicy import API_VERSION, KIND
-from trimtab.policy.status import HARM_BRAKE, LOADED, PolicyStatus, StatusCondition, plain
+from trimtab.policy.status import HARM_BRAKE, LOADED, PolicyStatus, StatusCondition, encode_status
 from trimtab.policy.status import HarmStatus as Before
 from trimtab.runtime.log import Logger
 
@@ -79,7 +79,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             _condition_reason(observation.verdict),
             f"put to warn: {observation.verdict.reason}",
         )
-    before = observation.before.condition(HARM_BRAKE)
+    before = observation.before.find_condition(HARM_BRAKE)
     if before is not None and before.status == "True" and observation.mode != "apply":
         return before
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
@@ -114,7 +114,7 @@ def _condition_reason(harm: HarmEvidence) -> str:
 def _condition(
     observation: PolicyObservation, now: str, kind: str, value: str, reason: str, message: str
 ) -> StatusCondition:
-    before = observation.before.condition(kind)
+    before = observation.before.find_condition(kind)
     since = before.last_transition_time if before is not None and before.status == value else now
     return StatusCondition(
         type=kind, status=value, reason=reason, message=message[:_MAX_MESSAGE_CHARACTERS], last_transition_time=since,
@@ -191,9 +191,9 @@ class PolicyStatusWriter:
         return self.elapsed() - time < self.every and _urgent_conditions(last) == _urgent_conditions(status)
 
     def _apply(self, name: str, status: PolicyStatus) -> None:
-        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "status": plain(status)}
-        path, operation = one(PLACES[KIND], "", name, "status"), f"apply status of PodPolicy {name}"
-        self.writer.write("PATCH", path, body, doing=operation, content_type=APPLY, query={"force": "true"})
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "status": encode_status(status)}
+        path, operation = object_path(LIST_SOURCES[KIND], "", name, "status"), f"apply status of PodPolicy {name}"
+        self.writer.write("PATCH", path, body, doing=operation, content_type=APPLY_PATCH, query={"force": "true"})
 
 
 def _urgent_conditions(status: PolicyStatus) -> list[tuple[str, bool]]:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from trimtab.admission.audit.drift import AuditInputs, Auditor
 from trimtab.admission.audit.harm import FailureHistory
 from trimtab.kube.events import Recorder
-from trimtab.kube.leader_process import LOOK, LeaderProcess, opened
+from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, open_leader_process
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
@@ -45,12 +45,12 @@ class Process:
 
     def __post_init__(self) -> None:
         self.log = self.replica.log
-        self.metrics = Metrics(CollectorRegistry(), self.replica.leading, self._data_age)
+        self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading, self._data_age)
 
     def run(self) -> None:
         """Runs until asked to stop: works while it leads, and waits otherwise."""
-        with self.replica.standing(self.metrics.registry):
-            self.replica.work(self._run_as_leader)
+        with self.replica.serve_and_elect(self.metrics.registry):
+            self.replica.lead_until_stopped(self._run_as_leader)
 
     def _run_as_leader(self) -> None:
         """Starts new watches and a new loop: nothing is kept from an earlier leadership."""
@@ -66,23 +66,23 @@ class Process:
 
     def _wait_for_lists(self, watcher: AuditWatcher) -> bool:
         """Returns True once everything was listed; False if the replica no longer leads."""
-        started, is_logged = clock.elapsed(), False
-        while self.replica.may():
+        started, is_logged = clock.elapsed_seconds(), False
+        while self.replica.may_continue():
             was_synced = (
                 watcher.is_synced
             )  # read before `apply_events`, so that all listed objects are among the changes it applies
             watcher.apply_events()
             if was_synced and watcher.is_synced:  # the changes may have added a watch
                 return True
-            if not is_logged and clock.elapsed() - started > PATIENCE_SECONDS:
+            if not is_logged and clock.elapsed_seconds() - started > PATIENCE_SECONDS:
                 self.log.warning("watchdog.waits", troubles=watcher.list_errors())
                 is_logged = True
-            self.replica.wait(LOOK)
+            self.replica.wait_while_leading(LEADING_CHECK_SECONDS)
         return False
 
     def _run_rounds(self, watcher: AuditWatcher, loop: Loop) -> None:
-        while self.replica.may():
-            self.replica.wait(self._run_round(watcher, loop))
+        while self.replica.may_continue():
+            self.replica.wait_while_leading(self._run_round(watcher, loop))
 
     def _run_round(self, watcher: AuditWatcher, loop: Loop) -> float:
         try:
@@ -94,7 +94,7 @@ class Process:
             return self.settings.check_interval_seconds
 
     def _build_loop(self, watcher: AuditWatcher) -> Loop:
-        settings, log, writer = self.settings, self.log, self.replica.writer
+        settings, log, writer = self.settings, self.log, self.replica.fenced_writer
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         return Loop(
             state_builder=watcher.state_builder,
@@ -102,15 +102,19 @@ class Process:
             is_fresh=lambda: watcher.is_synced and (watcher.data_age() or 0.0) < STALE_SECONDS,
             brake=self._build_brake(writer),
             statuses=PolicyStatusWriter(
-                writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed
+                writer=writer, log=log, every=settings.status_write_interval_seconds, elapsed=clock.elapsed_seconds
             ),
             event_recorder=PolicyEventRecorder(
-                recorder, log, settings.event_repeat_interval_seconds, settings.max_events_per_check, clock.elapsed
+                recorder,
+                log,
+                settings.event_repeat_interval_seconds,
+                settings.max_events_per_check,
+                clock.elapsed_seconds,
             ),
             metrics=self.metrics,
             interval=settings.check_interval_seconds,
-            now=lambda: clock.utc().timestamp(),
-            elapsed=clock.elapsed,
+            now=lambda: clock.utc_now().timestamp(),
+            elapsed=clock.elapsed_seconds,
             auditor=Auditor(most=settings.max_decisions_per_check),
             history=FailureHistory(settings.harm_terms),
         )
@@ -132,5 +136,7 @@ class Process:
 def run(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal. Raises RuntimeFault if it cannot start."""
     inputs = load_base_inputs(settings)
-    with opened(NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)) as replica:
+    with open_leader_process(
+        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)
+    ) as replica:
         Process(settings, replica, inputs).run()

@@ -12,13 +12,13 @@ MIB = {"requests": {"memory": "300Mi"}, "limits": {"memory": "450Mi"}}
 
 
 def admit(given_pod: Pod, *ranges) -> Pod:
-    found = limitranger.admit(given_pod, facts(*ranges), NAMESPACE)
+    found = limitranger.apply_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
     assert isinstance(found, Pod)
     return found
 
 
 def refusal(given_pod: Pod, *ranges) -> str | None:
-    found = limitranger.validate(given_pod, facts(*ranges), NAMESPACE)
+    found = limitranger.check_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
     return found.message if isinstance(found, PodRejected) else None
 
 

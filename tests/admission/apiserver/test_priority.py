@@ -65,4 +65,4 @@ def test_the_same_number_is_no_contradiction():
 
 def test_classes_never_listed_are_not_missing():
     named = pod(priority_class_name="high")
-    assert priority.resolve_priority(named, ClusterFacts(known=frozenset()), NAMESPACE) is named
+    assert priority.resolve_priority(named, ClusterFacts(listed_kinds=frozenset()), NAMESPACE) is named

@@ -2,14 +2,14 @@ import pytest
 
 from tests.build import NAMESPACE, container, facts, pod, quota, resources
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.apiserver.resourcequota import quota_usage, validate
+from trimtab.admission.apiserver.resourcequota import check_quotas, quota_usage
 from trimtab.cluster.api.pod import Pod
 
 FULL = container(requests={"cpu": "100m", "memory": "1Gi"}, limits={"cpu": "200m", "memory": "1Gi"})
 
 
 def refusal(given_pod: Pod, *quotas) -> str | None:
-    found = validate(given_pod, facts(*quotas), NAMESPACE)
+    found = check_quotas(given_pod, facts(*quotas), NAMESPACE)
     return f"{found.code} {found.message}" if isinstance(found, PodRejected) else None
 
 

@@ -4,7 +4,7 @@ from tests.build import NAMESPACE, container, facts, pod, runtime_class, tolerat
 from trimtab.admission.apiserver import runtimeclass
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.resources import QoS, qos
+from trimtab.cluster.resources import QoS, qos_class
 from trimtab.policy.cluster_facts import ClusterFacts
 
 MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -33,7 +33,7 @@ def test_a2_a_guaranteed_pod_stays_guaranteed():
     given_pod = pod(container(requests=same, limits=same), runtime_class_name="kata")
     found = admit(given_pod, runtime_class(overhead=SMALL))
     assert isinstance(found, Pod)
-    assert (found.spec.overhead, qos(found.spec)) == (SMALL, QoS.GUARANTEED)
+    assert (found.spec.overhead, qos_class(found.spec)) == (SMALL, QoS.GUARANTEED)
 
 
 def test_a3_another_overhead_than_the_classs_is_refused():
@@ -87,7 +87,7 @@ def test_a_missing_class_is_refused(step):
 
 @pytest.mark.parametrize("step", [runtimeclass.apply_runtime_class, runtimeclass.check_overhead])
 def test_classes_never_listed_are_not_missing(step):
-    assert step(of_kata(), ClusterFacts(known=frozenset()), NAMESPACE) == of_kata()
+    assert step(of_kata(), ClusterFacts(listed_kinds=frozenset()), NAMESPACE) == of_kata()
 
 
 def test_a13_a_selector_that_contradicts_the_classs_is_refused():

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import toleration
-from trimtab.admission.apiserver.runtimeclass import merge
+from trimtab.admission.apiserver.runtimeclass import merge_tolerations
 
 EQUAL = toleration("z", "1", operator="Equal")
 BARE = toleration("z", "1")
@@ -25,9 +25,9 @@ SHORT, LONG = (toleration("z", operator="Exists", effect="NoExecute", seconds=se
     ],
 )
 def test_what_another_toleration_covers_is_left_out(pods, classes, left):
-    assert merge(pods, classes) == left
+    assert merge_tolerations(pods, classes) == left
 
 
 def test_equal_does_not_cover_a_toleration_without_operator():
     one, other = toleration("z", "1", operator="Equal", effect=""), toleration("z", "1", effect="NoSchedule")
-    assert merge((one,), (other,)) == (one, other)
+    assert merge_tolerations((one,), (other,)) == (one, other)

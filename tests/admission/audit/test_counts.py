@@ -17,7 +17,7 @@ from trimtab.admission.audit.harm import (
 from trimtab.admission.audit.original_pod import AuditedPod, FailureKind, read_failures
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Condition, ContainerStatus, Pod, PodStatus
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.policy.cluster_facts import ClusterFacts
 
 MEMORY = policies(policy("{requests: {memory: {from: policy, otherwise: 64Mi}}}", name="memory"))
@@ -25,14 +25,14 @@ THIS = Watched(name="memory", since=float(DAY - 1000))
 
 
 def killed(found: Pod, at: int = DAY) -> Pod:
-    ended: dict[str, Any] = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": written(at)}}
+    ended: dict[str, Any] = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": format_timestamp(at)}}
     status = ContainerStatus(name="app", restart_count=1, state={"running": {}}, last_state=ended)
     return change(found, status=change(found.status, container_statuses=(status,)))
 
 
 def waiting(found: Pod, since: int = DAY - 400) -> Pod:
     unplaced = Condition(
-        type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=written(since)
+        type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=format_timestamp(since)
     )
     return change(found, status=PodStatus(phase="Pending", conditions=(unplaced,)))
 
@@ -40,7 +40,7 @@ def waiting(found: Pod, since: int = DAY - 400) -> Pod:
 def counted(pods: list[AuditedPod], ledger: FailureHistory | None = None, now: int = DAY, by: Watched = THIS) -> Counts:
     world = AuditInputs(policies=MEMORY, facts=ClusterFacts())
     survey = Auditor()
-    seen = survey.look(pods, world)
+    seen = survey.audit_pods(pods, world)
     return compare_failures(pods, seen.results, [by], ledger or FailureHistory(), now)[by.name]
 
 
@@ -93,7 +93,7 @@ def test_whether_nodes_have_room_only_young_pods_tell() -> None:
 def test_pods_that_a_rollout_replaced_are_still_compared_with() -> None:
     [old] = held(admitted(pod()))
     survey = Auditor()
-    survey.look([old], AuditInputs(policies=MEMORY, facts=ClusterFacts()))
+    survey.audit_pods([old], AuditInputs(policies=MEMORY, facts=ClusterFacts()))
     ledger = FailureHistory()
     ledger.record_deleted(old, survey.result_of(old.alike), [THIS], DAY)
     assert counted(held(admitted(pod(), MEMORY)), ledger, DAY + 7200)[FailureKind.OOM_KILLED].before == Count(1, 0)
@@ -126,14 +126,14 @@ def test_an_earlier_life_is_remembered_while_nobody_knows_of_more() -> None:
 
 
 def test_a_node_in_need_evicts_and_says_so() -> None:
-    when = Condition(type="DisruptionTarget", status="True", last_transition_time=written(DAY))
+    when = Condition(type="DisruptionTarget", status="True", last_transition_time=format_timestamp(DAY))
     evicted = PodStatus(phase="Failed", reason="Evicted", conditions=(when,))
     assert [(found.trouble, found.at) for found in read_failures(evicted, 0.0)] == [(FailureKind.EVICTED, DAY)]
 
 
 def test_an_evicted_pod_counts_though_it_has_finished() -> None:
     stored = admitted(pod(container(requests={"cpu": "1"})), MEMORY, created=DAY - 900)
-    when = Condition(type="DisruptionTarget", status="True", last_transition_time=written(DAY))
+    when = Condition(type="DisruptionTarget", status="True", last_transition_time=format_timestamp(DAY))
     evicted = change(stored, status=PodStatus(phase="Failed", reason="Evicted", conditions=(when,)))
     assert counted(held(evicted))[FailureKind.EVICTED].after == Count(1, 1)
 

@@ -3,7 +3,7 @@
 from tests.admission.audit.worlds import SIZES, admitted, held
 from tests.build import NAMESPACE, container, decided, owners, pod, policies
 from trimtab.admission.audit.original_pod import NOT_HELD, reconstruct_submitted
-from trimtab.cluster.api.meta import Metadata, change, get
+from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Volume
 from trimtab.policy import changed_annotation
 
@@ -59,7 +59,7 @@ def test_of_annotations_nobody_reads_only_their_being_there_is_held() -> None:
         for ip in ("10.0.0.1", "10.0.0.2")
     )
     assert first == second
-    assert get(first.metadata.annotations, {}) == {"cni.example/ip": NOT_HELD, "trimtab.dev/opt-out": "true"}
+    assert value_or(first.metadata.annotations, {}) == {"cni.example/ip": NOT_HELD, "trimtab.dev/opt-out": "true"}
 
 
 def test_the_tokens_volume_makes_no_difference() -> None:
@@ -90,4 +90,4 @@ def test_finished_and_leaving_pods_do_not_run() -> None:
 
 def test_what_is_held_of_a_marked_pod_decides_as_the_marker_says() -> None:
     [found] = held(admitted(pod(), policies(SIZES)))
-    assert changed_annotation.claimed(found.alike.pod, found.namespace) == found.alike.marker
+    assert changed_annotation.read_claimed_annotation(found.alike.pod, found.namespace) == found.alike.marker

@@ -3,18 +3,18 @@
 from typing import Any
 
 from tests.build import NAMESPACE, owners, policies, policy
-from trimtab.admission.apiserver.admission_chain import admit
+from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.audit.causes import ChangeTimes
 from trimtab.admission.audit.drift import AuditInputs, Auditor
-from trimtab.admission.audit.findings import Findings, findings
+from trimtab.admission.audit.findings import Findings, build_findings
 from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import decide
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 
 SIZES = policy("{requests: {cpu: {from: policy, otherwise: 50m}}}", name="sizes")
@@ -25,19 +25,19 @@ DAY = 1_790_000_000
 
 def admitted(
     pod: Pod, by: Policies = NOTHING, world: ClusterFacts | None = None, *, number: int = 0, created: int = DAY,
-    terms: AdmissionSettings = DEFAULT_TERMS, owner: str = "ReplicaSet/web-5d8f", **server: Any,
+    terms: AdmissionSettings = DEFAULT_SETTINGS, owner: str = "ReplicaSet/web-5d8f", **server: Any,
 ) -> Pod:  # fmt: skip
     """The pod as the cluster shows it some time after its creation, one of several from one template."""
     world = world or ClusterFacts()
     meta = change(pod.metadata, name="", generate_name="web-5d8f-", namespace="", owner_references=owners(owner))
-    found = admit(
+    found = run_admission_chain(
         change(pod, metadata=meta), world, NAMESPACE,
         lambda sent: decide(sent, by, world, NAMESPACE, terms).pod, **server,
     )  # fmt: skip
     assert isinstance(found, PodAdmitted), found
     named = change(
         found.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=NAMESPACE,
-        uid=f"uid-{number}-{created}", creation_timestamp=written(created),
+        uid=f"uid-{number}-{created}", creation_timestamp=format_timestamp(created),
     )  # fmt: skip
     status = change(found.pod.status, phase="Running")
     return change(found.pod, metadata=named, spec=change(found.pod.spec, node_name=f"n{number}"), status=status)
@@ -50,11 +50,11 @@ def held(*pods: Pod) -> list[AuditedPod]:
 
 def looked(
     pods: list[AuditedPod], by: Policies, world: ClusterFacts | None = None, since: ChangeTimes | None = None,
-    terms: AdmissionSettings = DEFAULT_TERMS,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
 ) -> Findings:  # fmt: skip
     """One look by somebody who has seen nothing before."""
     standing = AuditInputs(policies=by, facts=world or ClusterFacts(), terms=terms)
-    return findings(Auditor().look(pods, standing), standing, since or registered())
+    return build_findings(Auditor().audit_pods(pods, standing), standing, since or registered())
 
 
 def registered(**policies: int) -> ChangeTimes:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cli.doctor.worlds import HIDDEN, WELL, bad
-from trimtab.cli.doctor.command import judged
+from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
@@ -24,7 +24,7 @@ def signed(
     webhook: bool | Unreadable | None = True,
     **states: PoolState | Unreadable,
 ) -> SignatureState:
-    return SignatureState(webhook_keys=webhook, keys=keys, notes=notes, states=states)
+    return SignatureState(webhook_keys=webhook, keys=keys, annotations=notes, states=states)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> Non
     notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
     actual = {
         check_result.finding.reason.sentence
-        for check_result in judged(replace(WELL, signed=signed(notes=notes, db=PoolState())))
+        for check_result in judge_cluster(replace(WELL, signatures=signed(notes=notes, db=PoolState())))
     }
     assert (
         "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2"

@@ -6,19 +6,21 @@ from io import StringIO
 from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
-from trimtab.cli.doctor.command import draw_findings, judged, report
+from trimtab.cli.doctor.command import build_report, draw_findings, judge_cluster
 from trimtab.cli.doctor.observed import NamespaceState, ObservedCluster
 
 
 def drawn(seen: ObservedCluster) -> str:
     console = Console(record=True, width=140, file=StringIO())
-    actual_report = report(judged(seen), server="https://x", namespace=OURS, at="", without=(), strict=False)
+    actual_report = build_report(
+        judge_cluster(seen), server="https://x", namespace=OURS, at="", without=(), strict=False
+    )
     draw_findings(console, actual_report)
     return console.export_text()
 
 
 def test_what_is_wrong_stands_with_its_code_and_its_fix() -> None:
-    text = drawn(replace(WELL, home=NamespaceState(paused="[somebody] paused it"), policies=HIDDEN))
+    text = drawn(replace(WELL, own_namespace=NamespaceState(paused="[somebody] paused it"), policies=HIDDEN))
     assert "warn" in text
     assert "[somebody] paused it [all-paused]" in text
     assert "→ kubectl annotate namespace trimtab-system trimtab.dev/paused-" in text

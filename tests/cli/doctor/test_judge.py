@@ -21,7 +21,7 @@ from tests.cli.doctor.worlds import (
     hook,
     settings,
 )
-from trimtab.cli.doctor.command import CHECKS, is_well, judged
+from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -51,7 +51,7 @@ AGED = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=300
 CREATED = DryRunResult(status=201)
 NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
-POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed=2)
+POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2)
 
 
 def mutating(**other: Any) -> dict[str, Any]:
@@ -86,12 +86,12 @@ def leading(threshold: int) -> dict[str, Any]:
 def pools_of(namespaces: frozenset[str] | None) -> dict[str, Any]:
     """The webhook of pools is sent ConfigMaps of these namespaces; None means all."""
     policies, pools = VALIDATING.hooks
-    return {"validating": configuration(policies, replace(pools, namespaces=namespaces))}
+    return {"validating": configuration(policies, replace(pools, included_namespaces=namespaces))}
 
 
 POLICED = AccountPolicy(name="trimtab-compactor-nodes", process="compactor")
 SCALING = Pool(name="web", single_replicas=True)
-SIGNED = WELL.signed
+SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
 FORGED = NotAuthentic("n1", "it carries no signature", DrainAnnotation(drain="d1", pool="web", since=1))
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
@@ -110,14 +110,18 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "drain-annotation-not-authentic",
         "error",
-        {"signed": replace(SIGNED, notes=DrainAnnotations(doubtful={"n1": FORGED}))},
+        {"signed": replace(SIGNED, annotations=DrainAnnotations(doubtful={"n1": FORGED}))},
     ),
     (
         "drain-orphaned",
         "warn",
-        {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}), states={"web": PoolState()})},
+        {
+            "signed": replace(
+                SIGNED, annotations=DrainAnnotations(ours={"n1": FORGED.claim}), states={"web": PoolState()}
+            )
+        },
     ),
-    ("state-deleted", "warn", {"signed": replace(SIGNED, notes=DrainAnnotations(ours={"n1": FORGED.claim}))}),
+    ("state-deleted", "warn", {"signed": replace(SIGNED, annotations=DrainAnnotations(ours={"n1": FORGED.claim}))}),
     ("state-not-authentic", "warn", {"signed": replace(SIGNED, states={"web": HIDDEN})}),
     ("all-paused", "warn", {"home": NamespaceState(paused="namespace trimtab-system says trimtab.dev/paused: true")}),
     ("crd-missing", "error", {"crd": None}),
@@ -125,8 +129,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),
     ("process-missing", "error", process("webhook", None)),
     ("process-missing", "warn", process("watchdog", None)),
-    ("process-not-ready", "error", process("webhook", DeploymentState(wanted=2, ready=0))),
-    ("process-not-ready", "warn", process("webhook", DeploymentState(wanted=2, ready=1))),
+    ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
+    ("process-not-ready", "warn", process("webhook", DeploymentState(replicas=2, ready_replicas=1))),
     ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("permission-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
     ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_there=False, is_bound=False),)}),
@@ -182,15 +186,19 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=200, empty=True)}),
     ("usage-source-failing", "error", {"source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
     ("vpa-webhook-unavailable", "warn", {"vpa": Vpa(installed=True, acts=False)}),
-    ("policy-not-loaded", "error", {"policies": (replace(POLICY, broken="spec.actions: nothing", last_error="x"),)}),
-    ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, braked="put to warn: 3 of 5 pods"),)}),
+    (
+        "policy-not-loaded",
+        "error",
+        {"policies": (replace(POLICY, invalid_reason="spec.actions: nothing", last_error="x"),)},
+    ),
+    ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, brake_reason="put to warn: 3 of 5 pods"),)}),
     (
         "required-class-missing",
         "error",
         {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
-    ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed=1),)}),
+    ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),
     ("pool-without-right-to-scale", "warn", {"pools": PoolReading((SCALING,))}),
     (
         "pool-not-loaded",
@@ -203,13 +211,15 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("code", "severity", "other"), FAULTS)
 def test_one_fault_is_one_finding_of_that_name_with_a_fix(code: str, severity: str, other: dict[str, Any]) -> None:
     assert bad(**other) == {code: severity}
-    actual = [each.finding for each in judged(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK]
+    actual = [
+        each.finding for each in judge_cluster(replace(WELL, **other)) if each.finding.severity != FindingSeverity.OK
+    ]
     assert all(each.fix for each in actual)
 
 
 @pytest.mark.parametrize("other", [*(other for _, _, other in FAULTS), {"secret": None}, {"secret": OLD}])
 def test_every_command_of_a_fix_is_for_the_namespace_that_was_asked_for(other: dict[str, Any]) -> None:
-    fixes = " ".join(each.finding.fix for each in judged(replace(WELL, namespace="ours", **other)))
+    fixes = " ".join(each.finding.fix for each in judge_cluster(replace(WELL, namespace="ours", **other)))
     assert OURS not in fixes
     assert "NAMESPACE" not in fixes
     assert all(command.endswith("--namespace ours") for command in re.findall("`(trimtab certs [^`]*)`", fixes))
@@ -279,7 +289,7 @@ def test_whoever_is_asked_after_us_and_again_may_overrule() -> None:
 
 def test_a_pair_past_two_thirds_is_due_and_still_works() -> None:
     both = {"mutating": (configuration(hook(bundle=AGED.bundle)),)}
-    hooks = tuple(replace(each, bundle=AGED.bundle) for each in VALIDATING.hooks)
+    hooks = tuple(replace(each, ca_bundle=AGED.bundle) for each in VALIDATING.hooks)
     assert bad(secret=AGED, validating=configuration(*hooks), **both) == {"certificate-renewal-due": "warn"}
 
 
@@ -296,7 +306,7 @@ MANY = {"processes", "rights", "leases"}
 def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     whole = getattr(WELL, what)
     hidden = dict.fromkeys(whole, HIDDEN) if what in MANY else HIDDEN
-    results = judged(replace(WELL, **{what: hidden}))
+    results = judge_cluster(replace(WELL, **{what: hidden}))
     actual = {each.finding.severity for each in results if each.finding.severity != FindingSeverity.OK}
     assert actual == {FindingSeverity.UNKNOWN}
     assert not is_well(results)
@@ -315,7 +325,7 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     ],
 )
 def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
-    results = judged(replace(WELL, **other))
+    results = judge_cluster(replace(WELL, **other))
     [found] = [each.finding for each in results if each.finding.severity != FindingSeverity.OK]
     assert found.severity == FindingSeverity.UNKNOWN
     assert says in str(found.reason)
@@ -324,7 +334,7 @@ def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(oth
 def test_every_finding_is_of_a_kind_that_its_check_declares() -> None:
     general = {"no-problem-found", "not-checked"}
     for *_, other in FAULTS:
-        for check_result in judged(replace(WELL, **other)):
+        for check_result in judge_cluster(replace(WELL, **other)):
             assert check_result.finding.reason.code.name in {code.name for code in check_result.check.may} | general
 
 
@@ -336,10 +346,10 @@ def test_every_declared_kind_of_finding_has_a_row_here() -> None:
 
 
 def test_a_check_is_left_out_by_name_and_warnings_count_strictly() -> None:
-    paused = replace(WELL, home=NamespaceState(paused="so it is"))
-    assert is_well(judged(paused))
-    assert not is_well(judged(paused), strict=True)
-    assert is_well(judged(paused, without=["namespace"]), strict=True)
+    paused = replace(WELL, own_namespace=NamespaceState(paused="so it is"))
+    assert is_well(judge_cluster(paused))
+    assert not is_well(judge_cluster(paused), strict=True)
+    assert is_well(judge_cluster(paused, without=["namespace"]), strict=True)
 
 
 def test_without_a_recommender_nobody_needs_usage() -> None:

@@ -10,12 +10,12 @@ from urllib3 import HTTPHeaderDict
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from trimtab.cli.doctor import cluster_reader, observed
-from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, look
-from trimtab.cli.doctor.command import report
+from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
+from trimtab.cli.doctor.command import build_report
 from trimtab.cli.doctor.observed import DeploymentState, DryRunResult, Permission, needed_permissions
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
 from trimtab.kube.client import Exchange
 from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
@@ -60,12 +60,12 @@ class Refuses(Answers):
 def test_our_own_configurations_are_read_as_what_they_are() -> None:
     validating, mutating = map(observed.decode_configuration, render_webhook_configurations(InstallValues()))
     [pods] = mutating.hooks
-    assert (pods.fails, pods.reinvoked, pods.creates_pods, pods.timeout) == (False, True, True, 3)
+    assert (pods.fails_closed, pods.reinvoked, pods.creates_pods, pods.timeout_seconds) == (False, True, True, 3)
     assert pods.service == (OURS, "trimtab-webhook")
-    assert pods.spares == {"kube-system", "kube-public", "kube-node-lease", OURS}
+    assert pods.excluded_namespaces == {"kube-system", "kube-public", "kube-node-lease", OURS}
     assert not any(hook.creates_pods for hook in validating.hooks)
-    assert [hook.namespaces for hook in validating.hooks] == [None, {OURS}]
-    assert pods.namespaces is None
+    assert [hook.included_namespaces for hook in validating.hooks] == [None, {OURS}]
+    assert pods.included_namespaces is None
     assert observed.decode_configuration(
         next(iter(render_webhook_configurations(InstallValues(cert_manager=True))))
     ).injected
@@ -83,16 +83,18 @@ def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, ca
     webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
     found = {"metadata": {"name": "c"}, "webhooks": webhooks}
     assert observed.find_vpa_targets(observed.decode_configuration(found)) == (WebhookTarget(*called),)
-    assert vpa_webhook.called(msgspec.convert(found, MutatingWebhookConfiguration)) == (WebhookTarget(*called),)
+    assert vpa_webhook.find_vpa_targets(msgspec.convert(found, MutatingWebhookConfiguration)) == (
+        WebhookTarget(*called),
+    )
 
 
 def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:
     webhook = {"name": "x", "clientConfig": {"url": "https://x"}, "rules": [{"apiGroups": ["*"], "resources": ["*"]}]}
     [hook] = observed.decode_configuration({"metadata": {"name": "c"}, "webhooks": [webhook]}).hooks
-    assert (hook.fails, hook.timeout, hook.reinvoked, hook.service) == (True, 10, False, None)
-    assert observed.decode_process({}).wanted == 1
+    assert (hook.fails_closed, hook.timeout_seconds, hook.reinvoked, hook.service) == (True, 10, False, None)
+    assert observed.decode_process({}).replicas == 1
     assert observed.decode_lease({}).holder == ""
-    assert observed.decode_policy({"metadata": {"name": "p"}}).observed == 0
+    assert observed.decode_policy({"metadata": {"name": "p"}}).observed_generation == 0
 
 
 def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken_for_it() -> None:
@@ -113,10 +115,10 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
         condition = {"type": kind, "status": status, "message": "because"}
         return {"metadata": {"name": "p", "generation": 3}, "status": {"conditions": [condition]}}
 
-    assert observed.decode_policy(policy("Loaded", "False")).broken == "because"
-    assert observed.decode_policy(policy("Loaded", "True")).broken == ""
-    assert observed.decode_policy(policy("HarmBrake", "True")).braked == "because"
-    assert observed.decode_policy(policy("HarmBrake", "False")).braked == ""
+    assert observed.decode_policy(policy("Loaded", "False")).invalid_reason == "because"
+    assert observed.decode_policy(policy("Loaded", "True")).invalid_reason == ""
+    assert observed.decode_policy(policy("HarmBrake", "True")).brake_reason == "because"
+    assert observed.decode_policy(policy("HarmBrake", "False")).brake_reason == ""
 
 
 # ── rights ───────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +127,7 @@ def test_a_policys_conditions_are_told_only_while_they_hold() -> None:
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_right_is_told_in_words_and_asked_for_the_account(process: str) -> None:
     rights = needed_permissions(process, OURS, cert_manager=False)
-    actual = [right.review(f"trimtab-{process}", OURS)["spec"] for right in rights]
+    actual = [right.to_access_review(f"trimtab-{process}", OURS)["spec"] for right in rights]
     assert len(set(map(str, rights))) > 10
     assert {spec["user"] for spec in actual} == {f"system:serviceaccount:{OURS}:trimtab-{process}"}
 
@@ -142,8 +144,8 @@ def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
             verb=verb, group=group, resource=resource.partition("/")[0], subresource=resource.partition("/")[2],
             name=name, namespace=role["metadata"].get("namespace", ""),
         )
-        for role in manifests(InstallValues(cert_manager=cert_manager))
-        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account(process)
+        for role in render_manifests(InstallValues(cert_manager=cert_manager))
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account_name(process)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -160,14 +162,16 @@ def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_ma
     )
 
 
-PROCESS = DeploymentState(wanted=1, ready=1)
+PROCESS = DeploymentState(replicas=1, ready_replicas=1)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
-    deployment = DeploymentState(wanted=1, ready=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"})
+    deployment = DeploymentState(
+        replicas=1, ready_replicas=1, settings={"TRIMTAB_COMPACTOR_SCALE_NAMESPACES": "team:other"}
+    )
     refused: Any = Refuses()
     door = DoctorReader(ClusterProbe(refused), OURS)
-    without, asked = (door.lacking("compactor", process, HIDDEN) for process in (PROCESS, deployment))
+    without, asked = (door.find_missing_permissions("compactor", process, HIDDEN) for process in (PROCESS, deployment))
     assert isinstance(asked, tuple)
     assert isinstance(without, tuple)
     assert set(asked) - set(without) == {
@@ -211,14 +215,16 @@ def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
     injected = observed.decode_configuration(
         next(iter(render_webhook_configurations(InstallValues(cert_manager=True))))
     )
-    lacking = DoctorReader(ClusterProbe(refused), OURS).lacking("webhook", PROCESS, (injected,))
+    lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions("webhook", PROCESS, (injected,))
     assert lacking == tuple(map(str, needed_permissions("webhook", OURS, cert_manager=True)))
 
 
 def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judged() -> None:
     refused: Any = Refuses()
-    assert DoctorReader(ClusterProbe(refused), OURS).lacking("webhook", PROCESS, HIDDEN) is HIDDEN
-    assert DoctorReader(ClusterProbe(refused), OURS).lacking("recommender", PROCESS, HIDDEN) is not HIDDEN
+    assert DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions("webhook", PROCESS, HIDDEN) is HIDDEN
+    assert (
+        DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions("recommender", PROCESS, HIDDEN) is not HIDDEN
+    )
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +232,7 @@ def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judge
 
 def test_a_trial_is_never_stored_and_brings_its_warnings() -> None:
     client: Any = Answers(exchange(201, {}, Warning='299 - "trimtab: here, with \\"3\\" policies"'))
-    found = ClusterProbe(client).trial(cluster_reader.build_asking_pod(), "shop")
+    found = ClusterProbe(client).create_dry_run(cluster_reader.build_asking_pod(), "shop")
     assert client.asked == [("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})]
     assert found.warnings == ('trimtab: here, with "3" policies',)
     assert found.message == ""
@@ -245,44 +251,48 @@ def test_a_trial_is_never_stored_and_brings_its_warnings() -> None:
 )
 def test_a_prometheus_of_the_cluster_is_asked_through_the_api_server(url: str, path: str) -> None:
     client: Any = Answers(exchange(200, {}))
-    assert ClusterProbe(client).usage(url).status == 200
+    assert ClusterProbe(client).query_usage_source(url).status == 200
     assert client.asked[0][1] == path
 
 
 def test_a_prometheus_elsewhere_cannot_be_asked_from_here() -> None:
     client: Any = Answers(exchange(200, {}))
     with pytest.raises(Unreachable, match="no Service of this cluster"):
-        ClusterProbe(client).usage("https://prometheus.example.com")
+        ClusterProbe(client).query_usage_source("https://prometheus.example.com")
 
 
 def test_a_metrics_api_that_knows_of_no_pod_is_empty_and_one_that_is_forbidden_is_not_judged() -> None:
     empty: Any = Answers(exchange(200, {"items": []}))
-    assert ClusterProbe(empty).usage("").empty
+    assert ClusterProbe(empty).query_usage_source("").empty
     assert empty.asked[0][1] == POD_METRICS_PATH
     hidden: Any = Answers(exchange(403, {"message": "no"}))
     with pytest.raises(NotAllowed):
-        ClusterProbe(hidden).usage("")
+        ClusterProbe(hidden).query_usage_source("")
 
 
 def test_who_may_nothing_hears_of_everything_why() -> None:
     client: Any = Answers(exchange(403, {"message": "x cannot create"}, Date="Sat, 21 Nov 2026 12:00:00 GMT"))
-    found = look(client, OURS, "default")
-    assert found.there == datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert found.pod == DryRunResult(status=403, message="x cannot create", seconds=found.pod.seconds)  # type: ignore[union-attr]
+    found = read_cluster(client, OURS, "default")
+    assert found.server_time == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert found.pod_trial == DryRunResult(status=403, message="x cannot create", seconds=found.pod_trial.seconds)  # type: ignore[union-attr]
     assert str(found.secret).startswith("read Secret trimtab-system/trimtab-webhook-tls: 403")
-    assert all("you cannot" in str(each) for each in (found.home, found.crd, found.mutating, found.vpa, found.pools))
-    assert all("you cannot" in str(each) for each in (*found.rights.values(), *found.leases.values()))
+    assert all(
+        "you cannot" in str(each) for each in (found.own_namespace, found.crd, found.mutating, found.vpa, found.pools)
+    )
+    assert all("you cannot" in str(each) for each in (*found.missing_permissions.values(), *found.leases.values()))
 
 
 def test_an_answer_without_a_date_tells_no_time() -> None:
-    assert exchange(200).at is None
-    assert exchange(200, Date="yesterday").at is None
+    assert exchange(200).server_time is None
+    assert exchange(200, Date="yesterday").server_time is None
 
 
 def test_the_report_counts_and_says_what_was_left_out() -> None:
-    from trimtab.cli.doctor.command import judged
+    from trimtab.cli.doctor.command import judge_cluster
 
-    results = judged(WELL, without=["vpa"])
-    actual_report = report(results, server="https://x", namespace=OURS, at=str(NOW), without=["vpa"], strict=False)
+    results = judge_cluster(WELL, without=["vpa"])
+    actual_report = build_report(
+        results, server="https://x", namespace=OURS, at=str(NOW), without=["vpa"], strict=False
+    )
     assert (actual_report.well, actual_report.left_out) == (True, ["vpa"])
     assert sum(actual_report.counts.values()) == len(actual_report.findings)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import certs
-from trimtab.cli.doctor.command import judged
+from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -41,9 +41,9 @@ CLASS_UNKNOWN = DryRunResult(status=403, message='pod rejected: RuntimeClass "tr
 def hook(name: str = "pods.trimtab.dev", **other: Any) -> WebhookState:
     return replace(
         WebhookState(
-            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), bundle=PAIR.bundle, fails=False, timeout=3,
+            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), ca_bundle=PAIR.bundle, fails_closed=False, timeout_seconds=3,
             reinvoked=True, creates_pods=True,
-            spares=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
+            excluded_namespaces=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
         ),
         **other,
     )  # fmt: skip
@@ -59,41 +59,44 @@ VALIDATING = configuration(
 )
 WELL = ObservedCluster(
     namespace=OURS,
-    asked_in="default",
-    opted_out=False,
-    here=NOW,
-    there=NOW,
+    trial_namespace="default",
+    is_opted_out=False,
+    local_time=NOW,
+    server_time=NOW,
     version=(1, 36),
-    home=NamespaceState(paused=""),
+    own_namespace=NamespaceState(paused=""),
     crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
-    processes={name: DeploymentState(wanted=2, ready=2) for name in PROCESSES},
+    processes={name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES},
     secret=PAIR,
-    signed=SignatureState(webhook_keys=True, keys=True, notes=DrainAnnotations(), states={}),
+    signatures=SignatureState(webhook_keys=True, keys=True, annotations=DrainAnnotations(), states={}),
     mutating=(configuration(),),
     validating=VALIDATING,
-    pod=DryRunResult(status=201, warnings=("trimtab: here, with 3 policies",), seconds=0.01),
-    document=DryRunResult(status=400, message='admission webhook "podpolicies.trimtab.dev" denied the request: no'),
-    runtime_class=CLASS_UNKNOWN,
-    rights=dict.fromkeys(PROCESSES, ()),
+    pod_trial=DryRunResult(status=201, warnings=("trimtab: here, with 3 policies",), seconds=0.01),
+    policy_trial=DryRunResult(status=400, message='admission webhook "podpolicies.trimtab.dev" denied the request: no'),
+    runtime_class_trial=CLASS_UNKNOWN,
+    missing_permissions=dict.fromkeys(PROCESSES, ()),
     account_policies=tuple(AccountPolicy(name=f"trimtab-{name}-x", process=name) for name in PROCESSES),
-    scaler=AutoscalerState(status_report=Autoscaler(updated=int(NOW.timestamp()))),
+    autoscaler=AutoscalerState(status_report=Autoscaler(updated=int(NOW.timestamp()))),
     estafette=EstafetteState(running=(), stranded=()),
-    source=UsageSourceState(name="metrics API", status=200),
+    usage_source=UsageSourceState(name="metrics API", status=200),
     vpa=Vpa(installed=False, acts=False),
-    leases={name: LeaseState(holder=f"{name}-1", renewed=NOW - timedelta(seconds=5), lasts=30) for name in WORKERS},
-    policies=(PolicyState(name="sizes", mode="apply", generation=2, observed=2),),
+    leases={
+        name: LeaseState(holder=f"{name}-1", renewed_at=NOW - timedelta(seconds=5), duration_seconds=30)
+        for name in WORKERS
+    },
+    policies=(PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2),),
     pools=PoolReading((Pool(name="web"),)),
 )
 
 
 def settings(process: str, **found: str) -> dict[str, Any]:
     """The processes, one of them with these variables."""
-    return {**WELL.processes, process: DeploymentState(wanted=2, ready=2, settings=found)}
+    return {**WELL.processes, process: DeploymentState(replicas=2, ready_replicas=2, settings=found)}
 
 
 def bad(**other: Any) -> dict[str, str]:
     """Code → severity of everything that is not as it should be, where this differs from a cluster that is well."""
-    results = judged(replace(WELL, **other))
+    results = judge_cluster(replace(WELL, **other))
     return {
         each.finding.reason.code.name: each.finding.severity.value for each in results if each.finding.severity != "ok"
     }

@@ -6,12 +6,12 @@ import pytest
 
 from tests.cli.install.test_manifests import EVERYTHING, WITH_CERT_MANAGER, one
 from trimtab.cli.install import deployments
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 from trimtab.compaction.drain import pool_state
 from trimtab.compactor import cluster_reader, pool_state_store
 from trimtab.compactor import settings as compactor_settings
-from trimtab.compactor.pool_state_store import name_of
+from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.recommender import sharded_configmaps
 from trimtab.runtime import environment as read_environment
 
@@ -23,7 +23,7 @@ def rules_of(role: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_nobody_lists_config_maps_of_other_namespaces_but_one_by_its_name(process: str) -> None:
-    rules = rules_of(one("ClusterRole", account(process)))
+    rules = rules_of(one("ClusterRole", account_name(process)))
     maps = [rule for rule in rules if "configmaps" in rule["resources"]]
     named = [["cluster-autoscaler-status"]] if process in ("webhook", "compactor") else []
     assert [rule.get("resourceNames") for rule in maps] == named
@@ -31,17 +31,17 @@ def test_nobody_lists_config_maps_of_other_namespaces_but_one_by_its_name(proces
 
 @pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
 def test_a_process_may_take_no_other_process_lease(process: str) -> None:
-    leases = [rule for rule in rules_of(one("Role", account(process))) if "leases" in rule["resources"]]
-    assert [rule["resourceNames"] for rule in leases] == [[account(process)]]
+    leases = [rule for rule in rules_of(one("Role", account_name(process))) if "leases" in rule["resources"]]
+    assert [rule["resourceNames"] for rule in leases] == [[account_name(process)]]
 
 
 def test_the_autoscalers_status_may_lie_elsewhere_and_the_compactor_reads_it_there_and_nowhere_else() -> None:
     values = InstallValues(autoscaler_namespace="scaling", autoscaler_status="scaler-status")
-    rules = rules_of(one("ClusterRole", "trimtab-compactor", manifests(values)))
+    rules = rules_of(one("ClusterRole", "trimtab-compactor", render_manifests(values)))
     assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["scaler-status"]]
     told = read_environment.read_as(deployments.process_environment("compactor", values), compactor_settings.Settings)
-    status = cluster_reader.sources(told)[-1]
-    assert (status.namespace, status.fields) == ("scaling", "metadata.name=scaler-status")
+    status = cluster_reader.list_sources(told)[-1]
+    assert (status.namespace, status.field_selector) == ("scaling", "metadata.name=scaler-status")
 
 
 def policies_of(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, dict[str, Any]]:
@@ -72,12 +72,12 @@ def test_the_policies_know_the_names_and_labels_that_our_processes_write() -> No
         name: " ".join(check["expression"] for check in spec["validations"]) for name, spec in policies_of().items()
     }
     for pool in ("web", "Web_1"):
-        assert name_of(pool).startswith("trimtab-state-")
+        assert config_map_name(pool).startswith("trimtab-state-")
     assert "startsWith('trimtab-state-')" in expressions["trimtab-compactor-configmaps"]
-    for label in (pool_state.LABEL, pool_state_store.UNREADABLE_STATE_LABEL):
+    for label in (pool_state.STATE_LABEL, pool_state_store.UNREADABLE_STATE_LABEL):
         assert f"'{label}'" in expressions["trimtab-compactor-configmaps"]
-    for shelf_ in (sharded_configmaps.usage, sharded_configmaps.recommendations):
+    for shelf_ in (sharded_configmaps.checkpoint_backend, sharded_configmaps.recommendation_backend):
         maps = shelf_(None, "trimtab-system")  # type: ignore[arg-type]
         assert f"startsWith('{maps.prefix}-')" in expressions["trimtab-recommender-configmaps"]
         assert f"'{maps.label}'" in expressions["trimtab-recommender-configmaps"]
-    assert f"'{sharded_configmaps.DAMAGED}'" in expressions["trimtab-recommender-configmaps"]
+    assert f"'{sharded_configmaps.DAMAGED_LABEL}'" in expressions["trimtab-recommender-configmaps"]

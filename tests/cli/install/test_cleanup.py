@@ -16,14 +16,14 @@ from trimtab.cli.install.cleanup import (
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import NodeSpec, Taint
 from trimtab.cluster.api.meta import Metadata
-from trimtab.cluster.node import NodeInfo, read
+from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, gathered, write
-from trimtab.compaction.drain.pool_state import KEY, LABEL, PoolState
-from trimtab.compaction.drain.pool_state import write as state_text
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, encode_annotation, read_annotations
+from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, PoolState
+from trimtab.compaction.drain.pool_state import encode_state as state_text
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
-from trimtab.kube.errors import refused
+from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.objects import Writer
 
 HOME = "trimtab-system"
@@ -36,18 +36,18 @@ KEYS = SigningKeys(b"k" * 32)
 
 def node(note: str = "", *taints: Taint) -> NodeInfo:
     meta = Metadata(name="n1", uid="u1", annotations={CORDONED_BY_US: note} if note else {"other": "1"})
-    return read(Shape(metadata=meta, spec=NodeSpec(taints=taints, unschedulable=True)))
+    return node_from_api(Shape(metadata=meta, spec=NodeSpec(taints=taints, unschedulable=True)))
 
 
 def of(home: str, keys: SigningKeys = KEYS) -> str:
     found = DrainAnnotation(
         drain="d", pool="p", since=0, home=home, surges={"a/web": 1, "a/api": 1}, surged={"a/web": 5}
     )
-    return write(found, node(), keys)
+    return encode_annotation(found, node(), keys)
 
 
 def notes(text: str, keys: SigningKeys | None = KEYS) -> DrainAnnotations:
-    return gathered((node(text),), keys, HOME)
+    return read_annotations((node(text),), keys, HOME)
 
 
 FORGED = of(HOME, SigningKeys(b"o" * 32))
@@ -113,10 +113,10 @@ class Cluster:
     def __init__(self, refuses: str = "nothing") -> None:
         self.refuses, self.writes = refuses, list[str]()
         text = state_text(PoolState(surged={"a/web": "d"}))
-        data = {KEY: text, "serial": "1", "signature": KEYS.sign("state of a pool", "s1", "p", "1", text)}
+        data = {STATE_KEY: text, "serial": "1", "signature": KEYS.sign("state of a pool", "s1", "p", "1", text)}
         node = {"metadata": {"name": "n1", "uid": "u1", "annotations": {CORDONED_BY_US: of(HOME)}},
                 "spec": {"unschedulable": True}}  # fmt: skip
-        state = {"metadata": {"name": "trimtab-state-p", "namespace": HOME, "labels": {LABEL: "p"}}, "data": data}
+        state = {"metadata": {"name": "trimtab-state-p", "namespace": HOME, "labels": {STATE_LABEL: "p"}}, "data": data}
         self.there: dict[str, Any] = {
             "/nodes": {"metadata": {}, "items": [node]}, "/nodes/n1": node,
             "/configmaps": {"metadata": {}, "items": [state]}, "/scale": {"spec": {"replicas": 2}},
@@ -127,7 +127,7 @@ class Cluster:
 
     def _may(self, path: str, doing: str) -> None:
         if path.endswith(self.refuses):
-            raise refused(doing, 403, b"{}")
+            raise refusal_of_response(doing, 403, b"{}")
 
     def get(self, path: str, *_: object, doing: str, **__: object) -> bytes:
         self._may(path, doing)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import cli
 
@@ -19,18 +19,20 @@ def trimtab(*arguments: str | Path) -> Result:
 def test_without_more_it_prints_what_it_would_apply() -> None:
     result = trimtab()
     assert result.exit_code == 0
-    assert tuple(yaml.safe_load_all(result.stdout)) == manifests(InstallValues())
+    assert tuple(yaml.safe_load_all(result.stdout)) == render_manifests(InstallValues())
 
 
 def test_json_is_a_list_that_kubectl_takes() -> None:
     document = json.loads(trimtab("-o", "json", "--image", "registry/trimtab:2", "--replicas", "3").stdout)
     assert document["kind"] == "List"
-    assert document["items"] == list(manifests(InstallValues(image="registry/trimtab:2", replicas=3)))
+    assert document["items"] == list(render_manifests(InstallValues(image="registry/trimtab:2", replicas=3)))
 
 
 def test_it_goes_into_a_file(tmp_path: Path) -> None:
     trimtab("--output-file", tmp_path / "install.yaml")
-    assert len(list(yaml.safe_load_all((tmp_path / "install.yaml").read_text()))) == len(manifests(InstallValues()))
+    assert len(list(yaml.safe_load_all((tmp_path / "install.yaml").read_text()))) == len(
+        render_manifests(InstallValues())
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from trimtab.cli.install import deployments
-from trimtab.cli.install.cleanup import removal
-from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, environment
-from trimtab.cli.install.manifests import manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account
-from trimtab.cli.install.rbac import CLUSTER, OWN
+from trimtab.cli.install.cleanup import render_uninstall_job
+from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, webhook_environment
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
+from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES
 from trimtab.compactor import cluster_reader, readmission
 from trimtab.compactor import settings as compactor_settings
 from trimtab.kube import resources
@@ -23,8 +23,8 @@ from webhook import cert_manager
 from webhook import policy_state as webhook_seen
 
 VALUES = InstallValues()
-EVERYTHING = manifests(VALUES)
-WITH_CERT_MANAGER = manifests(InstallValues(cert_manager=True))
+EVERYTHING = render_manifests(VALUES)
+WITH_CERT_MANAGER = render_manifests(InstallValues(cert_manager=True))
 
 
 def one(kind: str, name: str, among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def test_pools_are_heard_of_in_our_own_namespace_only() -> None:
 
 
 def test_the_kubelet_waits_longer_than_a_stop_takes() -> None:
-    settings = read_environment.read(environment(VALUES))
+    settings = read_environment.read_settings(webhook_environment(VALUES))
     assert pod()["terminationGracePeriodSeconds"] == WEBHOOK_GRACE_SECONDS > settings.graceful_timeout_seconds
 
 
 @pytest.mark.parametrize("values", [VALUES, InstallValues(cert_manager=True)])
 def test_the_environment_is_one_the_process_understands(values: InstallValues) -> None:
-    settings = read_environment.read(environment(values))
-    assert settings.live
+    settings = read_environment.read_settings(webhook_environment(values))
+    assert settings.is_live
     assert settings.certs_secret == (None if values.cert_manager else "trimtab-webhook-tls")
     assert (settings.service_name, settings.configuration_name) == (
         Settings().service_name,
@@ -111,7 +111,7 @@ def test_with_cert_manager_nobody_of_us_reads_the_pair_and_the_ca_bundle_is_left
         "trimtab-webhook-signing", "trimtab-compactor-signing",
     }  # fmt: skip
     for kind in cert_manager.CONFIGURATIONS:
-        assert cert_manager.left_alone(one(kind, "trimtab", WITH_CERT_MANAGER))
+        assert cert_manager.is_managed_elsewhere(one(kind, "trimtab", WITH_CERT_MANAGER))
     assert pod(WITH_CERT_MANAGER)["volumes"][0]["secret"]["secretName"] == "trimtab-webhook-tls"
     assert one("Certificate", "trimtab-webhook", WITH_CERT_MANAGER)["spec"]["dnsNames"][0].endswith(
         ".trimtab-system.svc"
@@ -121,7 +121,11 @@ def test_with_cert_manager_nobody_of_us_reads_the_pair_and_the_ca_bundle_is_left
 def test_who_keeps_the_certificate_changes_nothing_about_what_an_uninstall_may_take_away() -> None:
     """With cert-manager, too, the webhook configurations go first."""
     own, theirs = (
-        [item["rules"] for item in removal(InstallValues(cert_manager=cert_manager)) if item["kind"].endswith("Role")]
+        [
+            item["rules"]
+            for item in render_uninstall_job(InstallValues(cert_manager=cert_manager))
+            if item["kind"].endswith("Role")
+        ]
         for cert_manager in (False, True)
     )
     assert own == theirs
@@ -130,7 +134,7 @@ def test_who_keeps_the_certificate_changes_nothing_about_what_an_uninstall_may_t
 
 def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:
     for process, volume, kind in (("webhook", "callers", "configMap"), ("recommender", "prometheus", "secret")):
-        spec = one("Deployment", account(process))["spec"]["template"]["spec"]
+        spec = one("Deployment", account_name(process))["spec"]["template"]["spec"]
         [found] = [one_ for one_ in spec["volumes"] if one_["name"] == volume]
         [mount] = [one_ for one_ in spec["containers"][0]["volumeMounts"] if one_["name"] == volume]
         assert found[kind]["optional"] is True
@@ -139,9 +143,9 @@ def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_drain_takes_one_replica_and_nobody_connects_but_to_the_one_port(process: str) -> None:
-    selected = one("Deployment", account(process))["spec"]["selector"]
-    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
-    budget, network = (one(kind, account(process))["spec"] for kind in ("PodDisruptionBudget", "NetworkPolicy"))
+    selected = one("Deployment", account_name(process))["spec"]["selector"]
+    [container] = one("Deployment", account_name(process))["spec"]["template"]["spec"]["containers"]
+    budget, network = (one(kind, account_name(process))["spec"] for kind in ("PodDisruptionBudget", "NetworkPolicy"))
     assert (budget["maxUnavailable"], budget["selector"]) == (1, selected)
     assert (network["policyTypes"], network["podSelector"]) == (["Ingress"], selected)
     [ports] = [rule["ports"] for rule in network["ingress"]]
@@ -150,16 +154,16 @@ def test_a_drain_takes_one_replica_and_nobody_connects_but_to_the_one_port(proce
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_process_has_an_account_of_its_own(process: str) -> None:
-    one("ServiceAccount", account(process))
+    one("ServiceAccount", account_name(process))
     for kind in ("ClusterRoleBinding", "RoleBinding"):
-        binding = one(kind, account(process))
-        assert binding["roleRef"]["name"] == account(process)
-        assert [subject["name"] for subject in binding["subjects"]] == [account(process)]
+        binding = one(kind, account_name(process))
+        assert binding["roleRef"]["name"] == account_name(process)
+        assert [subject["name"] for subject in binding["subjects"]] == [account_name(process)]
 
 
 def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, Any]) -> bool:
     """Is the process granted this verb on all that the source lists, and on nothing more where the source names one?"""
-    group, named = source.group_version.rpartition("/")[0], source.fields.removeprefix("metadata.name=")
+    group, named = source.group_version.rpartition("/")[0], source.field_selector.removeprefix("metadata.name=")
     return any(
         group == rule.group and source.plural in rule.resources and verb in rule.verbs
         and rule.names == ((named,) if named else ())
@@ -168,14 +172,20 @@ def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, 
 
 
 FOLLOWED = {
-    "webhook": [*webhook_seen.sources("trimtab-system", policies=True), webhook_seen.slices(("anywhere", "vpa"))],
-    "watchdog": [*watchdog_seen.sources("trimtab-system", policies=True), watchdog_seen.slices(("anywhere", "vpa"))],
-    "compactor": [
-        *cluster_reader.sources(compactor_settings.Settings()),
-        *readmission.sources("trimtab-system"),
-        *(resources.PLACES[kind] for kind in (readmission.POLICY, readmission.VPA)),
+    "webhook": [
+        *webhook_seen.list_sources("trimtab-system", policies=True),
+        webhook_seen.endpoint_slices(("anywhere", "vpa")),
     ],
-    "recommender": [*recommender_following.sources()],
+    "watchdog": [
+        *watchdog_seen.list_sources("trimtab-system", policies=True),
+        watchdog_seen.endpoint_slices(("anywhere", "vpa")),
+    ],
+    "compactor": [
+        *cluster_reader.list_sources(compactor_settings.Settings()),
+        *readmission.list_sources("trimtab-system"),
+        *(resources.LIST_SOURCES[kind] for kind in (readmission.POLICY, readmission.VPA)),
+    ],
+    "recommender": [*recommender_following.watched_lists()],
 }
 
 
@@ -183,14 +193,14 @@ FOLLOWED = {
 def test_a_process_may_watch_what_it_follows_and_nothing_else(process: str) -> None:
     granted = {
         (rule.group, resource)
-        for rule in (*CLUSTER[process], *OWN[process])
+        for rule in (*CLUSTER_RULES[process], *NAMESPACE_RULES[process])
         for resource in rule.resources
         if "watch" in rule.verbs
     }
     followed = {(source.group_version.rpartition("/")[0], source.plural) for source in FOLLOWED[process]}
     assert granted == followed
     for source in FOLLOWED[process]:
-        rules = OWN if source.namespace == "trimtab-system" else CLUSTER
+        rules = NAMESPACE_RULES if source.namespace == "trimtab-system" else CLUSTER_RULES
         assert all(may(process, source, verb, rules) for verb in ("list", "watch")), source.kind
 
 
@@ -201,13 +211,13 @@ def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str)
     ].Settings
     settings: Any = read_environment.read_as(deployments.process_environment(process, VALUES), found)
     assert (settings.namespace, settings.listen.port) == ("trimtab-system", deployments.PORT)
-    [container] = one("Deployment", account(process))["spec"]["template"]["spec"]["containers"]
+    [container] = one("Deployment", account_name(process))["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [process]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
 def test_nobody_may_create_or_list_secrets_or_anything_with_a_star() -> None:
-    for rules in (*CLUSTER.values(), *OWN.values()):
+    for rules in (*CLUSTER_RULES.values(), *NAMESPACE_RULES.values()):
         for rule in rules:
             assert not {"*", "escalate", "bind", "impersonate"} & {*rule.verbs, *rule.resources, rule.group}
             if "secrets" in rule.resources:
@@ -217,14 +227,14 @@ def test_nobody_may_create_or_list_secrets_or_anything_with_a_star() -> None:
 
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
 def test_a_process_may_read_the_signing_keys_of_its_own_alone(process: str) -> None:
-    named = {name for rule in OWN[process] if "secrets" in rule.resources for name in rule.names}
+    named = {name for rule in NAMESPACE_RULES[process] if "secrets" in rule.resources for name in rule.names}
     assert {name for name in named if name.endswith("-signing")} == {f"trimtab-{process}-signing"}
 
 
 def scalers(values: InstallValues) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """(account, namespace) → rules by which it may scale Deployments."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for item in (*manifests(values), *removal(values)):
+    for item in (*render_manifests(values), *render_uninstall_job(values)):
         for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
             if "deployments/scale" in rule["resources"]:
                 where = (item["metadata"]["name"], item["metadata"].get("namespace", ""))
@@ -247,12 +257,16 @@ def test_a_namespace_that_is_named_gets_a_role_of_its_own_and_the_compactor_is_t
         for namespace in ("shop", "bank")
     }
     bindings = [
-        item for item in manifests(values) if item["kind"] == "RoleBinding" and item["metadata"]["namespace"] == "shop"
+        item
+        for item in render_manifests(values)
+        if item["kind"] == "RoleBinding" and item["metadata"]["namespace"] == "shop"
     ]
     assert [item["subjects"] for item in bindings] == [
         [{"kind": "ServiceAccount", "name": "trimtab-compactor", "namespace": "trimtab-system"}]
     ]
-    [container] = one("Deployment", "trimtab-compactor", manifests(values))["spec"]["template"]["spec"]["containers"]
+    [container] = one("Deployment", "trimtab-compactor", render_manifests(values))["spec"]["template"]["spec"][
+        "containers"
+    ]
     assert {"name": "TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "value": "shop:bank"} in container["env"]
     settings = read_environment.read_as(
         deployments.process_environment("compactor", values), compactor_settings.Settings

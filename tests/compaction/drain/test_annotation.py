@@ -12,7 +12,14 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, PodToEvict, gathered, read, write
+from trimtab.compaction.drain.annotation import (
+    DrainAnnotation,
+    NotAuthentic,
+    PodToEvict,
+    encode_annotation,
+    read_annotation,
+    read_annotations,
+)
 
 HOME = "trimtab-system"
 KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
@@ -28,31 +35,31 @@ def here(text: str | None = None, name: str = "n1") -> NodeInfo:
 
 
 def signed(note: DrainAnnotation = NOTE, name: str = "n1", keys: SigningKeys = KEYS) -> NodeInfo:
-    return here(write(note, here(name=name), keys), name)
+    return here(encode_annotation(note, here(name=name), keys), name)
 
 
 def test_what_was_signed_for_a_node_is_read_as_it_was_written() -> None:
-    assert read(signed(), KEYS) == NOTE
-    assert read(here(), KEYS) is None
+    assert read_annotation(signed(), KEYS) == NOTE
+    assert read_annotation(here(), KEYS) is None
 
 
 def test_the_key_before_still_verifies() -> None:
-    assert read(signed(), SigningKeys(b"n" * 32, KEYS.current)) == NOTE
-    assert isinstance(read(signed(), SigningKeys(b"n" * 32)), NotAuthentic)
+    assert read_annotation(signed(), SigningKeys(b"n" * 32, KEYS.current)) == NOTE
+    assert isinstance(read_annotation(signed(), SigningKeys(b"n" * 32)), NotAuthentic)
 
 
 def test_the_same_annotation_on_another_node_or_after_the_node_registered_anew_is_not_authentic() -> None:
     text = signed().annotations[CORDONED_BY_US]
-    assert isinstance(read(here(text, "n2"), KEYS), NotAuthentic)
-    assert isinstance(read(replace(here(text), uid="another"), KEYS), NotAuthentic)
+    assert isinstance(read_annotation(here(text, "n2"), KEYS), NotAuthentic)
+    assert isinstance(read_annotation(replace(here(text), uid="another"), KEYS), NotAuthentic)
 
 
 def test_what_the_previous_key_signed_is_told_apart_so_that_it_can_be_signed_anew() -> None:
     keys = SigningKeys(b"n" * 32, KEYS.current)
     nodes = [signed(), signed(name="n2", keys=keys), signed(name="n3", keys=OTHERS)]
-    found = gathered(nodes, keys, HOME)
+    found = read_annotations(nodes, keys, HOME)
     assert (set(found.ours), found.outdated) == ({"n1", "n2"}, {"n1"})
-    assert gathered(nodes, KEYS, HOME).outdated == frozenset()
+    assert read_annotations(nodes, KEYS, HOME).outdated == frozenset()
 
 
 @given(st.integers(0, 400), st.characters(codec="utf-8"))
@@ -60,7 +67,7 @@ def test_no_character_of_it_can_be_changed(place: int, character: str) -> None:
     text = signed().annotations[CORDONED_BY_US]
     place %= len(text)
     changed = text[:place] + character + text[place + 1 :]
-    found = read(here(changed), KEYS)
+    found = read_annotation(here(changed), KEYS)
     assert found == NOTE if json_equal(changed, text) else isinstance(found, NotAuthentic)
 
 
@@ -77,11 +84,11 @@ def json_equal(one: str, other: str) -> bool:
     "[" * 100_000, '{"note":' + "[" * 100_000, "\ud800",
 ])  # fmt: skip
 def test_what_carries_no_right_signature_is_not_authentic_whatever_it_is(text: str) -> None:
-    assert isinstance(read(here(text), KEYS), NotAuthentic)
+    assert isinstance(read_annotation(here(text), KEYS), NotAuthentic)
 
 
 def test_without_keys_nothing_is_authentic_and_what_it_claims_can_be_told() -> None:
-    found = read(signed(), None)
+    found = read_annotation(signed(), None)
     assert isinstance(found, NotAuthentic)
     assert "unverified" in found.problem
     assert found.claim == NOTE
@@ -91,7 +98,7 @@ def test_without_keys_nothing_is_authentic_and_what_it_claims_can_be_told() -> N
 def test_an_authentic_note_that_this_version_does_not_understand_is_unreadable(change: dict[str, object]) -> None:
     text = json.dumps({"drain": "d", "pool": "p", "since": 1, "v": 1, **change})
     signature = KEYS.sign(f"node annotation {CORDONED_BY_US}", "uid-n1", "n1", text)
-    assert isinstance(read(here(f'{{"note":{text},"signature":"{signature}"}}'), KEYS), Unreadable)
+    assert isinstance(read_annotation(here(f'{{"note":{text},"signature":"{signature}"}}'), KEYS), Unreadable)
 
 
 def test_a_note_of_another_namespaces_compactor_is_its_own_affair_and_every_other_is_doubtful() -> None:
@@ -103,5 +110,5 @@ def test_a_note_of_another_namespaces_compactor_is_its_own_affair_and_every_othe
         here("what is this", "n4"),
         here(name="n5"),
     ]
-    found = gathered(nodes, KEYS, HOME)
+    found = read_annotations(nodes, KEYS, HOME)
     assert (set(found.ours), found.others, set(found.doubtful)) == ({"n1"}, {"n2": "elsewhere"}, {"n3", "n4"})

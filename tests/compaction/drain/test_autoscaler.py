@@ -15,9 +15,9 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 LEADS = replace(ACT, autoscaler=Precedence.LEAD)
 CANDIDATE = {"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 5), "effect": "PreferNoSchedule"}
@@ -89,13 +89,13 @@ LIGHT = [node("a"), node("b"), pod("x-1", "a", "1"), pod("x-2", "b", "1"), pod("
 
 
 def planned(*items: Any, pool: Any = ACT, **now: Any) -> Plan:
-    return plan(build(cluster(*items)), [pool], PlanningContext(at=NOW, **now))
+    return make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW, **now))
 
 
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_node_that_was_left_for_longer_than_its_removal_takes_is_ours_again(ours: bool) -> None:
     found = planned(*LIGHT, autoscaler=SCALER, overdue=frozenset({"a"} if ours else ()))
-    assert ([step.node for step in found.steps] == ["a"]) is ours
+    assert ([step.node for step in found.all_steps] == ["a"]) is ours
     assert (found.overdue == ("a",)) is ours
     assert ("a" in found.left) is not ours
 
@@ -115,7 +115,7 @@ def test_its_own_timers_decide_how_long_that_is(flags: dict[str, str], seconds: 
 
 def test_the_timers_of_the_pools_own_group_count_before_the_flags() -> None:
     pools = (replace(ACT, name="own", group_options={"scale-down-unneeded-time": "1200s"}), replace(ACT, name="other"))
-    view = ClusterView(at=NOW, inventory=cluster(), pools=pools, autoscaler=SCALER)
+    view = ClusterView(now=NOW, inventory=cluster(), pools=pools, autoscaler=SCALER)
     assert [removal_timeout(DrainTimeouts(), view.autoscaler_of(name)) for name in ("own", "other", "gone")] == [
         2100,
         1500,

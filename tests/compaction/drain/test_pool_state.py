@@ -6,24 +6,24 @@ from tests.cluster_of import NOW
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.backoff import PoolBackoff
 from trimtab.compaction.drain.pool_state import (
-    KEY,
     MAX_HISTORY_ENTRIES,
     MAX_STATE_LENGTH,
+    STATE_KEY,
     HistoryEntry,
     PoolState,
-    read,
-    together,
-    write,
+    decode_state,
+    encode_state,
+    merge_observations,
 )
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 
 def test_what_is_written_is_read_and_nonsense_has_a_name() -> None:
     memory = PoolState(under={"n1": NOW}, failures={"n1": (2, NOW)}, evictions=(NOW,), moved={"a/b": NOW}, closed=NOW)
-    assert read("state", {KEY: write(memory)}) == memory
-    assert read("state", {}) == PoolState()
+    assert decode_state("state", {STATE_KEY: encode_state(memory)}) == memory
+    assert decode_state("state", {}) == PoolState()
     for text in ("{", '{"v":2}', '{"under":3}'):
-        assert isinstance(read("state", {KEY: text}), Unreadable)
+        assert isinstance(decode_state("state", {STATE_KEY: text}), Unreadable)
 
 
 def test_what_is_too_old_is_forgotten() -> None:
@@ -74,17 +74,19 @@ def test_a_node_that_was_taken_wipes_the_strikes() -> None:
 
 @pytest.mark.parametrize(("times", "wait"), [(1, 300), (2, 600), (9, 7200)])
 def test_the_back_off_of_all_pools_doubles(times: int, wait: int) -> None:
-    seen = together({"a": PoolState(failures={"n1": (times, NOW)}), "b": PoolState(evictions=(NOW,))}, {"n9": "a"})
+    seen = merge_observations(
+        {"a": PoolState(failures={"n1": (times, NOW)}), "b": PoolState(evictions=(NOW,))}, {"n9": "a"}
+    )
     assert seen.failures["n1"].retry_after == NOW + wait
-    assert (seen.lately(NOW), seen.draining) == (1, {"n9": "a"})
+    assert (seen.recent_evictions(NOW), seen.draining) == (1, {"n9": "a"})
 
 
 def test_of_a_memory_that_is_too_long_the_older_decisions_go() -> None:
     memory = PoolState(under={f"node-{number}": NOW for number in range(10_000)})
     for number in range(MAX_HISTORY_ENTRIES):
         memory = memory.with_history(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w" * 6000))
-    kept = read("m", {KEY: write(memory)})
+    kept = decode_state("m", {STATE_KEY: encode_state(memory)})
     assert isinstance(kept, PoolState)
-    assert len(write(kept)) <= MAX_STATE_LENGTH
+    assert len(encode_state(kept)) <= MAX_STATE_LENGTH
     assert kept.under == memory.under
     assert kept.ring == memory.ring[-len(kept.ring) :]

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster_of import ALL, HOST, NOW, Item, cluster, node, pod
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.release import choose_nodes, nodes_to_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 
 ACT = replace(ALL, dry_run=False)
 WAITED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -22,7 +22,7 @@ WAITED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 def unschedulable(name: str, cpu: str, *, seconds: int = 1, said: bool = True, **more: Any) -> Item:
     """A pod that came to be so many seconds ago; `said`: the scheduler has found no node for it."""
-    found = pod(name, "", cpu, ready=False, created=written(NOW - seconds), **more)
+    found = pod(name, "", cpu, ready=False, created=format_timestamp(NOW - seconds), **more)
     found["status"]["conditions"] += [WAITED] if said else []
     return found
 
@@ -35,7 +35,7 @@ def opens(*items: Item, cordoned: tuple[Item, ...] | None = None, openings: int 
     inventory = cluster(*emptied, node("n1", "4"), pod("full-1", "n1", "3"), *items)
     pools = (replace(ACT, openings_per_hour=openings),)
     found = nodes_to_open(
-        ClusterView(at=NOW, inventory=inventory, pools=pools, notes=notes, opened_counts={"all": before}),
+        ClusterView(now=NOW, inventory=inventory, pools=pools, annotations=notes, opened_counts={"all": before}),
         DrainTimeouts(),
     )
     return sorted(found)
@@ -68,7 +68,7 @@ def test_what_takes_room_on_an_open_node_needs_none_of_an_emptied_one() -> None:
         unschedulable("web-1", "1500m", spec={"nodeSelector": {HOST: "nowhere"}}),
         unschedulable("web-1", "1500m", spec={"schedulingGates": [{"name": "queue"}]}),
         unschedulable("web-1", "1500m", spec={"priority": -11}),
-        unschedulable("web-1", "1500m", deleted=written(NOW)),
+        unschedulable("web-1", "1500m", deleted=format_timestamp(NOW)),
     ],
 )
 def test_nothing_is_opened_for_a_pod_that_nobody_called_unschedulable_or_that_would_not_run_there(item: Item) -> None:
@@ -100,20 +100,22 @@ def test_every_opened_node_is_needed_and_nothing_that_fits_is_left(
 ) -> None:
     items = [node(f"e{n}", str(size)) for n, size in enumerate(sizes)]
     items += [node("open", str(free + 1)), *(pod(f"p-{n}", "", str(cores)) for n, cores in enumerate(asks))]
-    world = build(cluster(*items))
-    queue = [(one.key, kind) for one, kind in world.waiting]
-    closed = sorted((world.index[f"e{n}"] for n in range(len(sizes))), key=lambda n: world.amount(n, "cpu"))
+    world = build_cluster_model(cluster(*items))
+    queue = [(one.key, kind) for one, kind in world.pending_pods]
+    closed = sorted(
+        (world.node_numbers[f"e{n}"] for n in range(len(sizes))), key=lambda n: world.allocatable_amount(n, "cpu")
+    )
     room = FreeCapacity(world)
     found = choose_nodes(room, queue, closed)
     assert set(found) <= set(closed)
     assert len(found) <= len(queue)
-    placed = [world.amount(n, "cpu") - room.major[n] for n in range(len(world.nodes))]
+    placed = [world.allocatable_amount(n, "cpu") - room.major[n] for n in range(len(world.nodes))]
     assert all(placed[n] > 0 for n in found), "a node was opened for nothing"
     assert not any(placed[n] for n in closed if n not in found)
     left = sum(kind.major for _, kind in queue) - sum(placed)
     shut = [n for n in closed if n not in found]
     if left:
-        assert any(not any(admits(room, kind, n) for n in shut) for _, kind in queue)
+        assert any(not any(fits_on_node(room, kind, n) for n in shut) for _, kind in queue)
     if len(found) > 1:
         total = sum(placed[n] for n in found)
-        assert all(world.amount(n, "cpu") < total for n in closed), "one node would have held them all"
+        assert all(world.allocatable_amount(n, "cpu") < total for n in closed), "one node would have held them all"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
-from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, by_flags
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, autoscaler_from_flags
 from trimtab.cluster.owner import Owner
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.actions import (
     Abandon,
     Action,
@@ -131,7 +131,7 @@ def test_a_turn_begins_when_the_successors_of_the_one_before_are_ready() -> None
 
 
 def test_the_end_is_reached_when_all_successors_are_ready() -> None:
-    ending = pod("web-1", "n1", deleted=written(NOW + 20))
+    ending = pod("web-1", "n1", deleted=format_timestamp(NOW + 20))
     assert waits(step(note(leaving("web-1")), ending, *WEB[1:])) == "drain-pod-terminating"
     assert waits(step(note(leaving("web-1")), *WEB[1:])) == "drain-waits-for-successors"
     assert step(note(leaving("web-1")), *WEB[1:], pod("web-3", "n2")) == (MarkEmptied(),)
@@ -192,7 +192,7 @@ def test_a_drain_may_take_its_time_and_the_grace_of_its_pods() -> None:
 
 
 def test_a_pod_past_its_grace_and_a_while_is_stuck() -> None:
-    stuck = pod("web-1", "n1", deleted=written(NOW - 130))
+    stuck = pod("web-1", "n1", deleted=format_timestamp(NOW - 130))
     assert ended(step(note(leaving("web-1")), stuck, *WEB[1:])) == ("drain-pod-stuck", FailureCause.POOL)
 
 
@@ -210,8 +210,8 @@ def test_a_pod_that_says_no_at_the_last_moment_stays() -> None:
 
 
 def test_a_successor_past_its_time_ends_a_drain() -> None:
-    nowhere = pod("web-3", ready=False, created=written(NOW - 40), cpu="100")
-    slow = pod("web-3", "n2", ready=False, created=written(NOW - 40))
+    nowhere = pod("web-3", ready=False, created=format_timestamp(NOW - 40), cpu="100")
+    slow = pod("web-3", "n2", ready=False, created=format_timestamp(NOW - 40))
     assert ended(step(note(leaving("web-1")), *WEB[1:], nowhere)) == ("drain-successor-not-placed", FailureCause.POOL)
     assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-waits-for-successors"
     found = step(note(leaving("web-1")), *WEB[1:], slow, terms=DrainTimeouts(ready=30))
@@ -236,16 +236,18 @@ def test_a_failure_that_is_over_or_lacks_no_pod_ends_nothing() -> None:
 
 
 def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
-    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
-    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
-    too_large = pod("other-1", ready=False, created=written(NOW - 40), cpu="100")
-    young = pod("other-1", ready=False, created=written(NOW - 10))
+    fits = pod("other-1", ready=False, created=format_timestamp(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=format_timestamp(NOW - 40))
+    too_large = pod("other-1", ready=False, created=format_timestamp(NOW - 40), cpu="100")
+    young = pod("other-1", ready=False, created=format_timestamp(NOW - 10))
     assert ended(step(note(leaving("web-1")), *WEB, fits)) == ("drain-pods-pending", FailureCause.NOBODY)
     assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
     assert evicted(step(note(leaving("web-1")), *WEB, anywhere)) == ["web-1"], "it is not this node that it lacks"
     assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
     for held in ({"schedulingGates": [{"name": "queue"}]}, {"priority": -11}):
-        none = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **held})
+        none = pod(
+            "other-1", ready=False, created=format_timestamp(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **held}
+        )
         assert evicted(step(note(leaving("web-1")), *WEB, none)) == ["web-1"], "it waits for no node"
 
 
@@ -253,8 +255,8 @@ def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
 
 
 def test_an_empty_node_is_given_back_to_a_pod_that_waits_and_would_fit_on_it_alone() -> None:
-    fits = pod("other-1", ready=False, created=written(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
-    anywhere = pod("other-1", ready=False, created=written(NOW - 40))
+    fits = pod("other-1", ready=False, created=format_timestamp(NOW - 40), spec={"nodeSelector": {HOST: "n1"}})
+    anywhere = pod("other-1", ready=False, created=format_timestamp(NOW - 40))
     assert ended(step(note(emptied=NOW - 100), fits)) == ("drain-node-uncordoned-for-pods", FailureCause.NOBODY)
     assert waits(step(note(emptied=NOW - 100), anywhere)) == "drain-waits-for-autoscaler"
 
@@ -307,7 +309,10 @@ def test_patience_follows_the_autoscalers_own_timers() -> None:
     told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
     assert removal_timeout(DrainTimeouts(), told) == 120 + 60 + 300
     assert removal_timeout(DrainTimeouts(), None) == 1500
-    assert removal_timeout(DrainTimeouts(), by_flags(["--scale-down-delay-after-add=0s"], None)) == 600 + 0 + 300
+    assert (
+        removal_timeout(DrainTimeouts(), autoscaler_from_flags(["--scale-down-delay-after-add=0s"], None))
+        == 600 + 0 + 300
+    )
     assert removal_timeout(DrainTimeouts(taken=7), told) == 7
 
 

@@ -4,11 +4,11 @@ from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import first_wave
 from trimtab.compaction.plan_types import Wave
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def wave(*items: Item, close: int) -> Wave:
-    return first_wave(build(cluster(*items)), [ALL], PlanningContext(at=NOW), close)
+    return first_wave(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW), close)
 
 
 MANY = [item for i in range(10) for item in (node(f"n{i}"), pod(f"x-{i}", f"n{i}"))]

@@ -2,8 +2,8 @@
 
 from tests.cluster_of import ALL, NOW, ZONE, Item, cluster, node, pod, spread
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 def in_zone(name: str, zone: str, **more: object) -> Item:
@@ -11,7 +11,7 @@ def in_zone(name: str, zone: str, **more: object) -> Item:
 
 
 def refusals(*items: Item) -> dict[str, str]:
-    found = plan(build(cluster(*items)), [ALL], PlanningContext(at=NOW))
+    found = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
     return {name: reason.code.name for name, reason in found.refusals.items()}
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from tests.cluster_of import ALL, HOST, NOW, ZONE, Item, cluster, node, pod, spread
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def planned(*items: Item) -> Plan:
-    return plan(build(cluster(*items)), [ALL], PlanningContext(at=NOW))
+    return make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
 
 
 def stays(name: str, used: str = "1", **more: object) -> list[Item]:
@@ -24,7 +24,7 @@ def stays(name: str, used: str = "1", **more: object) -> list[Item]:
 
 def target(*items: Item) -> str:
     """Where the only moved pod goes."""
-    (move,) = planned(*items).moves
+    (move,) = planned(*items).all_moves
     return move.target
 
 
@@ -86,7 +86,7 @@ def test_a_spread_that_says_schedule_anyway_steers() -> None:
 def test_replicas_do_not_pile_on_one_node_when_others_have_room() -> None:
     hosts = [item for name in "bcd" for item in stays(name)]
     found = planned(node("a"), *(pod(f"x-{i}", "a", "100m") for i in range(3)), *hosts)
-    assert sorted(move.target for move in found.moves) == ["b", "c", "d"]
+    assert sorted(move.target for move in found.all_moves) == ["b", "c", "d"]
 
 
 def test_replicas_keep_apart_from_those_that_are_there() -> None:
@@ -98,14 +98,14 @@ def test_replicas_are_spread_over_zones() -> None:
     zones = {"b": "z1", "c": "z1", "d": "z2"}
     hosts = [item for name, zone in zones.items() for item in stays(name, labels={ZONE: zone})]
     found = planned(node("a", labels={ZONE: "z1"}), *(pod(f"x-{i}", "a", "100m") for i in range(2)), *hosts)
-    assert Counter(zones[move.target] for move in found.moves) == {"z1": 1, "z2": 1}
+    assert Counter(zones[move.target] for move in found.all_moves) == {"z1": 1, "z2": 1}
 
 
 @pytest.mark.parametrize("wish", [likes((1, "fast")), {}])
 def test_steering_changes_neither_what_goes_nor_how_many_pods_move(wish: Item) -> None:
     pods = [pod(f"x-{n}{i}", n, "500m", spec=wish) for n in "def" for i in range(2)]
     found = planned(*TWO, *(node(n) for n in "def"), *pods)
-    assert (sorted(step.node for step in found.steps), len(found.moves)) == (["a", "d", "e", "f"], 6)
+    assert (sorted(step.node for step in found.all_steps), len(found.all_moves)) == (["a", "d", "e", "f"], 6)
 
 
 def test_a_pod_whose_place_depends_on_the_order_of_moves_is_steered_too() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from tests.cluster_of import ALL, NOW, Item, node, pod
 from tests.compaction.test_plan import TWO_AND_ONE, goes, planned
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 
 
 def waits(name: str, minutes: int = 5, **more: Any) -> Item:
-    return pod(name, created=written(NOW - 60 * minutes), **more)
+    return pod(name, created=format_timestamp(NOW - 60 * minutes), **more)
 
 
 def test_case_59_a_pod_that_no_node_could_ever_take_stops_nothing() -> None:
@@ -52,7 +52,7 @@ NEEDS_TWO = [node("a"), node("b"), pod("x-1", "a", "3"), pod("x-2", "b", "1")]
 def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: bool) -> None:
     found = planned(*NEEDS_TWO, waits("w-1", minutes, cpu="3500m"), pool=replace(ALL, pending_limit=limit))
     assert ("all" in found.pools) is stopped
-    assert bool(found.steps) is not stopped
+    assert bool(found.all_steps) is not stopped
     assert any("default/w-1" in note for note in found.notes) is not stopped
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import yaml
 
 from docs.chart.files import BASE, CHART, files
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
-from trimtab.policy.schema import crd
+from trimtab.policy.schema import build_crd
 
 FILES = files()
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,7 +18,7 @@ def test_the_base_is_all_of_it_and_nothing_else() -> None:
     listed = yaml.safe_load(FILES[f"{BASE}/kustomization.yaml"])["resources"]
     found = [item for name in listed for item in yaml.safe_load_all(FILES[f"{BASE}/{name}"])]
     key = lambda item: (item["kind"], item["metadata"]["name"])  # noqa: E731
-    assert sorted(found, key=key) == sorted(manifests(InstallValues()), key=key)
+    assert sorted(found, key=key) == sorted(render_manifests(InstallValues()), key=key)
 
 
 def test_no_file_lies_about_that_is_not_generated() -> None:
@@ -27,7 +27,7 @@ def test_no_file_lies_about_that_is_not_generated() -> None:
 
 
 def test_the_crd_comes_before_everything_and_stays() -> None:
-    assert yaml.safe_load(FILES[f"{CHART}/crds/podpolicies.yaml"]) == crd()
+    assert yaml.safe_load(FILES[f"{CHART}/crds/podpolicies.yaml"]) == build_crd()
     assert not any("CustomResourceDefinition" in text for name, text in FILES.items() if "/templates/" in name)
 
 

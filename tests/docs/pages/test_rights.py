@@ -1,22 +1,22 @@
 """The page of rights says what is granted."""
 
 from docs.pages.rights import page
-from trimtab.cli.install.rbac import CLUSTER, OWN, SELDOM
+from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES
 
 
 def test_every_rule_has_its_row() -> None:
-    rules = [rule for granted in (CLUSTER, OWN) for found in granted.values() for rule in found]
+    rules = [rule for granted in (CLUSTER_RULES, NAMESPACE_RULES) for found in granted.values() for rule in found]
     assert page().count("| everywhere |") + page().count("| our namespace |") == len(rules)
 
 
 def test_only_granted_verbs_are_told_to_be_seldom() -> None:
     granted = {
         (process, verb, resource)
-        for place in (CLUSTER, OWN)
+        for place in (CLUSTER_RULES, NAMESPACE_RULES)
         for process, rules in place.items()
         for rule in rules
         for resource in rule.resources
         for verb in rule.verbs
     }
-    assert SELDOM.keys() <= granted
-    assert all(when in page() for when in SELDOM.values())
+    assert CONDITIONAL_PERMISSIONS.keys() <= granted
+    assert all(when in page() for when in CONDITIONAL_PERMISSIONS.values())

@@ -13,7 +13,7 @@ from tests.controlplane.api import ApiError
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import Replica
 from trimtab.cluster.api.meta import change
-from trimtab.policy.changed_annotation import ANNOTATION, fingerprint
+from trimtab.policy.changed_annotation import ANNOTATION, pod_fingerprint
 from trimtab.policy.pod_context import OPT_OUT
 
 CLASS, SANDBOX, STRICT = "adversary-sandbox", "adversary-sandbox", "adversary-strict"
@@ -62,7 +62,7 @@ def _class(stored: dict[str, Any]) -> str | None:
 
 
 def _forged(namespace: str, pod: Any) -> dict[str, str]:
-    text = {"by": {"x": {"runtimeClassName": "none"}}, "pod": fingerprint(pod, namespace)}
+    text = {"by": {"x": {"runtimeClassName": "none"}}, "pod": pod_fingerprint(pod, namespace)}
     return {ANNOTATION: json.dumps(text)}
 
 

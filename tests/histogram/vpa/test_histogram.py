@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trimtab.histogram.vpa import CPU, DAY, MEMORY_SCALE, CheckpointRejected, Histogram, LinearBuckets
+from trimtab.histogram.vpa import CPU_SCALE, DAY, MEMORY_SCALE, CheckpointRejected, Histogram, LinearBuckets
 
 TENTHS = LinearBuckets(1.0, 0.1, 1e-15)
 TENS = LinearBuckets(10.0, 1.0, 1e-15)
@@ -15,14 +15,14 @@ HOUR = 3600.0
 def of(*samples: tuple[float, float], scale: LinearBuckets | type[CPU] = TENS) -> Histogram:
     found = Histogram(scale)  # type: ignore[arg-type]
     for value, weight in samples:
-        found.add(value, weight)
+        found.add_sample(value, weight)
     return found
 
 
 def ramp() -> Histogram:
-    found = Histogram(CPU)
+    found = Histogram(CPU_SCALE)
     for hundredth in range(1, 101):
-        found.add(hundredth / 100, 0.1)
+        found.add_sample(hundredth / 100, 0.1)
     return found
 
 
@@ -38,8 +38,8 @@ def at(text: str) -> float:
      (174, 972.47562752843794), (175, 1021.1094089048601)],
 )  # fmt: skip
 def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
-    assert CPU.bucket_start(bucket) == pytest.approx(start, rel=1e-9)
-    assert (CPU.bucket_count, MEMORY_SCALE.bucket_count) == (176, 176)
+    assert CPU_SCALE.bucket_start(bucket) == pytest.approx(start, rel=1e-9)
+    assert (CPU_SCALE.bucket_count, MEMORY_SCALE.bucket_count) == (176, 176)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
      (10, 80), (100, 127), (999, 174), (1000, 174), (1e6, 175)],
 )  # fmt: skip
 def test_h5_values_fall_into_the_vpas_buckets(value: float, bucket: int) -> None:
-    assert CPU.find_bucket(value) == bucket
+    assert CPU_SCALE.find_bucket(value) == bucket
 
 
 def test_h5_a_value_on_the_edge_falls_to_either_side() -> None:
-    assert CPU.find_bucket(0.0205) in (1, 2)
+    assert CPU_SCALE.find_bucket(0.0205) in (1, 2)
 
 
 # ── percentiles ──────────────────────────────────────────────────────────
@@ -89,7 +89,7 @@ def test_h13_merged_histograms_are_as_if_filled_together() -> None:
 
 
 def test_h14_three_cores_apart() -> None:
-    found = of((1, 1), (2, 1), (3, 1), scale=CPU)  # type: ignore[arg-type]
+    found = of((1, 1), (2, 1), (3, 1), scale=CPU_SCALE)  # type: ignore[arg-type]
     values = [found.percentile(share) for share in (0.05, 0.2, 0.5, 0.9, 0.95)]
     assert values == pytest.approx([1.0162813885540904] * 2 + [2.093479957150735] + [3.0271566170604376] * 2)
 
@@ -106,10 +106,10 @@ def test_h16_a_ramp() -> None:
 
 
 def test_h17_two_levels() -> None:
-    found = Histogram(CPU)
+    found = Histogram(CPU_SCALE)
     for value, count in ((0.05, 960), (0.8, 480)):
         for _ in range(count):
-            found.add(value, 0.1)
+            found.add_sample(value, 0.1)
     low = [found.percentile(share) for share in (0.05, 0.5, 0.66)]
     high = [found.percentile(share) for share in (0.67, 0.9, 0.95)]
     assert low == pytest.approx([0.05525631] * 3)
@@ -120,7 +120,7 @@ def test_h17_two_levels() -> None:
 def fading(*samples: tuple[float, float, float], half_life: float = HOUR) -> Histogram:
     found = Histogram(TENS, half_life)
     for value, weight, when in samples:
-        found.add(value, weight, when)
+        found.add_sample(value, weight, when)
     return found
 
 
@@ -156,8 +156,8 @@ def test_d5_merging_is_inserting_whatever_the_references() -> None:
 def test_d6_d7_d8_the_reference_is_the_nearest_multiple_of_the_half_life(
     case: str, half_life: float, when: str, reference: str, weight: float
 ) -> None:
-    found = Histogram(CPU, half_life)
-    found.add(1, 0.1, at(when))
+    found = Histogram(CPU_SCALE, half_life)
+    found.add_sample(1, 0.1, at(when))
     assert (found.reference, found.total) == (at(reference), pytest.approx(weight, rel=1e-12)), case
 
 
@@ -172,9 +172,9 @@ LOW, HIGH = 0.11026564, 1.01628139
 def test_d9_to_d12_what_the_half_life_forgets_in_an_hour(
     case: str, levels: tuple[float, float], half_life: float, expected: tuple[float, ...]
 ) -> None:
-    found = Histogram(CPU, half_life)
+    found = Histogram(CPU_SCALE, half_life)
     for minute in range(25 * 60):
-        found.add(levels[minute >= 24 * 60], 0.1, T0 + 60 * minute)
+        found.add_sample(levels[minute >= 24 * 60], 0.1, T0 + 60 * minute)
     assert [found.percentile(s) for s in (0.05, 0.5, 0.7, 0.9, 0.95)] == pytest.approx(expected, rel=1e-7), case
 
 
@@ -205,7 +205,7 @@ def test_k8_the_ramp_is_written_as_the_vpa_writes_it() -> None:
 
 
 def test_k9_a_percentile_on_the_edge_moves_by_a_bucket_through_a_checkpoint() -> None:
-    found = Histogram(CPU)
+    found = Histogram(CPU_SCALE)
     found.load_checkpoint(*ramp().to_checkpoint())
     values = [found.percentile(share) for share in (0.5, 0.9, 0.95)]
     assert values == pytest.approx([0.51113454, 0.90320307, 0.95836323], rel=1e-7)

@@ -28,16 +28,21 @@ Webhook = Callable[[Pod], Pod]
 
 ARRIVAL = (defaulting.check_quantities, defaulting.set_defaults)
 IN_TREE = (
-    limitranger.admit,
+    limitranger.apply_limit_ranges,
     priority.resolve_priority,
     priority.admit_toleration_seconds,
     runtimeclass.apply_runtime_class,
 )
-VALIDATING = (validate_pod.validate_pod, limitranger.validate, runtimeclass.check_overhead, resourcequota.validate)
+VALIDATING = (
+    validate_pod.validate_pod,
+    limitranger.check_limit_ranges,
+    runtimeclass.check_overhead,
+    resourcequota.check_quotas,
+)
 NAMES: dict[Plugin, str] = {
     defaulting.check_quantities: defaulting.PLUGIN,
     defaulting.set_defaults: defaulting.DEFAULTING,
-    limitranger.admit: limitranger.PLUGIN,
+    limitranger.apply_limit_ranges: limitranger.PLUGIN,
     priority.resolve_priority: priority.PLUGIN,
     priority.admit_toleration_seconds: priority.TOLERATION_SECONDS,
     runtimeclass.apply_runtime_class: runtimeclass.PLUGIN,
@@ -59,7 +64,7 @@ class ChainInputs:
         return tuple(plugin for plugin in chain if plugin not in disabled)
 
 
-def admit(
+def run_admission_chain(
     pod: Pod,
     facts: ClusterFacts,
     namespace: str,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import ResourceList, UnsetType, change, get
+from trimtab.cluster.api.meta import ResourceList, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
 from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -41,9 +41,9 @@ def _grace_period(spec: PodSpec) -> int:
 def _default_container(container: Container, spec: PodSpec) -> Container:
     """Returns the container with requests for all its limits. `resources` is always set afterwards: the server writes
     `resources: {}` if the pod has none."""
-    old = get(container.resources, Resources())
-    missing = {n: v for n, v in get(old.limits, {}).items() if n not in get(old.requests, {})}
-    resources = change(old, requests=get(old.requests, {}) | missing) if missing else old
+    old = value_or(container.resources, Resources())
+    missing = {n: v for n, v in value_or(old.limits, {}).items() if n not in value_or(old.requests, {})}
+    resources = change(old, requests=value_or(old.requests, {}) | missing) if missing else old
     ports = container.ports
     # `SetDefaults_Pod`: on the host network each container port is a host port.
     if spec.host_network:
@@ -56,7 +56,7 @@ def _default_pod_level(spec: PodSpec) -> PodSpec:
     if isinstance(spec.resources, UnsetType):
         return spec
     limits = _default_hugepage_limits(spec, spec.resources)
-    requests = _default_pod_requests(spec, get(spec.resources.requests, {}), limits)
+    requests = _default_pod_requests(spec, value_or(spec.resources.requests, {}), limits)
     resources = spec.resources
     if limits:
         resources = change(resources, limits=limits)
@@ -67,7 +67,7 @@ def _default_pod_level(spec: PodSpec) -> PodSpec:
 
 def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
     """Returns the limits with the containers' huge pages that the pod does not name (`defaultHugePagePodLimits`)."""
-    limits, requests = get(own.limits, {}), get(own.requests, {})
+    limits, requests = value_or(own.limits, {}), value_or(own.requests, {})
     if not limits and not requests:
         return limits
     named = limits.keys() | requests.keys()
@@ -107,4 +107,4 @@ def _resource_lists(spec: PodSpec) -> Iterator[ResourceList]:
     for part in (*(c.resources for c in spec.containers + spec.init_containers), spec.resources):
         yield requests_of(part)
         yield limits_of(part)
-    yield get(spec.overhead, {})
+    yield value_or(spec.overhead, {})

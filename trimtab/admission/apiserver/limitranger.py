@@ -15,15 +15,15 @@ from trimtab.admission.apiserver.outcome import PodRejected, forbid_pod
 from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import LimitRange, LimitRangeItem
-from trimtab.cluster.api.meta import ResourceList, change, get
+from trimtab.cluster.api.meta import ResourceList, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
-from trimtab.cluster.limit_ranges import above_max, above_ratio, below_min, defaulted, ratio_of
+from trimtab.cluster.limit_ranges import breach_of_max, breach_of_min, breach_of_ratio, ratio_of, with_defaults
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 _Constraint = Callable[[str, str, Written, Written | None, Written | None], str | None]
-_canonical = quantity.canonical
+_canonical = quantity.canonical_form
 
 
 def violated_bounds(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
@@ -42,7 +42,7 @@ def violated_bounds(item: LimitRangeItem, requests: ResourceList, limits: Resour
 
 def _check_min(name: str, kind: str, minimum: Written, request: Written | None, limit: Written | None) -> str | None:
     start = f"minimum {name} usage per {kind} is {_canonical(minimum)}"
-    match below_min(quantity.milli(minimum), _milli_or_none(request), _milli_or_none(limit)):
+    match breach_of_min(quantity.to_milli(minimum), _milli_or_none(request), _milli_or_none(limit)):
         case "unspecified":
             return f"{start}.  No request is specified"
         case "request":
@@ -54,7 +54,7 @@ def _check_min(name: str, kind: str, minimum: Written, request: Written | None, 
 
 def _check_max(name: str, kind: str, maximum: Written, request: Written | None, limit: Written | None) -> str | None:
     start = f"maximum {name} usage per {kind} is {_canonical(maximum)}"
-    match above_max(quantity.milli(maximum), _milli_or_none(request), _milli_or_none(limit)):
+    match breach_of_max(quantity.to_milli(maximum), _milli_or_none(request), _milli_or_none(limit)):
         case "unspecified":
             return f"{start}.  No limit is specified"
         case "limit":
@@ -69,7 +69,7 @@ def _check_ratio(
 ) -> str | None:
     start = f"{name} max limit to request ratio per {kind} is {_canonical(max_ratio)}"
     request_milli, limit_milli = _milli_or_none(request), _milli_or_none(limit)
-    match above_ratio(quantity.milli(max_ratio), request_milli, limit_milli):
+    match breach_of_ratio(quantity.to_milli(max_ratio), request_milli, limit_milli):
         case "request":
             return f"{start}, but no request is specified or request is 0"
         case "unspecified":
@@ -80,21 +80,21 @@ def _check_ratio(
 
 
 def _milli_or_none(value: Written | None) -> int | None:
-    return None if value is None else quantity.milli(value)
+    return None if value is None else quantity.to_milli(value)
 
 
 PLUGIN = "LimitRanger"
 ANNOTATION = "kubernetes.io/limit-ranger"
 
 
-def admit(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def apply_limit_ranges(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with the namespace's defaults, and the annotation that lists them. Never rejects."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
         pod = _apply_defaults(pod, *_default_resources(limit_range))
     return pod
 
 
-def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def check_limit_ranges(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Rejects the pod by the first LimitRange whose bounds it violates, with all errors of that one; else returns the
     pod."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
@@ -106,7 +106,7 @@ def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected
 
 def _defaulted_items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
     """Yields the items as the server stores them: rounded, and with `max` as the default if none is set."""
-    for item in map(defaulted, limit_range.spec.limits):
+    for item in map(with_defaults, limit_range.spec.limits):
         fields = ("min", "max", "default", "default_request", "max_limit_request_ratio")
         yield change(item, **{name: round_quantities(getattr(item, name)) for name in fields})
 
@@ -134,14 +134,14 @@ def _apply_defaults(pod: Pod, requests: ResourceList, limits: ResourceList) -> P
     if not messages:
         return pod
     annotation = {ANNOTATION: "LimitRanger plugin set: " + "; ".join(messages)}
-    annotations = get(pod.metadata.annotations, {}) | annotation
+    annotations = value_or(pod.metadata.annotations, {}) | annotation
     return change(pod, metadata=change(pod.metadata, annotations=annotations), spec=spec)
 
 
 def _fill_container(
     container: Container, requests: ResourceList, limits: ResourceList, kind: str, messages: list[str]
 ) -> Container:
-    resources = get(container.resources, Resources())
+    resources = value_or(container.resources, Resources())
     for part, defaults in (("request", requests), ("limit", limits)):
         present = requests_of(resources) if part == "request" else limits_of(resources)
         missing = {name: defaults[name] for name in sorted(defaults) if name not in present}
@@ -162,7 +162,7 @@ def _bound_errors(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
 
 def _pod_bound_errors(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
     """Yields errors of the whole pod. Overhead is not counted; pod-level cpu and memory replace the containers' sum."""
-    pod_level = get(spec.resources, Resources())
+    pod_level = value_or(spec.resources, Resources())
     requests = resource_sums.sum_containers(spec, requests_of) | _cpu_and_memory(requests_of(pod_level))
     limits = resource_sums.sum_containers(spec, limits_of) | _cpu_and_memory(limits_of(pod_level))
     yield from violated_bounds(item, requests, limits)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.core import PriorityClass
-from trimtab.cluster.api.meta import Metadata, UnsetType, change, get
+from trimtab.cluster.api.meta import Metadata, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec, Toleration
 from trimtab.policy.cluster_facts import ClusterFacts
 
@@ -26,9 +26,9 @@ _NO_CLASS = PriorityClass()
 
 def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with its class (the cluster's default if it names none), number and preemption policy."""
-    if "PriorityClass" not in facts.known:
+    if "PriorityClass" not in facts.listed_kinds:
         return pod
-    class_name = get(pod.spec.priority_class_name, "")
+    class_name = value_or(pod.spec.priority_class_name, "")
     priority_class = (
         facts.priority_classes.get(class_name) or BUILT_IN.get(class_name)
         if class_name
@@ -70,7 +70,7 @@ NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 def admit_toleration_seconds(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns the pod with tolerations of both taints for 300 s, unless it tolerates that taint already. Never
     rejects."""
-    tolerations = get(pod.spec.tolerations, ())
+    tolerations = value_or(pod.spec.tolerations, ())
     missing = tuple(
         _toleration_for(key)
         for key in NODE_TAINTS

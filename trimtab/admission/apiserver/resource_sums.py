@@ -15,7 +15,7 @@ from collections.abc import Callable
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.quantity import NANO, Written
+from trimtab.cluster.quantity import NANO_PER_UNIT, Written
 
 Read = Callable[[Resources | UnsetType], ResourceList]
 """Returns the requests or limits of a container: `resources.requests_of` or `resources.limits_of`."""
@@ -30,9 +30,9 @@ def add_quantities(a: Written, b: Written) -> str:
 
 
 def _format_like(nano: int, like: str) -> str:
-    if like.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
-        return quantity.memory_signed(nano // NANO)
-    return quantity.canonical(f"{nano}e-9" if _EXPONENT.fullmatch(like) else f"{nano}n")
+    if like.endswith("i") and nano % NANO_PER_UNIT == 0 and abs(nano) >= 1024 * NANO_PER_UNIT:
+        return quantity.format_signed_memory(nano // NANO_PER_UNIT)
+    return quantity.canonical_form(f"{nano}e-9" if _EXPONENT.fullmatch(like) else f"{nano}n")
 
 
 def add_resources(total: ResourceList, part: ResourceList) -> ResourceList:
@@ -56,7 +56,7 @@ def _add_in_place(total: ResourceList, part: ResourceList) -> None:
 
 def _raise_in_place(total: ResourceList, part: ResourceList) -> None:
     for name, value in part.items():
-        if name not in total or quantity.compare(value, total[name]) > 0:
+        if name not in total or quantity.compare_quantities(value, total[name]) > 0:
             total[name] = value
 
 
@@ -92,7 +92,7 @@ def round_quantities(amounts: ResourceList) -> ResourceList:
     """Returns the quantities as stored; the same object if nothing has to be rounded."""
     if all(map(_is_storable, amounts.values())):
         return amounts
-    return {name: value if _is_storable(value) else f"{quantity.milli(value)}m" for name, value in amounts.items()}
+    return {name: value if _is_storable(value) else f"{quantity.to_milli(value)}m" for name, value in amounts.items()}
 
 
 def round_spec(spec: PodSpec) -> PodSpec:

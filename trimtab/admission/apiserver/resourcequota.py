@@ -12,9 +12,9 @@ from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
-from trimtab.cluster.api.meta import ResourceList, get
+from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
-from trimtab.cluster.limit_ranges import hard_of, quota_covers, unnamed
+from trimtab.cluster.limit_ranges import effective_hard, quota_covers, unnamed_resources
 from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
@@ -28,7 +28,7 @@ _COUNTED_NAMES = {
 }
 
 
-def validate(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
+def check_quotas(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Rejects a pod that does not specify what a quota counts, then one that exceeds a quota; else returns the pod."""
     quotas = [quota for quota in facts.quotas.get(namespace, ()) if quota_covers(quota, pod) and _counted_names(quota)]
     if not quotas:
@@ -53,13 +53,13 @@ def _pod_requests(spec: PodSpec) -> ResourceList:
     """Returns the requests (`PodRequests`, component-helpers resource/helpers.go): pod-level ones override the sum,
     overhead is added."""
     total = resource_sums.sum_containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
-    return resource_sums.add_resources(total, get(spec.overhead, {}))
+    return resource_sums.add_resources(total, value_or(spec.overhead, {}))
 
 
 def _pod_limits(spec: PodSpec) -> ResourceList:
     """Returns the limits (`PodLimits`): overhead is added only to limits that are set and not zero."""
     total = resource_sums.sum_containers(spec, limits_of) | _pod_level_resources(limits_of(spec.resources))
-    overhead = get(spec.overhead, {})
+    overhead = value_or(spec.overhead, {})
     return resource_sums.add_resources(
         total, {n: v for n, v in overhead.items() if n in total and quantity.parse(total[n])}
     )
@@ -85,7 +85,7 @@ def _is_extended(name: str) -> bool:
 
 def _counted_names(quota: ResourceQuota) -> list[str]:
     """Returns the names that the quota counts for pods."""
-    return sorted(name for name in hard_of(quota) if name in _COUNTED_NAMES or _is_counted_prefix(name))
+    return sorted(name for name in effective_hard(quota) if name in _COUNTED_NAMES or _is_counted_prefix(name))
 
 
 def _is_counted_prefix(name: str) -> bool:
@@ -95,7 +95,7 @@ def _is_counted_prefix(name: str) -> bool:
 
 
 def _check_specified(quota: ResourceQuota, spec: PodSpec) -> PodRejected | None:
-    missing = [f"{name} for: {','.join(lacking)}" for name, lacking in unnamed(_counted_names(quota), spec)]
+    missing = [f"{name} for: {','.join(lacking)}" for name, lacking in unnamed_resources(_counted_names(quota), spec)]
     message = f"failed quota: {quota.metadata.name}: must specify {'; '.join(missing)}"
     return PodRejected(403, PLUGIN, message) if missing else None
 
@@ -112,7 +112,7 @@ def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected 
     after = {
         name: resource_sums.add_quantities(used.get(name, 0), value) for name, value in charged.items() if name in hard
     }
-    exceeded = sorted(name for name, value in after.items() if quantity.compare(value, hard[name]) > 0)
+    exceeded = sorted(name for name, value in after.items() if quantity.compare_quantities(value, hard[name]) > 0)
     if not exceeded:
         return None
     parts = [("requested", charged), ("used", used), ("limited", hard)]
@@ -121,4 +121,4 @@ def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected 
 
 
 def _format_amounts(values: ResourceList, names: list[str]) -> str:
-    return ",".join(f"{name}={quantity.canonical(values[name])}" for name in names if name in values)
+    return ",".join(f"{name}={quantity.canonical_form(values[name])}" for name in names if name in values)

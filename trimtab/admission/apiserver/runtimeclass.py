@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.apiserver.resource_sums import round_quantities
 from trimtab.cluster.api.core import RuntimeClass, Scheduling
-from trimtab.cluster.api.meta import UnsetType, change, get
+from trimtab.cluster.api.meta import UnsetType, change, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec, Toleration
-from trimtab.cluster.resources import same
+from trimtab.cluster.resources import is_same_list
 from trimtab.policy.cluster_facts import ClusterFacts
 
 _NO_LIMIT = float("inf")
@@ -22,7 +22,7 @@ _GroupKey = tuple[str, str, str | None]
 """Key, effect, and value; the value is None if the operator is Exists."""
 
 
-def merge(first: tuple[Toleration, ...], second: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Returns both lists in order, without tolerations that another one covers; among equal ones the first stays.
     Applies within the pod's own tolerations, too.
 
@@ -107,20 +107,20 @@ def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | 
 def check_overhead(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Rejects a pod whose overhead differs from its class's. Without overhead in the class, the field must be absent,
     not an empty map."""
-    if "RuntimeClass" not in facts.known:
+    if "RuntimeClass" not in facts.listed_kinds:
         return pod
     runtime_class = _find_class(pod, facts)
     if isinstance(runtime_class, PodRejected):
         return runtime_class
     fixed = round_quantities(runtime_class.overhead.pod_fixed) if runtime_class else {}
     if fixed:
-        return pod if same(get(pod.spec.overhead, {}), fixed) else _OVERHEAD_MISMATCH
+        return pod if is_same_list(value_or(pod.spec.overhead, {}), fixed) else _OVERHEAD_MISMATCH
     return pod if isinstance(pod.spec.overhead, UnsetType) else _OVERHEAD_WITHOUT_CLASS
 
 
 def _find_class(pod: Pod, facts: ClusterFacts) -> RuntimeClass | PodRejected | None:
     name = pod.spec.runtime_class_name
-    if isinstance(name, UnsetType) or "RuntimeClass" not in facts.known:
+    if isinstance(name, UnsetType) or "RuntimeClass" not in facts.listed_kinds:
         return None
     missing = PodRejected(403, PLUGIN, f'pod rejected: RuntimeClass "{name}" not found')
     return facts.runtime_classes.get(name, missing)
@@ -130,21 +130,21 @@ def _set_overhead(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec | PodRe
     fixed = round_quantities(runtime_class.overhead.pod_fixed)
     if not fixed:
         return spec
-    current = get(spec.overhead, {})
-    return _OVERHEAD_MISMATCH if current and not same(current, fixed) else change(spec, overhead=dict(fixed))
+    current = value_or(spec.overhead, {})
+    return _OVERHEAD_MISMATCH if current and not is_same_list(current, fixed) else change(spec, overhead=dict(fixed))
 
 
 def _set_scheduling(spec: PodSpec, scheduling: Scheduling) -> PodSpec | PodRejected:
     if scheduling == Scheduling():
         return spec
-    selector = get(spec.node_selector, {})
+    selector = value_or(spec.node_selector, {})
     for key, value in scheduling.node_selector.items():
         if selector.get(key, value) != value:
             return _conflict(key, value, selector[key])
     merged_selector = selector | scheduling.node_selector
     if merged_selector:
         spec = change(spec, node_selector=merged_selector)
-    tolerations = merge(get(spec.tolerations, ()), scheduling.tolerations)
+    tolerations = merge_tolerations(value_or(spec.tolerations, ()), scheduling.tolerations)
     return change(spec, tolerations=tolerations) if tolerations else spec
 
 

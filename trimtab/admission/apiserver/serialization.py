@@ -31,7 +31,7 @@ def round_trip(pod: S) -> S:
     return _rebuild(pod, canonical=False)
 
 
-def canonical(pod: S) -> S:
+def to_canonical(pod: S) -> S:
     """Returns `round_trip` with every quantity in the notation that the server stores: equal pods give equal
     results."""
     return _rebuild(pod, canonical=True)
@@ -39,7 +39,7 @@ def canonical(pod: S) -> S:
 
 def is_semantically_equal(a: Pod, b: Pod) -> bool:
     """Returns whether the API server regards both pods as equal: quantities by value, empty as absent."""
-    return a is b or a == b or canonical(a) == canonical(b)
+    return a is b or a == b or to_canonical(a) == to_canonical(b)
 
 
 def _rebuild(shape: S, *, canonical: bool) -> S:
@@ -65,7 +65,7 @@ def _rebuild_value(name: str, value: Any, *, canonical: bool) -> Any:
             items = tuple(_rebuild_value("", item, canonical=canonical) for item in value)
             return value if all(a is b for a, b in zip(items, value, strict=True)) else items
         case dict() if canonical and name in _QUANTITY_FIELDS:
-            return {k: quantity.canonical(v) for k, v in value.items()}
+            return {k: quantity.canonical_form(v) for k, v in value.items()}
     return value
 
 
@@ -81,7 +81,7 @@ def _optional_fields(shape: type[ApiObject]) -> frozenset[str]:
 
 def describe_changes(before: Pod, after: Pod) -> tuple[str, ...]:
     """Returns a description of each changed field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
-    old, new = (dict(_flatten("", _to_plain(canonical(pod)))) for pod in (before, after))
+    old, new = (dict(_flatten("", _to_plain(to_canonical(pod)))) for pod in (before, after))
     return tuple(
         _format_change(path, old.get(path), new.get(path)) for path in [*new, *(p for p in old if p not in new)]
         if old.get(path) != new.get(path)

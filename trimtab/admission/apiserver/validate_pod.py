@@ -16,7 +16,7 @@ from trimtab.admission.apiserver.validate_names import (
     label_key_errors,
     label_value_errors,
 )
-from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, get
+from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, value_or
 from trimtab.cluster.api.pod import (
     PREFERRED,
     REQUIRED,
@@ -38,10 +38,10 @@ _MAX_WEIGHT = 100
 
 def affinity_errors(spec: PodSpec) -> Iterator[str]:
     """Yields errors of node affinity. Pod affinity is not validated, because Trimtab never writes it."""
-    node = get(get(spec.affinity, Affinity()).node_affinity, NodeAffinity())
+    node = value_or(value_or(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
         yield from _required_term_errors(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
-    yield from _preferred_term_errors(f"spec.affinity.nodeAffinity.{PREFERRED}", get(node.preferred, ()))
+    yield from _preferred_term_errors(f"spec.affinity.nodeAffinity.{PREFERRED}", value_or(node.preferred, ()))
 
 
 def _required_term_errors(field: str, selector: NodeSelector) -> Iterator[str]:
@@ -62,13 +62,13 @@ def _preferred_term_errors(field: str, terms: tuple[PreferredTerm, ...]) -> Iter
 def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterator[str]:
     """Yields errors of a term. `values`: label values are checked too, which the server does only for required
     terms."""
-    for index, expression in enumerate(get(term.match_expressions, ())):
+    for index, expression in enumerate(value_or(term.match_expressions, ())):
         expression_field = f"{field}.matchExpressions[{index}]"
         yield from _expression_errors(expression_field, expression)
         yield from label_key_errors(f"{expression_field}.key", expression.key)
         if values:
             yield from _value_errors(f"{expression_field}.values", expression)
-    for index, expression in enumerate(get(term.match_fields, ())):
+    for index, expression in enumerate(value_or(term.match_fields, ())):
         yield from _field_selector_errors(f"{field}.matchFields[{index}]", expression)
 
 
@@ -107,7 +107,7 @@ def _field_selector_errors(field: str, expression: SelectorRequirement) -> Itera
 def topology_spread_errors(spec: PodSpec) -> Iterator[str]:
     """Yields errors of topology spread: skew, key, `whenUnsatisfiable`, and duplicate pairs. Label selectors are not
     validated."""
-    constraints = get(spec.topology_spread_constraints, ())
+    constraints = value_or(spec.topology_spread_constraints, ())
     last_index = {
         (constraint.topology_key, constraint.when_unsatisfiable): index for index, constraint in enumerate(constraints)
     }
@@ -216,8 +216,8 @@ def _name_errors(pod: Pod) -> Iterator[str]:
 
 
 def _metadata_errors(pod: Pod) -> Iterator[str]:
-    yield from validate_names.label_errors("metadata.labels", get(pod.metadata.labels, {}))
-    yield from validate_names.annotation_errors("metadata.annotations", get(pod.metadata.annotations, {}))
+    yield from validate_names.label_errors("metadata.labels", value_or(pod.metadata.labels, {}))
+    yield from validate_names.annotation_errors("metadata.annotations", value_or(pod.metadata.annotations, {}))
 
 
 def _spec_errors(spec: PodSpec) -> Iterator[str]:
@@ -226,23 +226,23 @@ def _spec_errors(spec: PodSpec) -> Iterator[str]:
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
             yield from validate_resources.container_resource_errors(
-                f"spec.{kind}[{index}].resources", get(container.resources, None)
+                f"spec.{kind}[{index}].resources", value_or(container.resources, None)
             )
     yield from host_port_errors(spec)
     yield from validate_resources.pod_resource_errors(spec)
-    yield from validate_names.label_errors("spec.nodeSelector", get(spec.node_selector, {}))
+    yield from validate_names.label_errors("spec.nodeSelector", value_or(spec.node_selector, {}))
     yield from affinity_errors(spec)
     yield from topology_spread_errors(spec)
-    yield from toleration_errors(get(spec.tolerations, ()))
+    yield from toleration_errors(value_or(spec.tolerations, ()))
     yield from _class_name_errors(spec)
-    yield from validate_resources.overhead_errors("spec.overhead", get(spec.overhead, {}))
+    yield from validate_resources.overhead_errors("spec.overhead", value_or(spec.overhead, {}))
 
 
 def _class_name_errors(spec: PodSpec) -> Iterator[str]:
-    if get(spec.priority_class_name, ""):
-        yield from validate_names.subdomain_errors("spec.priorityClassName", get(spec.priority_class_name, ""))
+    if value_or(spec.priority_class_name, ""):
+        yield from validate_names.subdomain_errors("spec.priorityClassName", value_or(spec.priority_class_name, ""))
     if not isinstance(spec.runtime_class_name, UnsetType):
         yield from validate_names.subdomain_errors("spec.runtimeClassName", spec.runtime_class_name)
-    policy = get(spec.preemption_policy, "Never")
+    policy = value_or(spec.preemption_policy, "Never")
     if policy not in ("PreemptLowerPriority", "Never"):
         yield validate_names.format_unsupported("spec.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))

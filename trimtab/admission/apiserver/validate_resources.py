@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.validate_names import format_invalid, qualified_name_errors
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import ResourceList, UnsetType, get
+from trimtab.cluster.api.meta import ResourceList, UnsetType, value_or
 from trimtab.cluster.api.pod import PodSpec, Resources
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
@@ -30,7 +30,11 @@ def _is_trivially_valid(requests: ResourceList, limits: ResourceList) -> bool:
         if name not in _STANDARD or quantity.parse(value) < 0:
             return False
     for name, value in requests.items():
-        if name not in _STANDARD or quantity.parse(value) < 0 or quantity.compare(value, limits.get(name, value)) > 0:
+        if (
+            name not in _STANDARD
+            or quantity.parse(value) < 0
+            or quantity.compare_quantities(value, limits.get(name, value)) > 0
+        ):
             return False
     return True
 
@@ -76,9 +80,9 @@ def _limit_errors(field: str, name: str, value: Written, validate_name: _NameVal
 
 def _amount_errors(field: str, name: str, value: Written) -> Iterator[str]:
     if quantity.parse(value) < 0:
-        yield format_invalid(field, quantity.canonical(value), "must be greater than or equal to 0")
-    if _is_extended(name) and quantity.milli(value) % 1000:
-        yield format_invalid(field, quantity.canonical(value), "must be an integer")
+        yield format_invalid(field, quantity.canonical_form(value), "must be greater than or equal to 0")
+    if _is_extended(name) and quantity.to_milli(value) % 1000:
+        yield format_invalid(field, quantity.canonical_form(value), "must be an integer")
 
 
 def _compare_with_limit(field: str, name: str, request: Written, limit: Written | None) -> Iterator[str]:
@@ -87,11 +91,11 @@ def _compare_with_limit(field: str, name: str, request: Written, limit: Written 
         if is_fixed:
             yield f"{field}.limits: Required value: Limit must be set for non overcommitable resources"
         return
-    difference = quantity.compare(request, limit)
+    difference = quantity.compare_quantities(request, limit)
     if difference and (is_fixed or difference > 0):
         relation = "equal to" if is_fixed else "less than or equal to"
-        why = f"must be {relation} {name} limit of {quantity.canonical(limit)}"
-        yield format_invalid(f"{field}.requests", quantity.canonical(request), why)
+        why = f"must be {relation} {name} limit of {quantity.canonical_form(limit)}"
+        yield format_invalid(f"{field}.requests", quantity.canonical_form(request), why)
 
 
 def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
@@ -99,7 +103,7 @@ def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
         return
     size = name.removeprefix("hugepages-")
     if not quantity.is_quantity(size) or quantity.parse(size) <= 0 or quantity.parse(value) % quantity.parse(size):
-        shown = quantity.canonical(value)
+        shown = quantity.canonical_form(value)
         yield format_invalid(field, shown, f"{shown} is not positive integer multiple of {name}")
 
 
@@ -107,23 +111,23 @@ def _sum_errors(spec: PodSpec, requests: ResourceList, limits: ResourceList) -> 
     """Yields errors of sums: the containers' requests together at most the pod's; each container's limit at most the
     pod's, huge pages also together."""
     for name, total in resource_sums.sum_containers(spec, requests_of).items():
-        if name in requests and quantity.compare(total, requests[name]) > 0:
+        if name in requests and quantity.compare_quantities(total, requests[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.requests[{name}]", requests[name], "requests", total)
     for name, total in resource_sums.sum_containers(spec, limits_of).items():
-        if _is_hugepages(name) and name in limits and quantity.compare(total, limits[name]) > 0:
+        if _is_hugepages(name) and name in limits and quantity.compare_quantities(total, limits[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.limits[{name}]", limits[name], "limits", total)
     for index, container in enumerate(spec.containers):
-        for name, value in limits_of(get(container.resources, Resources())).items():
-            if name in limits and quantity.compare(value, limits[name]) > 0:
-                why = f"must be less than or equal to pod limits of {quantity.canonical(limits[name])}"
+        for name, value in limits_of(value_or(container.resources, Resources())).items():
+            if name in limits and quantity.compare_quantities(value, limits[name]) > 0:
+                why = f"must be less than or equal to pod limits of {quantity.canonical_form(limits[name])}"
                 yield format_invalid(
-                    f"spec.resources.containers[{index}][{name}].limits", quantity.canonical(value), why
+                    f"spec.resources.containers[{index}][{name}].limits", quantity.canonical_form(value), why
                 )
 
 
 def _less_than_sum_error(field: str, pod_level: Written, side: str, total: Written) -> str:
-    why = f"must be greater than or equal to aggregate container {side} of {quantity.canonical(total)}"
-    return format_invalid(field, quantity.canonical(pod_level), why)
+    why = f"must be greater than or equal to aggregate container {side} of {quantity.canonical_form(total)}"
+    return format_invalid(field, quantity.canonical_form(pod_level), why)
 
 
 def _standard_name_errors(field: str, name: str) -> Iterator[str]:

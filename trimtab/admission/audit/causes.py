@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from trimtab.admission.audit import reasons
 from trimtab.cluster.reason import Code, NotYet, Reason
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 
 Moment = float
 """Seconds since 1970 by the API server's clock, which wrote all times that are compared here."""
@@ -64,4 +64,4 @@ _SENTENCES = {
 
 
 def _time_text(moment: Moment | None) -> str:
-    return "at an unknown time" if moment is None else written(int(moment))
+    return "at an unknown time" if moment is None else format_timestamp(int(moment))

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
-from trimtab.policy.applicable_policies import ask, possible
+from trimtab.policy.applicable_policies import find_applicable_policies, find_candidate_policies
 from trimtab.policy.changed_annotation import ChangedAnnotation
-from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness, watched
+from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness, track_dependencies
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldChange
-from trimtab.policy.pod_context import DEFAULT_TERMS, AdmissionSettings, PodContext
-from trimtab.policy.pod_size_limits import excess_of_template
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext
+from trimtab.policy.pod_size_limits import find_template_excess
 from trimtab.policy.podpolicy import Policies
 
 
@@ -48,30 +48,37 @@ class AuditResult:
     """The reason why they would be denied if they were created now."""
 
 
-def stand(alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> AuditResult:
+def audit_template(
+    alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
+) -> AuditResult:
     """Returns the result for pods of one template. Never raises for any content of a pod or policy."""
     pod = with_current_overhead(alike.pod, facts)
-    subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, terms=terms)
+    subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, settings=terms)
     # The annotation is not verified here, so what it says of policies that do not exist is ignored.
-    annotation = alike.marker.of({policy.name for policy in policies.all}) if alike.marker else None
+    annotation = alike.marker.for_policies({policy.name for policy in policies.all}) if alike.marker else None
     carried = {name: frozenset(fields) for name, fields in annotation.by.items() if name} if annotation else {}
     skipped = always_left_alone(subject)
     if skipped is not None:
-        left_out = dict.fromkeys((compiled.name for compiled in ask(policies, subject).meaning), skipped)
+        left_out = dict.fromkeys(
+            (compiled.name for compiled in find_applicable_policies(policies, subject).matching), skipped
+        )
         return AuditResult(carried=carried, left_out=left_out)
-    size_excess = excess_of_template(pod)
+    size_excess = find_template_excess(pod)
     if size_excess is not None:
         reason = reasons.TOO_LARGE(str(size_excess))
         return AuditResult(
-            carried=carried, left_out={compiled.name: reason for compiled in possible(policies, subject)}
+            carried=carried, left_out={compiled.name: reason for compiled in find_candidate_policies(policies, subject)}
         )
     decision = decide(pod, policies, facts, alike.namespace, terms, marked=annotation)
     return AuditResult(
         meant=frozenset(matched.policy for matched in decision.matched),
         carried=carried,
-        lacks=_by_policy(decision.changes, decision.modes),
-        would=_by_policy(decision.would, decision.modes),
-        left_out={omission.policy: omission.reason for omission in ask(policies, subject).not_asked},
+        lacks=_by_policy(decision.changes, decision.mode_by_policy),
+        would=_by_policy(decision.would, decision.mode_by_policy),
+        left_out={
+            omission.policy: omission.reason
+            for omission in find_applicable_policies(policies, subject).policies_left_out
+        },
         overruled=_overruled(annotation, decision),
         failed=_failures_by_policy(decision),
         denied=decision.denied,
@@ -83,8 +90,8 @@ def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
 
     Overhead without a class, or whose class was deleted, belongs to the pod and stays.
     """
-    runtime_class = facts.runtime_classes.get(get(pod.spec.runtime_class_name, ""))
-    stored = get(pod.spec.overhead, {})
+    runtime_class = facts.runtime_classes.get(value_or(pod.spec.runtime_class_name, ""))
+    stored = value_or(pod.spec.overhead, {})
     if runtime_class is None or not stored or stored == runtime_class.overhead.pod_fixed:
         return pod
     current = dict(runtime_class.overhead.pod_fixed)
@@ -103,10 +110,10 @@ def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> di
 
 def _overruled(annotation: ChangedAnnotation | None, decision: Decision) -> frozenset[str]:
     """Returns the policies that were overruled; a field that another policy's change has already set counts, too."""
-    deciders = annotation.deciders if annotation else {}
+    deciders = annotation.decider_by_field if annotation else {}
     return frozenset(
         kept_field.policy
-        for kept_field in decision.left
+        for kept_field in decision.fields_kept
         if kept_field.reason.code is reasons.OVERRULED
         or (
             kept_field.reason.code is reasons.ALREADY_SET
@@ -127,7 +134,7 @@ class AuditInputs:
 
     policies: Policies
     facts: ClusterFacts
-    terms: AdmissionSettings = DEFAULT_TERMS
+    terms: AdmissionSettings = DEFAULT_SETTINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +151,7 @@ class AuditState:
     """Templates left for the next step: without a result, or with one from before the last change."""
 
     @property
-    def pods(self) -> int:
+    def pod_count(self) -> int:
         return sum(map(len, self.groups.values()))
 
 
@@ -166,7 +173,7 @@ class Auditor:
     _results: dict[PodTemplateKey, _CachedResult] = field(default_factory=dict)
     _last_inputs: tuple[Policies, AdmissionSettings] | None = None
 
-    def look(self, pods: Iterable[AuditedPod], inputs: AuditInputs) -> AuditState:
+    def audit_pods(self, pods: Iterable[AuditedPod], inputs: AuditInputs) -> AuditState:
         """Makes one step over all existing pods."""
         groups = _group_by_template(pods)
         self._results = {alike: cached for alike, cached in self._results.items() if alike in groups}
@@ -202,15 +209,15 @@ def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
     if cached.reads is None:
         return False
     if cached.facts is not facts:
-        if cached.reads.since(facts) is Freshness.OTHER:
+        if cached.reads.check_freshness(facts) is Freshness.OTHER:
             return False
         cached.facts = facts
     return True
 
 
 def _decide_template(alike: PodTemplateKey, inputs: AuditInputs) -> _CachedResult:
-    recorded_facts, reads = watched(inputs.facts)
-    return _CachedResult(stand(alike, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts)
+    recorded_facts, reads = track_dependencies(inputs.facts)
+    return _CachedResult(audit_template(alike, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts)
 
 
 def _group_by_template(pods: Iterable[AuditedPod]) -> dict[PodTemplateKey, tuple[AuditedPod, ...]]:

@@ -9,7 +9,7 @@ from trimtab.admission.audit.drift import AuditInputs, AuditResult, AuditState
 from trimtab.admission.audit.original_pod import AuditedPod, PodTemplateKey
 from trimtab.admission.audit.reasons import DECIDED_OTHERWISE, ONLY_WATCHING
 from trimtab.admission.audit.stale_overhead import OverheadExample
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.policy.changed_annotation import ChangedAnnotation
@@ -71,7 +71,7 @@ class Findings:
     """Why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
 
 
-def findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
+def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
     """Returns the complete result for the state that an Auditor returned."""
     tallies = {policy.name: PolicyTally() for policy in inputs.policies.all}
     for alike, result in state.results.items():
@@ -145,7 +145,7 @@ def _creation_time(pod: AuditedPod) -> float:
 def _trusted_annotation(alike: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
     """Returns what the annotation says about existing policies. It may be forged: everyone who may patch pods can
     write it."""
-    return alike.marker.of({policy.name for policy in policies.all}) if alike.marker else ChangedAnnotation()
+    return alike.marker.for_policies({policy.name for policy in policies.all}) if alike.marker else ChangedAnnotation()
 
 
 def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
@@ -154,7 +154,7 @@ def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChan
 
     Only if the pod still has the value that the annotation names.
     """
-    recorded = {name: value for name, (_, value) in annotation.deciders.items()}
+    recorded = {name: value for name, (_, value) in annotation.decider_by_field.items()}
     return tuple(c for c in changes if c.field not in recorded or recorded[c.field] != _value_text(c.before))
 
 
@@ -178,7 +178,7 @@ def _left_out_findings(state: AuditState, inputs: AuditInputs) -> Iterator[Audit
 
 def _overhead_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
     for alike, pods in state.groups.items():
-        name = get(alike.pod.spec.runtime_class_name, "")
+        name = value_or(alike.pod.spec.runtime_class_name, "")
         runtime_class = inputs.facts.runtime_classes.get(name) if name else None
         causes: dict[str, tuple[Reason, list[AuditedPod]]] = {}
         for pod in pods if runtime_class else ():
@@ -197,12 +197,12 @@ def _build_finding(
     reason: Reason,
     changes: tuple[FieldChange, ...] = (),
 ) -> AuditFinding:
-    owners = inputs.facts.chain(alike.pod, alike.namespace)
+    owners = inputs.facts.owner_chain(alike.pod, alike.namespace)
     return AuditFinding(alike=alike, owners=owners, pods=tuple(pods), policy=policy, reason=reason, changes=changes)
 
 
 def _youngest_pods(state: AuditState) -> Iterator[stale_overhead.Named]:
     for alike, pods in state.groups.items():
-        if get(alike.pod.spec.runtime_class_name, ""):
+        if value_or(alike.pod.spec.runtime_class_name, ""):
             pod = max(pods, key=_creation_time)
             yield alike, pod.name, pod.created

@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from trimtab.cluster.api.meta import UNSET, Labels, Metadata, SelectorRequirement, UnsetType, change, get
+from trimtab.cluster.api.meta import UNSET, Labels, Metadata, SelectorRequirement, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Affinity, Condition, ContainerStatus, NodeAffinity, Pod, PodSpec, PodStatus, Volume
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.policy import changed_annotation
 from trimtab.policy.autoscalers import WRITTEN_BY_VPA
 from trimtab.policy.changed_annotation import LIMIT_RANGER, ChangedAnnotation
@@ -67,7 +67,7 @@ def _oom_kills(container: ContainerStatus, created: float) -> Iterator[PodFailur
     for state in (container.state, container.last_state):
         terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
         if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
-            yield PodFailure(FailureKind.OOM_KILLED, float(seconds(terminated.get("finishedAt")) or created))
+            yield PodFailure(FailureKind.OOM_KILLED, float(parse_timestamp(terminated.get("finishedAt")) or created))
 
 
 def _is_unschedulable(condition: Condition) -> bool:
@@ -76,7 +76,7 @@ def _is_unschedulable(condition: Condition) -> bool:
 
 def _transition_time(conditions: tuple[Condition, ...], kind: str, otherwise: float) -> float:
     """Returns the time of the condition's last transition, or `otherwise` if there is none."""
-    times = (seconds(c.last_transition_time) for c in conditions if c.type == kind)
+    times = (parse_timestamp(c.last_transition_time) for c in conditions if c.type == kind)
     return float(next((time for time in times if time is not None), otherwise))
 
 
@@ -134,9 +134,9 @@ class AuditedPodReader:
             alike=self._template_of(pod),
             name=meta.name,
             uid=meta.uid,
-            created=seconds(meta.creation_timestamp),
+            created=parse_timestamp(meta.creation_timestamp),
             running=pod.status.phase not in _FINISHED and not meta.deletion_timestamp,
-            incidents=read_failures(pod.status, seconds(meta.creation_timestamp)),
+            incidents=read_failures(pod.status, parse_timestamp(meta.creation_timestamp)),
         )
 
     def _template_of(self, pod: Pod) -> PodTemplateKey:
@@ -146,7 +146,7 @@ class AuditedPodReader:
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = PodTemplateKey(
-                namespace, bare, changed_annotation.claimed(bare, namespace)
+                namespace, bare, changed_annotation.read_claimed_annotation(bare, namespace)
             )
         return template
 
@@ -183,14 +183,24 @@ def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
     """
     meta = pod.metadata
     unnamed = change(pod, metadata=change(meta, name=""))
-    if meta.controller is not None:
-        annotation = changed_annotation.claimed(pod, namespace) or changed_annotation.claimed(unnamed, namespace)
-        return unnamed if annotation is None else changed_annotation.write(unnamed, namespace, annotation, ())[0]
+    if meta.controller_owner is not None:
+        annotation = changed_annotation.read_claimed_annotation(
+            pod, namespace
+        ) or changed_annotation.read_claimed_annotation(unnamed, namespace)
+        return (
+            unnamed
+            if annotation is None
+            else changed_annotation.write_annotation(unnamed, namespace, annotation, ())[0]
+        )
     generated = meta.generate_name and meta.name.startswith(meta.generate_name)
-    if not generated or changed_annotation.claimed(pod, namespace) is not None:
+    if not generated or changed_annotation.read_claimed_annotation(pod, namespace) is not None:
         return pod
     looks_generated = _GENERATED_SUFFIX.fullmatch(meta.name.removeprefix(meta.generate_name))
-    return unnamed if looks_generated or changed_annotation.claimed(unnamed, namespace) is not None else pod
+    return (
+        unnamed
+        if looks_generated or changed_annotation.read_claimed_annotation(unnamed, namespace) is not None
+        else pod
+    )
 
 
 def _submitted_spec(spec: PodSpec) -> PodSpec:
@@ -202,15 +212,15 @@ def _submitted_spec(spec: PodSpec) -> PodSpec:
 def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
     """Returns the spec without the node name that the DaemonSet controller writes into each pod's affinity; apart from
     that its pods are equal."""
-    owner = meta.controller
-    node = get(get(spec.affinity, _NO_AFFINITY).node_affinity, _NO_NODE)
-    required = get(node.required, None)
+    owner = meta.controller_owner
+    node = value_or(value_or(spec.affinity, _NO_AFFINITY).node_affinity, _NO_NODE)
+    required = value_or(node.required, None)
     if owner is None or owner.kind != "DaemonSet" or required is None:
         return spec
-    terms = tuple(change(term, match_fields=_ANY_NODE) if get(term.match_fields, ()) else term
+    terms = tuple(change(term, match_fields=_ANY_NODE) if value_or(term.match_fields, ()) else term
                   for term in required.node_selector_terms)  # fmt: skip
     node = change(node, required=change(required, node_selector_terms=terms))
-    return change(spec, affinity=change(get(spec.affinity, _NO_AFFINITY), node_affinity=node))
+    return change(spec, affinity=change(value_or(spec.affinity, _NO_AFFINITY), node_affinity=node))
 
 
 _NO_AFFINITY, _NO_NODE = Affinity(), NodeAffinity()
@@ -226,7 +236,7 @@ def _has_source(volume: Volume) -> bool:
 def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: frozenset[str]) -> Labels | UnsetType:
     """Returns the annotations with only the values that decisions read; of others (addresses, checksums) only the key
     is kept."""
-    items = sorted(get(annotations, {}).items())
+    items = sorted(value_or(annotations, {}).items())
     reduced = {
         name: value if name.startswith(_READ_PREFIXES) or name in read_annotations else NOT_HELD
         for name, value in items

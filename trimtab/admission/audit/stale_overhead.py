@@ -15,16 +15,16 @@ from trimtab.admission.audit import reasons
 from trimtab.admission.audit.causes import Moment
 from trimtab.admission.audit.original_pod import PodTemplateKey
 from trimtab.cluster.api.core import RuntimeClass
-from trimtab.cluster.api.meta import ResourceList, get
+from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.node_shapes import NodeShape
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason
-from trimtab.cluster.resources import amounts, same
-from trimtab.policy.actions.overhead import FIELD, shown
+from trimtab.cluster.resources import is_same_list, scheduler_amounts
+from trimtab.policy.actions.overhead import FIELD, format_amounts
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import OverheadBy
 from trimtab.policy.reasons import OVERHEAD_MISSING
-from trimtab.scheduling.node_filters import untolerated
+from trimtab.scheduling.node_filters import first_untolerated_taint
 
 
 def explain_overhead(
@@ -37,13 +37,13 @@ def explain_overhead(
     if runtime_class is None:
         return None
     name = runtime_class.metadata.name
-    stored, defined = get(alike.pod.spec.overhead, {}), runtime_class.overhead.pod_fixed
-    if same(defined, stored):
+    stored, defined = value_or(alike.pod.spec.overhead, {}), runtime_class.overhead.pod_fixed
+    if is_same_list(defined, stored):
         return None
     if not stored and not _is_older_than_class(created, since):
-        return OVERHEAD_MISSING(f"carries no overhead, RuntimeClass {name} defines {shown(defined)}")
+        return OVERHEAD_MISSING(f"carries no overhead, RuntimeClass {name} defines {format_amounts(defined)}")
     return reasons.OVERHEAD_STALE(
-        f"carries overhead {shown(stored) or 'none'}, RuntimeClass {name} now defines {shown(defined) or 'none'}"
+        f"carries overhead {format_amounts(stored) or 'none'}, RuntimeClass {name} now defines {format_amounts(defined) or 'none'}"
     )
 
 
@@ -93,11 +93,11 @@ def _overhead_example(
     classes: Mapping[str, RuntimeClass],
     since: Mapping[str, Moment],
 ) -> OverheadExample | None:
-    runtime_class = classes.get(get(alike.pod.spec.runtime_class_name, ""))
+    runtime_class = classes.get(value_or(alike.pod.spec.runtime_class_name, ""))
     if runtime_class is None or not runtime_class.overhead.pod_fixed or created is None:
         return None
     writer: Literal["server", "webhook"]
-    if get(alike.pod.spec.overhead, {}):
+    if value_or(alike.pod.spec.overhead, {}):
         if alike.marker is not None and any(FIELD in fields for fields in alike.marker.by.values()):
             return None  # Trimtab wrote it; the plugin, if it is on, only agreed
         writer = "server"
@@ -160,7 +160,7 @@ def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: Cluste
 def overhead_of(overhead: ResourceList) -> tuple[int, int]:
     """Returns millicores and bytes; zeros if the overhead cannot be parsed."""
     try:
-        parsed = amounts(overhead)
+        parsed = scheduler_amounts(overhead)
     except NotAQuantity:
         return 0, 0
     return parsed.get("cpu", 0), parsed.get("memory", 0)
@@ -168,15 +168,17 @@ def overhead_of(overhead: ResourceList) -> tuple[int, int]:
 
 def _allowed_nodes(runtime_class: RuntimeClass | None, facts: ClusterFacts) -> tuple[int | None, NoNodes | None]:
     """Returns the number of node shapes that the class allows, and the reason why none takes its pods."""
-    if runtime_class is None or "Node" not in facts.known:
+    if runtime_class is None or "Node" not in facts.listed_kinds:
         return None, None
-    selector, nodes = get(runtime_class.scheduling.node_selector, {}), facts.nodes
+    selector, nodes = value_or(runtime_class.scheduling.node_selector, {}), facts.nodes
     allowed = [shape for shape in nodes.shapes if _is_selected(selector, shape)]
     if not allowed:
         if any(_is_selected(selector, shape) for shape in nodes.closed):
             return 0, "cordoned"
         return 0, "may-come" if nodes.may_grow else "no-label"
-    is_open = any(untolerated(runtime_class.scheduling.tolerations, shape.taints) is None for shape in allowed)
+    is_open = any(
+        first_untolerated_taint(runtime_class.scheduling.tolerations, shape.taints) is None for shape in allowed
+    )
     return len(allowed), None if is_open else "tainted"
 
 

@@ -5,27 +5,33 @@ from dataclasses import dataclass, replace
 
 import click
 
-from trimtab.admission.handler import told
-from trimtab.admission.pod_templates import PodTemplateLocation, group_of, is_unknown_kind, left_as_written, templates
-from trimtab.admission.preview import Preview, preview
+from trimtab.admission.handler import decision_warnings
+from trimtab.admission.pod_templates import (
+    PodTemplateLocation,
+    group_of,
+    is_unknown_kind,
+    read_templates,
+    why_not_admitted,
+)
+from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cli import live_cluster, output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.running_pods import audit_running_pods
 from trimtab.cli.admit.table import draw_admission, draw_running
 from trimtab.cli.main import EXIT_FOUND, UsageError
-from trimtab.cli.manifests import committed
+from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cli.output import show_progress
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.snapshot import KINDS, build
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read as read_documents
+from trimtab.cluster.yaml_documents import read_documents as read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.vpa_webhook import anywhere
+from trimtab.policy.vpa_webhook import reach_everywhere_if
 
-KINDS_OF_FACTS = tuple(kind for kind in KINDS if kind != "Pod")
+KINDS_OF_FACTS = tuple(kind for kind in SHAPES_BY_KIND if kind != "Pod")
 """The kinds that are read from a live cluster: no decision on a pod depends on other pods."""
 
 
@@ -100,13 +106,15 @@ def verb(
         inputs = _add_missing_recommendations(inputs, cluster)
     settings = _admission_settings(overhead)
     previews = [
-        preview(template.pod, inputs.policies, template.facts(inputs.facts), template.namespace, settings)
+        preview_admission(
+            template.pod, inputs.policies, template.with_owners(inputs.facts), template.namespace, settings
+        )
         for template in show_progress(inputs.templates, "Admitting")
     ]
     if output == "yaml":
         for note in inputs.notes:
             click.echo(note, err=True)
-        _write_manifests(committed(contents, list(zip(inputs.templates, previews, strict=True))), output_file)
+        _write_manifests(rewrite_manifests(contents, list(zip(inputs.templates, previews, strict=True))), output_file)
     else:
         admit_report = _build_report(inputs, previews)
         _emit(output, output_file, admit_report, explain)
@@ -152,7 +160,7 @@ def _audit_running_pods(
 def has_problem(pod_preview: Preview) -> bool:
     """Return whether the pod is refused, has a warning, or met a bug."""
     return not hasattr(pod_preview.result, "pod") or any(
-        told(call.decision) or call.problem for call in pod_preview.calls
+        decision_warnings(call.decision) or call.problem for call in pod_preview.calls
     )
 
 
@@ -175,12 +183,16 @@ def _read_inputs(
     """Read all files, so that all mistakes of all files are reported together."""
     documents, mistakes, repeated = _parse_documents(contents)
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
-    loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped())
-    located = [(document, template) for document in documents for template in templates(document)]
-    ignored = [cause for document in documents if (cause := left_as_written(document)) is not None]
-    snapshot_build = build([*cluster_documents, *documents])
+    loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
+    located = [(document, template) for document in documents for template in read_templates(document)]
+    ignored = [cause for document in documents if (cause := why_not_admitted(document)) is not None]
+    snapshot_build = build_snapshot([*cluster_documents, *documents])
     unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
-    mistakes += [*more, *loaded.mistakes, *(template for document, template in unread if document.kind in KINDS)]
+    mistakes += [
+        *more,
+        *loaded.mistakes,
+        *(template for document, template in unread if document.kind in SHAPES_BY_KIND),
+    ]
     mistakes += [template for template in snapshot_build.mistakes if template not in mistakes]
     if mistakes:
         raise UsageError(mistakes)
@@ -189,8 +201,8 @@ def _read_inputs(
         names = ", ".join(name for name, _ in contents)
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
-    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=anywhere(vpa_acts))
-    not_pods = [template for document, template in unread if document.kind not in KINDS]
+    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts))
+    not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),
         *(f"Left as it is, because its template is not a pod's: {template}" for template in not_pods),
@@ -237,7 +249,7 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
 def _build_report(inputs: _AdmitInputs, previews: list[Preview]) -> AdmitReport:
     pods = []
     for template, pod_preview in zip(inputs.templates, previews, strict=True):
-        warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in told(call.decision)))
+        warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))
         pods.append(report_pod(template, pod_preview, warnings))
     names = [policy.name for policy in inputs.policies.all]
     return AdmitReport(policies=names, notes=list(inputs.notes), pods=pods, totals=sum_totals(pods))

@@ -3,15 +3,15 @@
 from typing import Any
 
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.apiserver.serialization import canonical
-from trimtab.admission.json_patch import plain
+from trimtab.admission.apiserver.serialization import to_canonical
+from trimtab.admission.json_patch import to_plain_json
 from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.preview import Preview
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.resources import Amounts, pod_limits, pod_requests, qos
+from trimtab.cluster.resources import Amounts, pod_limits, pod_requests, qos_class
 from trimtab.policy.pod_changes import FieldChange, FieldKept
 
 
@@ -122,8 +122,8 @@ def report_pod(template: PodTemplateLocation, preview: Preview, warnings: tuple[
         replicas=template.replicas,
         outcome=preview.outcome.value if preview.outcome else "not-asked",
         calls=len(preview.calls),
-        changes=[report_change(change) for change in preview.changes],
-        left=[_report_kept_field(change) for change in preview.left],
+        changes=[report_change(change) for change in preview.all_changes],
+        left=[_report_kept_field(change) for change in preview.kept_fields],
         would=[report_change(change) for change in would],
         warnings=list(warnings),
         problem="; ".join(call.problem for call in preview.calls if call.problem),
@@ -131,14 +131,14 @@ def report_pod(template: PodTemplateLocation, preview: Preview, warnings: tuple[
         after=_report_shape(stored) if stored else None,
         refused=_report_refusal(result) if isinstance(result, PodRejected) else None,
         refused_without_us=_report_refusal(unaided) if isinstance(unaided, PodRejected) else None,
-        patch=list(preview.operations),
+        patch=list(preview.patch_operations),
         stored=_stored_manifest(template, stored) if stored else None,
         steps=[str(step) for step in result.steps] if isinstance(result, PodAdmitted) else [],
     )
 
 
 def _stored_manifest(template: PodTemplateLocation, pod: Pod) -> dict[str, Any]:
-    manifest: dict[str, Any] = plain(canonical(pod))
+    manifest: dict[str, Any] = to_plain_json(to_canonical(pod))
     manifest.setdefault("metadata", {}).setdefault("namespace", template.namespace)
     return {"apiVersion": "v1", "kind": "Pod", **manifest}
 
@@ -170,9 +170,9 @@ def _report_shape(pod: Pod) -> PodShape:
     return PodShape(
         requests=_format_amounts(pod_requests(pod.spec)),
         limits=_format_amounts(pod_limits(pod.spec)),
-        qos=qos(pod.spec).value,
-        runtime_class=get(pod.spec.runtime_class_name, None),
-        overhead={name: str(value) for name, value in get(pod.spec.overhead, {}).items()},
+        qos=qos_class(pod.spec).value,
+        runtime_class=value_or(pod.spec.runtime_class_name, None),
+        overhead={name: str(value) for name, value in value_or(pod.spec.overhead, {}).items()},
     )
 
 

@@ -9,31 +9,31 @@ import msgspec
 
 from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes
 from trimtab.admission.audit.drift import AuditInputs, Auditor
-from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, findings
+from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, build_findings
 from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli import live_cluster
 from trimtab.cli.admit.report import ChangeReport, report_change
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cluster.api.admissionregistration import is_ours
+from trimtab.cluster.api.admissionregistration import is_trimtab_configuration
 from trimtab.cluster.api.meta import Dated
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.snapshot import KINDS, build
-from trimtab.cluster.timestamps import seconds
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
+from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read as read_documents
+from trimtab.cluster.yaml_documents import read_documents as read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_document, load_policies
-from trimtab.policy.match import match_asks
+from trimtab.policy.match import match_dependencies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND, Policies
-from trimtab.policy.vpa_webhook import anywhere
+from trimtab.policy.vpa_webhook import reach_everywhere_if
 from trimtab.runtime.settings import Settings
 
 CONFIGURATION = "MutatingWebhookConfiguration"
-AUDITED_KINDS = (*KINDS, KIND, CONFIGURATION)
+AUDITED_KINDS = (*SHAPES_BY_KIND, KIND, CONFIGURATION)
 """The kinds that are read from a live cluster."""
 
 
@@ -108,23 +108,27 @@ def audit_running_pods(
 ) -> RunningReport:
     """Read the cluster, and compare every running pod with what policies would set."""
     documents, mistakes = _parse_documents(live_cluster.read_live_objects(cluster_options, AUDITED_KINDS))
-    snapshot_build = build(documents)
+    snapshot_build = build_snapshot(documents)
     policies, notes, policy_mistakes = _choose_policies(tuple(policy_paths), documents)
     mistakes += [*snapshot_build.mistakes, *policy_mistakes]
     if mistakes:
         raise UsageError(mistakes)
-    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=anywhere(vpa_acts), own_namespace=settings.own_namespace)
+    facts = from_snapshot(
+        snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts), own_namespace=settings.own_namespace
+    )
     change_times, change_notes = _read_change_times(
         documents, Settings().configuration_name, all_read=live_cluster.LIVE in cluster_options.paths
     )
     audit_inputs = AuditInputs(policies=policies, facts=facts, terms=settings)
-    pods = snapshot_build.snapshot.all(Pod)
+    pods = snapshot_build.snapshot.objects_of(Pod)
     # Without a limit: the report lists every pod.
-    audit = Auditor(most=sys.maxsize).look(map(AuditedPodReader(match_asks(policies).annotations), pods), audit_inputs)
+    audit = Auditor(most=sys.maxsize).audit_pods(
+        map(AuditedPodReader(match_dependencies(policies).annotations), pods), audit_inputs
+    )
     return _build_report(
-        findings(audit, audit_inputs, change_times),
+        build_findings(audit, audit_inputs, change_times),
         audit_inputs,
-        audit.pods,
+        audit.pod_count,
         [*notes, *change_notes, *map(str, facts.problems)],
     )
 
@@ -145,12 +149,12 @@ def _choose_policies(
     """
     own = [document for document in documents if document.kind == KIND]
     if paths or not own:
-        loaded = load_policies(live_cluster.read_paths(paths) if paths else live_cluster.shipped())
+        loaded = load_policies(live_cluster.read_paths(paths) if paths else live_cluster.shipped_policies())
         notes = [] if paths else ["There are no PodPolicies: the pods are compared with Trimtab's recommended set."]
         return loaded.policies, notes, list(loaded.mistakes)
     readings = [load_document(document) for document in own]
     notes = [f"Left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
-    return Policies.of(*(policy for policy, _ in readings if policy is not None)), notes, []
+    return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 
 def _read_change_times(
@@ -168,11 +172,11 @@ def _read_change_times(
         metadata = _decode_metadata(document.value)
         match document.kind:
             case "PodPolicy":
-                policies[metadata.name] = seconds(metadata.written("spec"))
+                policies[metadata.name] = parse_timestamp(metadata.last_written_at("spec"))
             case "RuntimeClass":
-                classes[metadata.name] = seconds(metadata.written("overhead", "scheduling"))
-            case "MutatingWebhookConfiguration" if is_ours(metadata, configuration):
-                webhook = seconds(metadata.creation_timestamp)
+                classes[metadata.name] = parse_timestamp(metadata.last_written_at("overhead", "scheduling"))
+            case "MutatingWebhookConfiguration" if is_trimtab_configuration(metadata, configuration):
+                webhook = parse_timestamp(metadata.creation_timestamp)
     notes = (
         []
         if are_configurations_read

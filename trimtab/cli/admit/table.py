@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.admission.handler import beginning_of_would
+from trimtab.admission.handler import would_change_prefix
 from trimtab.cli.admit.report import AdmitReport, ChangeReport, PodReport, PodShape
 from trimtab.cli.admit.running_pods import RunningFindingReport, RunningReport
 from trimtab.cluster import quantity
@@ -76,11 +76,11 @@ def _shape_value(shape: PodShape | None, side: str, resource: str) -> str | None
 
 def format_short(resource: str, quantity_text: str) -> str:
     """Return the quantity short enough for a table: memory in Ki, Mi or Gi, 10 or more cores as cores, one decimal."""
-    if resource == "cpu" and (millicores := quantity.milli(quantity_text)) >= 10_000:
+    if resource == "cpu" and (millicores := quantity.to_milli(quantity_text)) >= 10_000:
         return f"{millicores / 1000:.1f}".removesuffix(".0")
     if resource != "memory":
         return quantity_text
-    number = float(quantity.whole(quantity_text))
+    number = float(quantity.to_whole_units(quantity_text))
     for unit in ("", "Ki", "Mi", "Gi"):
         if number < 1024 or unit == "Gi":
             break
@@ -92,7 +92,7 @@ def _format_total(resource: str, quantity_text: str) -> str:
     """Return a total in one unit, which for cpu is cores."""
     if resource != "cpu":
         return format_short(resource, quantity_text)
-    return f"{quantity.milli(quantity_text) / 1000:.1f}".removesuffix(".0") + " cores"
+    return f"{quantity.to_milli(quantity_text) / 1000:.1f}".removesuffix(".0") + " cores"
 
 
 def _format_change(before: str | None, after: str | None) -> Text:
@@ -190,7 +190,7 @@ def _format_field(change: ChangeReport) -> Text:
 
 def _warning_lines(pod: PodReport) -> list[Text]:
     """Return the warnings without those that a row of the changes contains."""
-    in_rows = tuple(beginning_of_would(change.policy, change.field) for change in pod.would)
+    in_rows = tuple(would_change_prefix(change.policy, change.field) for change in pod.would)
     warnings = [warning for warning in pod.warnings if not warning.startswith(in_rows)]
     lines = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in warnings]
     if pod.problem:

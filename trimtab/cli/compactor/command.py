@@ -15,19 +15,19 @@ from trimtab.cli.compactor import report as report_module
 from trimtab.cli.compactor import state
 from trimtab.cli.main import EXIT_USAGE, UsageError
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import PAUSED
+from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.cluster.timestamps import written
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.pool_state import REOPENED
-from trimtab.compactor.pool_state_store import name_of
-from trimtab.compactor.process import run
+from trimtab.compaction.drain.pool_state import REOPENED_ANNOTATION
+from trimtab.compactor.pool_state_store import config_map_name
+from trimtab.compactor.process import run_compactor
 from trimtab.compactor.settings import Settings
 from trimtab.kube import objects
-from trimtab.kube.client import MERGE
+from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES, one
+from trimtab.kube.resources import LIST_SOURCES, object_path
 from trimtab.runtime import clock, environment, log
 from trimtab.runtime.files import RuntimeFault
 
@@ -69,7 +69,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
         return
     try:
         settings = environment.read_with_options(os.environ, Settings, listen, more)
-        run(settings, log.build(settings.log_level, settings.log_format))
+        run_compactor(settings, log.build_logger(settings.log_level, settings.log_format))
     except (RuntimeFault, ValueError) as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_USAGE)
@@ -114,17 +114,19 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
         _annotate_namespace(cluster_login, None)
         click.echo("resumed")
         return
-    name, doing = name_of(pool), f"reopen pool {pool}"
+    name, doing = config_map_name(pool), f"reopen pool {pool}"
     with state.open_client(cluster_login) as client:
         try:
-            state_shape = objects.read(client, "ConfigMap", name, cluster_login.namespace)
+            state_shape = objects.read_object(client, "ConfigMap", name, cluster_login.namespace)
             assert isinstance(state_shape, ConfigMap)
             reopened_at = report_module.choose_reopening_time(
-                memories.read(name, state_shape.data), int(clock.utc().timestamp())
+                memories.decode_state(name, state_shape.data), int(clock.utc_now().timestamp())
             )
-            body = {"metadata": {"annotations": {REOPENED: written(reopened_at)}}}
-            path = one(PLACES["ConfigMap"], cluster_login.namespace, name)
-            Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
+            body = {"metadata": {"annotations": {REOPENED_ANNOTATION: format_timestamp(reopened_at)}}}
+            path = object_path(LIST_SOURCES["ConfigMap"], cluster_login.namespace, name)
+            Writer(client=client, manager="trimtab-command").write(
+                "PATCH", path, body, doing=doing, content_type=MERGE_PATCH
+            )
         except NotFound:
             raise UsageError(
                 [ConfigError(file="--pool", expected="a pool that the compactor has a state of", got=pool)]
@@ -163,9 +165,14 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
     with state.open_client(login) as client:
         # The pause may be an annotation or a label: null in a merge patch (RFC 7386) removes both.
-        body = {"metadata": {"annotations": {PAUSED: value}, **({} if value else {"labels": {PAUSED: None}})}}
-        path, doing = one(PLACES["Namespace"], "", login.namespace), f"annotate Namespace {login.namespace}"
-        Writer(client=client, manager="trimtab-command").write("PATCH", path, body, doing=doing, content_type=MERGE)
+        body = {"metadata": {"annotations": {PAUSED_MARK: value}, **({} if value else {"labels": {PAUSED_MARK: None}})}}
+        path, doing = (
+            object_path(LIST_SOURCES["Namespace"], "", login.namespace),
+            f"annotate Namespace {login.namespace}",
+        )
+        Writer(client=client, manager="trimtab-command").write(
+            "PATCH", path, body, doing=doing, content_type=MERGE_PATCH
+        )
 
 
 def _emit(form: str, output_file: str | None, report: Any, drawn: Any) -> None:

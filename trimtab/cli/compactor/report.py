@@ -8,10 +8,10 @@ from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.timestamps import Seconds, open_now, written
+from trimtab.cluster.timestamps import Seconds, format_timestamp, is_any_open
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.start import closed, just_opened
+from trimtab.compaction.drain.start import closed_reason, opening_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import Observations
 
@@ -95,13 +95,13 @@ class HistoryReport(ReportPart, frozen=True, kw_only=True):
 def build_status_report(state: CompactorState) -> StatusReport:
     """Return the report of all pools, with and without a ConfigMap, and of all drains."""
     pools = {pool.name: pool for pool in state.pools.pools}
-    names = sorted({*pools, *state.memories})
+    names = sorted({*pools, *state.pool_states})
     return StatusReport(
         paused=state.paused,
         leader=state.leader,
         pools=[_report_pool(name, pools.get(name), state) for name in names],
         drains=_report_drains(state),
-        mistakes=[*map(str, state.pools.mistakes), *state.unread],
+        mistakes=[*map(str, state.pools.mistakes), *state.problems],
     )
 
 
@@ -118,18 +118,18 @@ def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> S
 
 
 def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolStatus:
-    pool_state = state.memories.get(name, PoolState())
-    closed_reason = closed(pool, pool_state, state.at, DrainTimeouts()) if pool is not None else None
+    pool_state = state.pool_states.get(name, PoolState())
+    closed_reason = closed_reason(pool, pool_state, state.read_at, DrainTimeouts()) if pool is not None else None
     return PoolStatus(
         name=name,
         mode="gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act",
         closed=closed_reason is not None,
         strikes=pool_state.strikes,
-        evictions_last_hour=Observations(evictions=pool_state.evictions).lately(state.at),
+        evictions_last_hour=Observations(evictions=pool_state.evictions).recent_evictions(state.read_at),
         evictions_per_hour=pool.evictions_per_hour if pool is not None else None,
         saved_nodes=pool_state.saved,
         next=list(pool_state.plan),
-        planned_at=written(pool_state.plan_at) if pool_state.plan_at is not None else None,
+        planned_at=format_timestamp(pool_state.plan_at) if pool_state.plan_at is not None else None,
         waits_for=str(closed_reason) if closed_reason is not None else _find_wait_reason(pool, pool_state, state),
     )
 
@@ -143,14 +143,14 @@ def _find_wait_reason(pool: Pool | None, pool_state: PoolState, state: Compactor
         return "no compactor leads"
     if pool.dry_run:
         return "the pool is in dry run until its ConfigMap has mode: act"
-    if not open_now(pool.windows, state.at):
+    if not is_any_open(pool.windows, state.read_at):
         return "the pool's next window"
-    if (pause := just_opened(pool, pool_state, state.at)) is not None:
+    if (pause := opening_reason(pool, pool_state, state.read_at)) is not None:
         return str(pause)
     draining = sorted(pool_state.drains)
     if len([node for node in draining if node not in pool_state.empty]) >= pool.drains:
         return f"the end of the drain of {draining[0]}"
-    recent_evictions = Observations(evictions=pool_state.evictions).lately(state.at)
+    recent_evictions = Observations(evictions=pool_state.evictions).recent_evictions(state.read_at)
     if recent_evictions >= pool.evictions_per_hour:
         return f"the limit of {pool.evictions_per_hour} evictions per hour"
     return "" if pool_state.plan else pool_state.plan_why or "a plan that frees a node"
@@ -169,7 +169,7 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
                 node=node.name,
                 pool=annotation.pool,
                 drain=annotation.drain,
-                since=written(annotation.since),
+                since=format_timestamp(annotation.since),
                 phase=_drain_phase(node.name, annotation, state),
                 pods_left=state.count_remaining_pods(annotation),
                 pods=len(annotation.moves),
@@ -179,23 +179,23 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
 
 
 def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
-    if annotation.home not in ("", state.home):
+    if annotation.home not in ("", state.namespace):
         return f"left to the compactor of namespace {annotation.home}"
-    if not state.memories.get(annotation.pool, PoolState()).knows(node, annotation.drain):
+    if not state.pool_states.get(annotation.pool, PoolState()).knows_drain(node, annotation.drain):
         return "unknown to the pool's state"
     return "emptying" if annotation.emptied is None else "emptied"
 
 
 def build_history_report(state: CompactorState, pool: str | None, node: str | None) -> HistoryReport:
     """Return all stored records, or those of one pool or node."""
-    records = [record for pool_state in state.memories.values() for record in pool_state.ring]
+    records = [record for pool_state in state.pool_states.values() for record in pool_state.ring]
     chosen = [
         record for record in records if (pool is None or record.pool == pool) and (node is None or record.node == node)
     ]
     return HistoryReport(
         records=[
             RecordReport(
-                at=written(record.at),
+                at=format_timestamp(record.at),
                 pool=record.pool,
                 what=record.what,
                 code=record.code,

@@ -15,33 +15,33 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
-from trimtab.cluster.api.meta import get
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.node import read as node_of
-from trimtab.cluster.pool import paused_in
+from trimtab.cluster.node import node_from_api as node_of
+from trimtab.cluster.pool import pause_reason_in
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-from trimtab.cluster.timestamps import Seconds, written
+from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read
-from trimtab.compaction.drain.annotation import read as note_of
+from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
+from trimtab.compaction.drain.annotation import read_annotation as note_of
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.cluster_reader import pools_of
 from trimtab.compactor.process import LEASE
 from trimtab.kube import listing, objects
 from trimtab.kube import nodes as nodes_module
-from trimtab.kube.client import Client, connect
+from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotConfigured, NotFound
-from trimtab.kube.listing import observe
-from trimtab.kube.objects import Writer, parsed
-from trimtab.kube.resources import PLACES, ListSource
-from trimtab.kube.resources import one as object_path
+from trimtab.kube.listing import list_kinds
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.kube.resources import object_path as object_path
 from trimtab.runtime import clock
 
 
@@ -58,28 +58,28 @@ class ClusterLogin:
 class CompactorState:
     """The state of a compactor, as the cluster stores it."""
 
-    at: Seconds
-    home: str
+    read_at: Seconds
+    namespace: str
     """The compactor's namespace."""
     snapshot: Snapshot
     pools: PoolReading
-    memories: Mapping[str, PoolState]
-    unread: tuple[str, ...]
+    pool_states: Mapping[str, PoolState]
+    problems: tuple[str, ...]
     """Invalid states of pools, and objects that cannot be decoded, as text."""
     leader: str
     paused: str
 
     def list_annotations(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
         """Yield the nodes with an annotation of a drain, and the annotation, which is not verified."""
-        for shape in self.snapshot.all(NodeShape):
-            node = nodes.read(shape)
+        for shape in self.snapshot.objects_of(NodeShape):
+            node = nodes.node_from_api(shape)
             annotation = note_of(node, None)
             if annotation is not None:
                 yield node, annotation.claim if isinstance(annotation, NotAuthentic) else annotation
 
     def count_remaining_pods(self, annotation: DrainAnnotation) -> int:
         """Return how many pods of the drain still exist."""
-        existing_uids = {shape.metadata.uid for shape in self.snapshot.all(PodShape)}
+        existing_uids = {shape.metadata.uid for shape in self.snapshot.objects_of(PodShape)}
         return sum(move.uid in existing_uids for move in annotation.moves)
 
 
@@ -87,7 +87,7 @@ class CompactorState:
 def open_client(login: ClusterLogin) -> Iterator[Client]:
     """Yield a client; raises UsageError without a login, and RuntimeFailure for any KubeFault."""
     try:
-        client = connect(login.kubeconfig, login.context)
+        client = connect_to_cluster(login.kubeconfig, login.context)
     except NotConfigured as error:
         raise UsageError(
             [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
@@ -104,43 +104,47 @@ def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> Compacto
     """Read the compactor's state, and with `pods` the pods of the cluster. Raises RuntimeFailure."""
     with open_client(login) as client:
         config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=login.namespace)
-        sources = [_with_label(config_maps, label) for label in (memories.LABEL, "trimtab.dev/pool")]
-        kinds = [*sources, PLACES["Node"], PLACES["Namespace"], *([PLACES["Pod"]] if pods else [])]
-        observation = observe(client, kinds)
+        sources = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
+        kinds = [*sources, LIST_SOURCES["Node"], LIST_SOURCES["Namespace"], *([LIST_SOURCES["Pod"]] if pods else [])]
+        observation = list_kinds(client, kinds)
         snapshot = observation.snapshot
         leader = _read_leader(client, login.namespace)
-    shapes = snapshot.all(ConfigMap)
+    shapes = snapshot.objects_of(ConfigMap)
     states = {
-        get(shape.metadata.labels, {})[memories.LABEL]: memories.read(shape.metadata.name, shape.data)
+        value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
+            shape.metadata.name, shape.data
+        )
         for shape in shapes
-        if memories.LABEL in get(shape.metadata.labels, {})
+        if memories.STATE_LABEL in value_or(shape.metadata.labels, {})
     }
     return CompactorState(
-        at=int(clock.utc().timestamp()),
-        home=login.namespace,
+        read_at=int(clock.utc_now().timestamp()),
+        namespace=login.namespace,
         snapshot=snapshot,
         pools=pools_of(shapes),
-        memories={pool: pool_state for pool, pool_state in states.items() if isinstance(pool_state, PoolState)},
-        unread=(
+        pool_states={pool: pool_state for pool, pool_state in states.items() if isinstance(pool_state, PoolState)},
+        problems=(
             *(str(pool_state) for pool_state in states.values() if isinstance(pool_state, Unreadable)),
             *map(str, observation.unreadable),
         ),
         leader=leader,
-        paused=paused_in(snapshot.all(Namespace), login.namespace),
+        paused=pause_reason_in(snapshot.objects_of(Namespace), login.namespace),
     )
 
 
 def _with_label(source: ListSource, label: str) -> ListSource:
     return ListSource(
         kind=source.kind, group_version=source.group_version, plural=source.plural, namespace=source.namespace,
-        labels=label,
+        label_selector=label,
     )  # fmt: skip
 
 
 def _read_leader(client: Client, namespace: str) -> str:
     doing = f"read Lease {namespace}/{LEASE}"
     try:
-        lease: _Lease = parsed(client.get(object_path(PLACES["Lease"], namespace, LEASE), doing=doing), _Lease, doing)
+        lease: _Lease = decode_as(
+            client.get(object_path(LIST_SOURCES["Lease"], namespace, LEASE), doing=doing), _Lease, doing
+        )
     except NotFound:
         return ""
     return lease.spec.holder_identity or ""
@@ -177,7 +181,7 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
     """
     keys = _read_keys(writer, namespace)
     if not names:
-        shapes = listing.observe(writer.client, (PLACES["Node"],)).snapshot.all(NodeShape)
+        shapes = listing.list_kinds(writer.client, (LIST_SOURCES["Node"],)).snapshot.objects_of(NodeShape)
         return [annotated_node for shape in shapes if (annotated_node := judge_node(node_of(shape), keys)) is not None]
     named_nodes = [(name, judge_node(_read_node(writer, name), keys)) for name in dict.fromkeys(names)]
     mistakes = [_no_annotation_mistake(name) for name, annotated_node in named_nodes if annotated_node is None]
@@ -188,18 +192,18 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
 
 def judge_node(node: NodeInfo, keys: SigningKeys | None) -> Annotated | None:
     """Return the node with its annotation as text; None if it has no annotation of a drain."""
-    annotation = read(node, keys)
+    annotation = read_annotation(node, keys)
     if annotation is None:
         return None
     claim, verdict = (
         (annotation.claim, annotation.problem) if isinstance(annotation, NotAuthentic) else (annotation, "authentic")
     )
     description = "the annotation is invalid" if isinstance(claim, Unreadable) else _describe_drain(claim)
-    if node.going is not None:
-        return Annotated(
-            node, f"{description}; the node is being deleted (taint {node.going.key})", can_be_opened=False
+    if node.removal_taint is not None:
+        return AnnotatedNode(
+            node, f"{description}; the node is being deleted (taint {node.removal_taint.key})", can_be_opened=False
         )
-    return Annotated(node, f"{description}; {verdict}; {'cordoned' if node.cordoned else 'open'}")
+    return AnnotatedNode(node, f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}")
 
 
 def release_nodes(writer: Writer, annotated_nodes: Sequence[Annotated]) -> Iterator[str]:
@@ -214,14 +218,14 @@ def release_nodes(writer: Writer, annotated_nodes: Sequence[Annotated]) -> Itera
 def _release_node(writer: Writer, name: str) -> str:
     # The kubelet and controllers write nodes, too: after a conflict the node is read again.
     for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
-        shape = objects.read(writer.client, "Node", name)
+        shape = objects.read_object(writer.client, "Node", name)
         assert isinstance(shape, NodeShape)
         node = node_of(shape)
-        if CORDONED_BY_US not in node.annotations or node.going is not None:
+        if CORDONED_BY_US not in node.annotations or node.removal_taint is not None:
             return "skipped: it changed meanwhile"
         try:
-            nodes_module.reopen(
-                writer, name, shape.metadata.resource_version, uncordon=node.cordoned, annotations=(CORDONED_BY_US,),
+            nodes_module.reopen_node(
+                writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned, annotations=(CORDONED_BY_US,),
                 taints=None,
             )  # fmt: skip
             return "opened"
@@ -233,7 +237,7 @@ def _release_node(writer: Writer, name: str) -> str:
 
 def _read_node(writer: Writer, name: str) -> NodeInfo:
     try:
-        shape = objects.read(writer.client, "Node", name)
+        shape = objects.read_object(writer.client, "Node", name)
     except NotFound:
         raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name)]) from None
     assert isinstance(shape, NodeShape)
@@ -247,11 +251,11 @@ def _no_annotation_mistake(name: str) -> ConfigError:
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:
     """Return the compactor's keys; None without any, or if the login may not read them."""
     try:
-        signer = node_signatures.read(writer, namespace)
+        signer = node_signatures.read_signer(writer, namespace)
     except NotAllowed:
         return None
     return signer.keys if signer is not None else None
 
 
 def _describe_drain(annotation: DrainAnnotation) -> str:
-    return f"drain {annotation.drain} of pool {annotation.pool} since {written(annotation.since)}"
+    return f"drain {annotation.drain} of pool {annotation.pool} since {format_timestamp(annotation.since)}"

@@ -23,24 +23,24 @@ from rich.console import Console
 from rich.text import Text
 
 import certs
-from trimtab.admission.apiserver.admission_chain import admit
-from trimtab.admission.handler import told
-from trimtab.admission.json_patch import Operation, plain
+from trimtab.admission.apiserver.admission_chain import run_admission_chain
+from trimtab.admission.handler import decision_warnings
+from trimtab.admission.json_patch import Operation, to_plain_json
 from trimtab.admission.pod_templates import PodTemplateLocation
-from trimtab.admission.pod_templates import templates as templates_of
-from trimtab.admission.preview import Preview, preview
+from trimtab.admission.pod_templates import read_templates as templates_of
+from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cli import output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.main import EXIT_FAILED
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import build
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.runtime import clock
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 
 _TIMEOUT_SECONDS = 30
 """The time that the webhook may take to start and to stop."""
@@ -59,9 +59,9 @@ class ReviewClient:
         """The duration of each review on a connection that stays open."""
         self._http = urllib3.PoolManager(ca_certs=str(authority), retries=False, timeout=10.0)
 
-    def review(self, pod: Pod, namespace: str) -> tuple[Operation, ...]:
+    def send_review(self, pod: Pod, namespace: str) -> tuple[Operation, ...]:
         """Return the webhook's JSON patch for the creation of this pod."""
-        body = json.dumps(_build_review(plain(pod), namespace)).encode()
+        body = json.dumps(_build_review(to_plain_json(pod), namespace)).encode()
         started_at = time.perf_counter()
         http_response = self._http.request(
             "POST", f"{self.url}/mutate?timeout=2s", body=body, headers={"Content-Type": "application/json"}
@@ -73,9 +73,9 @@ class ReviewClient:
         operations: list[Operation] = json.loads(base64.b64decode(response["patch"]))
         return tuple(operations)
 
-    def admit(self, pod: Pod, namespace: str) -> Pod:
+    def admit_pod(self, pod: Pod, namespace: str) -> Pod:
         """Return the pod after the webhook's patch, applied as the API server does."""
-        patched = jsonpatch.apply_patch(plain(pod), list(self.review(pod, namespace)))
+        patched = jsonpatch.apply_patch(to_plain_json(pod), list(self.send_review(pod, namespace)))
         return msgspec.convert(patched, Pod)
 
 
@@ -99,13 +99,13 @@ def _build_review(pod: dict[str, Any], namespace: str) -> dict[str, Any]:
 def run_webhook(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewClient]:
     """Run the webhook on a free port of this machine, and yield a client of it. Raises WebhookDidNotStart."""
     pair, ready = folder / "certs", folder / "ready.json"
-    certs.write(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc()))
+    certs.write_folder(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc_now()))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     settings = {
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
         "LOG_FORMAT": "json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
     }  # fmt: skip
-    environ |= {variable("webhook", name.lower()): str(value) for name, value in settings.items()}
+    environ |= {variable_name("webhook", name.lower()): str(value) for name, value in settings.items()}
     with (folder / "webhook.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], env=environ, stdout=log, stderr=log)
         try:
@@ -158,14 +158,16 @@ def verb(keep: Path | None) -> None:
 
 
 def _run_admission(console: Console, folder: Path) -> None:
-    cluster_documents, manifests, policy_documents = (read(name, (folder / name).read_bytes()) for name in _FILES)
+    cluster_documents, manifests, policy_documents = (
+        read_documents(name, (folder / name).read_bytes()) for name in _FILES
+    )
     templates = [
         template
         for document in manifests.documents
         for template in templates_of(document)
         if isinstance(template, PodTemplateLocation)
     ]
-    facts = from_snapshot(build([*cluster_documents.documents, *manifests.documents]).snapshot)
+    facts = from_snapshot(build_snapshot([*cluster_documents.documents, *manifests.documents]).snapshot)
     policies = load_policies([("policies.yaml", (folder / "policies.yaml").read_bytes())]).policies
     snapshot = folder / "cluster.yaml"
     snapshot.write_bytes(b"---\n".join((folder / name).read_bytes() for name in ("world.yaml", "shop.yaml")))
@@ -174,7 +176,8 @@ def _run_admission(console: Console, folder: Path) -> None:
     )
     with run_webhook(folder, folder / "policies.yaml", snapshot) as client:
         previews = [
-            preview(template.pod, policies, template.facts(facts), template.namespace) for template in templates
+            preview_admission(template.pod, policies, template.with_owners(facts), template.namespace)
+            for template in templates
         ]
         are_equal = [
             _is_same_as_preview(client, template, pod_preview, facts)
@@ -195,14 +198,17 @@ def _is_same_as_preview(
     client: ReviewClient, template: PodTemplateLocation, pod_preview: Preview, facts: ClusterFacts
 ) -> bool:
     """Return whether the pod that is stored with the webhook's answers equals the one of the offline preview."""
-    stored = admit(
-        template.pod, template.facts(facts), template.namespace, lambda pod: client.admit(pod, template.namespace)
+    stored = run_admission_chain(
+        template.pod,
+        template.with_owners(facts),
+        template.namespace,
+        lambda pod: client.admit_pod(pod, template.namespace),
     )
     return getattr(stored, "pod", stored) == getattr(pod_preview.result, "pod", pod_preview.result)
 
 
 def _list_warnings(pod_preview: Preview) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for call in pod_preview.calls for text in told(call.decision)))
+    return tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))
 
 
 def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> None:

@@ -24,9 +24,15 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, gathered, read, write
+from trimtab.compaction.drain.annotation import (
+    DrainAnnotation,
+    PodToEvict,
+    encode_annotation,
+    read_annotation,
+    read_annotations,
+)
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -36,11 +42,11 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import LEAVING, LeavingTaint, tainted
+from trimtab.compactor.soft_taint import LEAVING, LeavingTaint, has_leaving_taint
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 
 STARTUP_SECONDS, REMOVAL_DELAY_SECONDS = 30, 600
 """The time until a new pod is ready, and until the autoscaler removes a drained node."""
@@ -69,30 +75,30 @@ class SimulatedCluster:
     def look(self) -> ClusterView:
         """Return the present state of the cluster."""
         return ClusterView(
-            at=self.at, inventory=self.inventory, pools=(self.pool,), home="trimtab-system",
+            now=self.at, inventory=self.inventory, pools=(self.pool,), namespace="trimtab-system",
             autoscaler=Autoscaler(updated=self.at, threshold=0),
             versions={node.name: "1" for node in self.inventory.nodes},
-            notes=gathered(self.inventory.nodes, KEYS, "trimtab-system"),
+            annotations=read_annotations(self.inventory.nodes, KEYS, "trimtab-system"),
         )  # fmt: skip
 
-    def load(self) -> Mapping[str, PoolState | Unreadable]:
+    def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         return {}
 
-    def save(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
         pass
 
     # ── what it does ─────────────────────────────────────────────────────────────────────────────────
     @property
-    def rehearsal(self) -> bool:
+    def is_dry_run(self) -> bool:
         return False
 
-    def cordon(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
-        self._set_cordon(node.name, cordoned=True, drain_text=write(annotation, node, KEYS))
+    def cordon_node(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
+        self._set_cordon(node.name, cordoned=True, drain_text=encode_annotation(annotation, node, KEYS))
 
-    def release(self, node: str, version: str, *, uncordon: bool) -> None:
+    def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         self._set_cordon(node, cordoned=not uncordon, drain_text="")
 
-    def evict(self, move: PodToEvict) -> EvictionResponse:
+    def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Delete the pod, and create its successor, which is not ready yet."""
         [pod] = [pod for pod in self.inventory.pods if pod.uid == move.uid]
         self.evicted += 1
@@ -112,15 +118,15 @@ class SimulatedCluster:
         self._update_counts()
         return EvictionResponse(became=EvictionResult.EVICTED)
 
-    def scale(self, deployment: str, before: int, replicas: int) -> bool:
+    def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 
-    def steer(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         other_taints = tuple(taint for taint in node.taints if taint.key != LEAVING)
         own_taints = (Taint(key=LEAVING, effect="PreferNoSchedule"),) if leaving else ()
         self._replace_node(replace(node, taints=(*other_taints, *own_taints)))
 
-    def tell(self, record: HistoryEntry) -> None:
+    def record_decision(self, record: HistoryEntry) -> None:
         self.records.append(record)
 
     # ── what happens by itself ───────────────────────────────────────────────────────────────────────
@@ -133,7 +139,7 @@ class SimulatedCluster:
         self._update_counts()
 
     def _is_taken(self, node: NodeInfo) -> bool:
-        annotation = read(node, KEYS)
+        annotation = read_annotation(node, KEYS)
         return (
             isinstance(annotation, DrainAnnotation)
             and annotation.emptied is not None
@@ -142,12 +148,12 @@ class SimulatedCluster:
 
     def _choose_node(self, pod: PodInfo) -> str:
         """Return the emptiest node that admits the pod, or "" without one; nodes with the soft taint are last."""
-        model = build(replace(self.inventory, pods=(*self.inventory.pods, pod)))
-        capacity, [(_, kind)] = FreeCapacity(model), model.waiting
-        numbers = [number for number in range(len(model.nodes)) if admits(capacity, kind, number)]
+        model = build_cluster_model(replace(self.inventory, pods=(*self.inventory.pods, pod)))
+        capacity, [(_, kind)] = FreeCapacity(model), model.pending_pods
+        numbers = [number for number in range(len(model.nodes)) if fits_on_node(capacity, kind, number)]
         best_number = min(
             numbers,
-            key=lambda number: (tainted(model.nodes[number], ""), -capacity.major[number], number),
+            key=lambda number: (has_leaving_taint(model.nodes[number], ""), -capacity.major[number], number),
             default=None,
         )
         return "" if best_number is None else model.nodes[best_number].name
@@ -155,19 +161,21 @@ class SimulatedCluster:
     def _update_counts(self) -> None:
         """Update the status of owners and PodDisruptionBudgets, as their controllers do."""
         present = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None)
-        ready = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None and pod.ready)
+        ready = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None and pod.is_ready)
         owners = {
             key: ReplicaCounts(wanted=replicas, have=present[key], ready=ready[key])
             for key, replicas in self._replicas_by_owner.items()
         }
         budgets = []
-        for budget in self.inventory.budgets:
+        for budget in self.inventory.pdbs:
             missing = sum(
                 self._replicas_by_owner[key] - ready[key] for key in self._replicas_by_owner if key[2] == budget.name
             )
-            self.short += missing > budget.most
-            budgets.append(replace(budget, allowed=max(0, budget.most - missing), whole=missing <= budget.most))
-        self.inventory = replace(self.inventory, owners=owners, budgets=tuple(budgets))
+            self.short += missing > budget.max_allowed
+            budgets.append(
+                replace(budget, allowed=max(0, budget.max_allowed - missing), is_healthy=missing <= budget.max_allowed)
+            )
+        self.inventory = replace(self.inventory, owners=owners, pdbs=tuple(budgets))
 
     def _set_cordon(self, name: str, *, cordoned: bool, drain_text: str) -> None:
         [node] = [node for node in self.inventory.nodes if node.name == name]
@@ -175,7 +183,7 @@ class SimulatedCluster:
         self._replace_node(
             replace(
                 node,
-                cordoned=cordoned,
+                is_cordoned=cordoned,
                 annotations={**annotations, CORDONED_BY_US: drain_text} if drain_text else annotations,
             )
         )
@@ -191,7 +199,7 @@ def _owner_key(pod: PodInfo) -> Key | None:
 
 def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:
     created_at = pod.created or 0
-    return change(pod, ready=True) if not pod.ready and pod.node and now - created_at >= STARTUP_SECONDS else pod
+    return change(pod, ready=True) if not pod.is_ready and pod.node and now - created_at >= STARTUP_SECONDS else pod
 
 
 INTERVAL_SECONDS, SETTLE_SECONDS, TICK_SECONDS, MAX_ROUNDS = 60, 15, 5, 600
@@ -203,7 +211,7 @@ _SHOWN_EVENTS = ("begun", "emptied", "taken", "released", "dropped", "closed")
 def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     """Draw the history of a dry run, then of the same pool with mode act."""
     [pool] = inputs.pools
-    cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), seconds(BEGIN) or 0)
+    cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
     console.print(Text("\nFrom a dry run to the real compaction (simulated: a pod takes 30 s to start)", style="bold"))
     console.print("[bold]mode: rehearse[/]  plans are recorded, nothing is done", highlight=False)
@@ -217,7 +225,7 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(
         f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted,"
-        f" {loop.drains.twice} of them "
+        f" {loop.drainer.moved_twice} of them "
         f"twice; budgets broken: {cluster.short}",
         highlight=False,
     )
@@ -225,14 +233,14 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
 
 def _build_loop(cluster: SimulatedCluster) -> Loop:
     timeouts = DrainTimeouts(rest=900)
-    states, error_guard = PoolStates(cluster, (cluster.tell,)), ErrorGuard(log.build("error"))
+    states, error_guard = PoolStates(cluster, (cluster.record_decision,)), ErrorGuard(log.build_logger("error"))
     return Loop(
-        look=cluster.look,
-        books=states,
-        drains=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
-        planning=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
-        steering=LeavingTaint(cluster),
-        log=log.build("error"),
+        read_view=cluster.look,
+        pool_states=states,
+        drainer=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
+        planner=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
+        leaving_taint=LeavingTaint(cluster),
+        log=log.build_logger("error"),
         interval=INTERVAL_SECONDS,
         tick=TICK_SECONDS,
         elapsed=lambda: float(cluster.at),
@@ -244,21 +252,21 @@ def _run_rounds(cluster: SimulatedCluster, loop: Loop, max_rounds: int) -> None:
     idle_rounds = 0
     for _ in range(max_rounds):
         record_count = len(cluster.records)
-        wait = loop.round()
+        wait = loop.run_round()
         cluster.pass_time(max(1, round(wait)))
-        busy = len(cluster.records) > record_count or _count_cordoned(cluster) or loop.planning.intent is not None
+        busy = len(cluster.records) > record_count or _count_cordoned(cluster) or loop.planner.pending_steps is not None
         idle_rounds = 0 if busy else idle_rounds + 1
         if idle_rounds > 3:
             return
 
 
 def _count_cordoned(cluster: SimulatedCluster) -> int:
-    return sum(node.cordoned for node in cluster.inventory.nodes)
+    return sum(node.is_cordoned for node in cluster.inventory.nodes)
 
 
 def _history_table(records: Iterable[HistoryEntry]) -> Table:
     table = Table.grid(padding=(0, 2))
-    start = seconds(BEGIN) or 0
+    start = parse_timestamp(BEGIN) or 0
     for record in records:
         if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
             passed = record.at - start

@@ -15,12 +15,12 @@ from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
 from trimtab.cli.plan.table import GREY
 from trimtab.cluster.cluster_state import snapshot_inventory
-from trimtab.cluster.snapshot import build
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan import plan
-from trimtab.compaction.simulate import Scheduler, simulate
-from trimtab.scheduling.cluster_model import build as world_of
+from trimtab.compaction.plan import make_plan
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.scheduling.cluster_model import build_cluster_model as world_of
 
 WIDTH = 24
 _NODES, _CREATED = 9, "2026-01-02T00:00:00Z"
@@ -32,7 +32,7 @@ def draw_sample_pool(console: Console) -> None:
     """Draw the pool before and after the plan, then the result with a scheduler that spreads."""
     inputs = build_inputs()
     model = world_of(inputs.inventory)
-    plan_report = report_module.build_report(inputs, model, plan(model, inputs.pools, inputs.now), [])
+    plan_report = report_module.build_report(inputs, model, make_plan(model, inputs.pools, inputs.context), [])
     console.print(Text("\nAnd a pool of nodes, compacted (cpu requested, before and after)", style="bold"))
     console.print(_nodes_table(plan_report))
     console.print(
@@ -41,21 +41,23 @@ def draw_sample_pool(console: Console) -> None:
             _format_outcome(plan_report),
         )
     )
-    simulation = simulate(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.now, marked=True)
+    simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
     console.print(
         f"Simulated with a scheduler that spreads: {simulation.nodes_before} nodes → {simulation.nodes_after} in "
         f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice,"
-        f" {simulation.waiting} left pending.",
+        f" {simulation.pending_successors} left pending.",
         highlight=False,
     )
 
 
 def build_inputs() -> PlanInputs:
     """Return the pool as the inputs of a plan."""
-    reading = read("pool.json", build_snapshot())
-    inventory = snapshot_inventory(build(reading.documents).snapshot)
+    reading = read_documents("pool.json", build_snapshot())
+    inventory = snapshot_inventory(build_snapshot(reading.documents).snapshot)
     pool_reading = pools.find_pools(None, reading.documents, inventory, ())
-    return PlanInputs(inventory=inventory, pools=pool_reading.pools, now=PlanningContext(), notes=pool_reading.notes)
+    return PlanInputs(
+        inventory=inventory, pools=pool_reading.pools, context=PlanningContext(), notes=pool_reading.notes
+    )
 
 
 def _format_outcome(report: PlanReport) -> str:

@@ -3,10 +3,10 @@ pools."""
 
 from collections.abc import Iterator
 
-from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown, warn
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import AccountPolicy, DeploymentState, LeaseState, ObservedCluster, PolicyState, Read
 from trimtab.cli.install.deployments import WORKERS
-from trimtab.cli.install.names import PROCESSES, account
+from trimtab.cli.install.names import PROCESSES, account_name
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.policy.schema import VERSION
 
@@ -65,55 +65,63 @@ def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 def _check_process(name: str, state: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
     if isinstance(state, Unreadable):
-        return unknown(state)
+        return report_unknown(state)
     if state is None:
-        report = error if name == "webhook" else warn
-        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account(name)}")
-    replicas = f"{name}: {state.ready} of {state.wanted} replicas ready"
+        report = report_error if name == "webhook" else report_warning
+        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}")
+    replicas = f"{name}: {state.ready_replicas} of {state.replicas} replicas ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:
-        return error(NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}")
-    if state.ready == 0:
-        return error(NOT_READY, replicas, describe_command)
-    return warn(NOT_READY, replicas, describe_command) if state.ready < state.wanted else ok(replicas)
+        return report_error(
+            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}"
+        )
+    if state.ready_replicas == 0:
+        return report_error(NOT_READY, replicas, describe_command)
+    return (
+        report_warning(NOT_READY, replicas, describe_command)
+        if state.ready_replicas < state.replicas
+        else report_ok(replicas)
+    )
 
 
 def check_permissions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield the permissions that the account of each installed process lacks."""
-    for name, missing in cluster.rights.items():
+    for name, missing in cluster.missing_permissions.items():
         if isinstance(missing, Unreadable):
-            yield unknown(missing)
+            yield report_unknown(missing)
         elif missing:
             rest = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            yield error(PERMISSION_MISSING, f"{account(name)} may not {', '.join(missing[:3])}{rest}")
+            yield report_error(PERMISSION_MISSING, f"{account_name(name)} may not {', '.join(missing[:3])}{rest}")
         else:
-            yield ok(f"{account(name)} has all permissions that it needs")
+            yield report_ok(f"{account_name(name)} has all permissions that it needs")
 
 
 def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether an admission policy restricts the account of each installed process to its work."""
     policies = cluster.account_policies
     if isinstance(policies, Unreadable):
-        yield unknown(policies)
+        yield report_unknown(policies)
     elif policies is None:
-        yield warn(
+        yield report_warning(
             ACCOUNT_POLICY_MISSING, "this API server has no such kind: accounts may do everything that RBAC allows"
         )
     else:
         expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
         findings = [finding for policy in expected for finding in _check_account_policy(policy)]
-        yield from findings or [ok(f"{len(expected)} policies restrict Trimtab's accounts to their work")]
+        yield from findings or [report_ok(f"{len(expected)} policies restrict Trimtab's accounts to their work")]
 
 
 def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
-    subject = f"the policy {policy.name}, which restricts the account {account(policy.process)},"
+    subject = f"the policy {policy.name}, which restricts the account {account_name(policy.process)},"
     if not policy.is_there:
-        yield error(ACCOUNT_POLICY_MISSING, f"{subject} does not exist")
+        yield report_error(ACCOUNT_POLICY_MISSING, f"{subject} does not exist")
     elif not policy.is_bound:
-        yield error(ACCOUNT_POLICY_MISSING, f"{subject} has no binding that denies: it is not enforced")
+        yield report_error(ACCOUNT_POLICY_MISSING, f"{subject} has no binding that denies: it is not enforced")
     elif not policy.is_ours:
-        yield warn(ACCOUNT_POLICY_DIFFERENT, f"{subject} differs from the one that this version of Trimtab installs")
+        yield report_warning(
+            ACCOUNT_POLICY_DIFFERENT, f"{subject} differs from the one that this version of Trimtab installs"
+        )
 
 
 def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -121,30 +129,33 @@ def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for name in WORKERS:
         process, lease = cluster.processes[name], cluster.leases[name]
         if isinstance(process, Unreadable):
-            yield unknown(process)
+            yield report_unknown(process)
         elif isinstance(lease, Unreadable):
-            yield unknown(lease)
-        elif process is not None and process.wanted:
+            yield report_unknown(lease)
+        elif process is not None and process.replicas:
             yield _check_leader(name, lease, cluster)
         else:
-            yield ok(f"{name}: not installed")
+            yield report_ok(f"{name}: not installed")
 
 
 def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster) -> DoctorFinding:
     if lease is None or not lease.holder:
-        return error(
-            LEASE_FREE, f"no replica of the {name} leads", f"kubectl -n {cluster.namespace} logs deploy/{account(name)}"
+        return report_error(
+            LEASE_FREE,
+            f"no replica of the {name} leads",
+            f"kubectl -n {cluster.namespace} logs deploy/{account_name(name)}",
         )
-    if lease.renewed is None:
-        return error(LEASE_STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
+    if lease.renewed_at is None:
+        return report_error(LEASE_STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
     # renewTime is from the replica's clock, which is closer to the API server's than to the one of this command.
-    now = cluster.here if isinstance(cluster.there, Unreadable) else cluster.there
-    age = (now - lease.renewed).total_seconds()
-    if age > lease.lasts:
-        return error(
-            LEASE_STALE, f"{name}: {lease.holder} last renewed its Lease {age:.0f} s ago, it lasts {lease.lasts} s"
+    now = cluster.local_time if isinstance(cluster.server_time, Unreadable) else cluster.server_time
+    age = (now - lease.renewed_at).total_seconds()
+    if age > lease.duration_seconds:
+        return report_error(
+            LEASE_STALE,
+            f"{name}: {lease.holder} last renewed its Lease {age:.0f} s ago, it lasts {lease.duration_seconds} s",
         )
-    return ok(f"{name}: {lease.holder} leads")
+    return report_ok(f"{name}: {lease.holder} leads")
 
 
 PROCESS_CHECKS = (
@@ -215,60 +226,64 @@ def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether Trimtab supports the API server's version and is tested against it."""
     version = cluster.version
     if isinstance(version, Unreadable):
-        yield unknown(version)
+        yield report_unknown(version)
     elif version < OLDEST:
-        yield error(TOO_OLD, f"Kubernetes {_format_version(version)} is older than {_format_version(OLDEST)}")
+        yield report_error(TOO_OLD, f"Kubernetes {_format_version(version)} is older than {_format_version(OLDEST)}")
     elif not TESTED[0] <= version <= TESTED[1]:
-        yield warn(
+        yield report_warning(
             UNTESTED,
             f"Kubernetes {_format_version(version)}: tests run against {_format_version(TESTED[0])} to"
             f" {_format_version(TESTED[1])}",
         )
     else:
-        yield ok(f"Kubernetes {_format_version(version)}")
+        yield report_ok(f"Kubernetes {_format_version(version)}")
 
 
 def check_clock(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield the difference between this machine's clock and the API server's."""
-    if isinstance(cluster.there, Unreadable):
-        yield unknown(cluster.there)
+    if isinstance(cluster.server_time, Unreadable):
+        yield report_unknown(cluster.server_time)
         return
     # A Date header has whole seconds (RFC 9110, section 5.6.7): on average it is half a second behind.
-    skew_seconds = (cluster.here - cluster.there).total_seconds() - 0.5
+    skew_seconds = (cluster.local_time - cluster.server_time).total_seconds() - 0.5
     sentence = (
         f"this clock is {abs(skew_seconds):.0f} s {'ahead of' if skew_seconds > 0 else 'behind'} the API server's"
     )
     if abs(skew_seconds) > MAX_TOLERATED_SKEW_SECONDS:
-        yield error(CLOCK_SKEW, sentence)
+        yield report_error(CLOCK_SKEW, sentence)
     elif abs(skew_seconds) > MAX_SKEW_SECONDS:
-        yield warn(CLOCK_SKEW, sentence)
+        yield report_warning(CLOCK_SKEW, sentence)
     else:
-        yield ok(f"within {MAX_SKEW_SECONDS} s of the API server's")
+        yield report_ok(f"within {MAX_SKEW_SECONDS} s of the API server's")
 
 
 def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether Trimtab's namespace exists, and whether its annotation pauses Trimtab."""
-    if isinstance(cluster.home, Unreadable):
-        yield unknown(cluster.home)
-    elif cluster.home is None:
-        yield error(NAMESPACE_MISSING, f"there is no namespace {cluster.namespace}")
-    elif cluster.home.paused:
-        yield warn(ALL_PAUSED, cluster.home.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-")
+    if isinstance(cluster.own_namespace, Unreadable):
+        yield report_unknown(cluster.own_namespace)
+    elif cluster.own_namespace is None:
+        yield report_error(NAMESPACE_MISSING, f"there is no namespace {cluster.namespace}")
+    elif cluster.own_namespace.paused:
+        yield report_warning(
+            ALL_PAUSED, cluster.own_namespace.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-"
+        )
     else:
-        yield ok("nothing is paused")
+        yield report_ok("nothing is paused")
 
 
 def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the API server serves PodPolicy in the version that Trimtab reads."""
     crd = cluster.crd
     if isinstance(crd, Unreadable):
-        yield unknown(crd)
+        yield report_unknown(crd)
     elif crd is None or not crd.established:
-        yield error(CRD_MISSING, "PodPolicy is not served" if crd is None else "PodPolicy is not established")
+        yield report_error(CRD_MISSING, "PodPolicy is not served" if crd is None else "PodPolicy is not established")
     elif VERSION not in crd.served:
-        yield error(CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not {VERSION}")
+        yield report_error(
+            CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not {VERSION}"
+        )
     else:
-        yield ok(f"PodPolicy {VERSION} is served")
+        yield report_ok(f"PodPolicy {VERSION} is served")
 
 
 def _format_version(version: tuple[int, int]) -> str:
@@ -341,7 +356,7 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield the problems that the status of each PodPolicy reports, missing RuntimeClasses first."""
     policies = cluster.policies
     if isinstance(policies, Unreadable):
-        yield unknown(policies)
+        yield report_unknown(policies)
         return
     watchdog = cluster.processes["watchdog"]
     ordered = sorted(policies, key=lambda policy: not policy.is_class_missing)
@@ -352,21 +367,25 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     ]
     yield from findings
     if not findings:
-        yield ok(f"{len(policies)} policies in force" if policies else "there is no policy yet: no pod is changed")
+        yield report_ok(
+            f"{len(policies)} policies in force" if policies else "there is no policy yet: no pod is changed"
+        )
 
 
 def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[DoctorFinding]:
     if policy.is_class_missing:
-        yield error(REQUIRED_CLASS_MISSING, f"{policy.name}: RuntimeClass {policy.required_class} does not exist")
-    if policy.broken:
-        yield error(POLICY_INVALID, f"{policy.name}: {policy.broken}")
-    if policy.braked:
-        yield warn(POLICY_BRAKED, f"{policy.name}: {policy.braked}")
-    if policy.last_error and not policy.broken:
-        yield warn(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
-    if has_watchdog and policy.observed < policy.generation:
-        status_of = f"generation {policy.observed}" if policy.observed else "nothing"
-        yield warn(
+        yield report_error(
+            REQUIRED_CLASS_MISSING, f"{policy.name}: RuntimeClass {policy.required_class} does not exist"
+        )
+    if policy.invalid_reason:
+        yield report_error(POLICY_INVALID, f"{policy.name}: {policy.invalid_reason}")
+    if policy.brake_reason:
+        yield report_warning(POLICY_BRAKED, f"{policy.name}: {policy.brake_reason}")
+    if policy.last_error and not policy.invalid_reason:
+        yield report_warning(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
+    if has_watchdog and policy.observed_generation < policy.generation:
+        status_of = f"generation {policy.observed_generation}" if policy.observed_generation else "nothing"
+        yield report_warning(
             STATUS_BEHIND,
             f"{policy.name}: its status is about {status_of}, the policy is generation {policy.generation}",
         )
@@ -376,20 +395,20 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield the mistakes in the pools' ConfigMaps, and pools that need a permission to scale Deployments."""
     reading = cluster.pools
     if isinstance(reading, Unreadable):
-        yield unknown(reading)
+        yield report_unknown(reading)
         return
     for mistake in reading.mistakes:
-        yield error(POOL_INVALID, str(mistake))
+        yield report_error(POOL_INVALID, str(mistake))
     pools_to_scale = sorted(pool.name for pool in reading.pools if pool.enabled and pool.single_replicas)
     compactor = cluster.processes["compactor"]
     if pools_to_scale and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
-        yield warn(
+        yield report_warning(
             POOL_WITHOUT_SCALING,
             f"pool {', '.join(pools_to_scale)}: the compactor may not scale any workload to a second replica",
         )
     elif not reading.mistakes:
         active = sum(pool.enabled and not pool.dry_run for pool in reading.pools)
-        yield ok(
+        yield report_ok(
             f"{len(reading.pools)} pools, {active} of them act"
             if reading.pools
             else "there is no pool yet: no pod is moved"

@@ -3,15 +3,15 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
-from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown, warn
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cluster.cluster_autoscaler import (
-    ENABLED,
+    ENABLED_FLAG,
     READ_FLAGS,
-    THRESHOLD,
+    THRESHOLD_FLAG,
     Autoscaler,
-    by_flags,
-    flags_of,
+    autoscaler_from_flags,
+    parse_flags,
     with_options,
 )
 from trimtab.cluster.pool import Pool, Precedence
@@ -86,14 +86,14 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
     RuntimeClass admission refuses a pod of a RuntimeClass that does not exist; if the pod is admitted, it is off.
     """
-    trial = cluster.runtime_class
+    trial = cluster.runtime_class_trial
     if isinstance(trial, Unreadable):
-        yield unknown(trial)
+        yield report_unknown(trial)
         return
     is_refused = trial.status >= 300
     # A required action of a PodPolicy may deny the pod, too; its sentence may name a class.
     if is_refused and ("RuntimeClass" not in trial.message or "denied the request" in trial.message):
-        yield unknown(f"a pod in {cluster.asked_in} was refused: {trial.message}")
+        yield report_unknown(f"a pod in {cluster.trial_namespace} was refused: {trial.message}")
         return
     writer = "server" if is_refused else "webhook"
     sentence = (
@@ -104,15 +104,15 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for process in ("webhook", "watchdog"):
         settings = _process_settings(cluster, process)
         if isinstance(settings, Unreadable):
-            yield unknown(settings)
+            yield report_unknown(settings)
         elif settings.get("TRIMTAB_OVERHEAD", "server") != writer:
-            yield error(
+            yield report_error(
                 OVERHEAD_MISMATCH,
                 f"{sentence}; the {process} is set otherwise",
                 f"TRIMTAB_OVERHEAD={writer} of {process}",
             )
         else:
-            yield ok(f"{sentence}, as the {process} is set")
+            yield report_ok(f"{sentence}, as the {process} is set")
 
 
 def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -121,14 +121,14 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     Without a pool a missing autoscaler is no finding.
     """
     settings = _process_settings(cluster, "compactor")
-    for part in (cluster.scaler, settings):
+    for part in (cluster.autoscaler, settings):
         if isinstance(part, Unreadable):
-            yield unknown(part)
-    if isinstance(cluster.scaler, Unreadable) or isinstance(settings, Unreadable):
+            yield report_unknown(part)
+    if isinstance(cluster.autoscaler, Unreadable) or isinstance(settings, Unreadable):
         return
-    status, flags = cluster.scaler.status_report, cluster.scaler.flags
+    status, flags = cluster.autoscaler.status_report, cluster.autoscaler.flags
     if isinstance(status, Unreadable):
-        yield error(AUTOSCALER_UNHEALTHY, f"its status is invalid: {status}")
+        yield report_error(AUTOSCALER_UNHEALTHY, f"its status is invalid: {status}")
     elif status is None:
         yield _check_missing_status(cluster, settings)
     else:
@@ -137,63 +137,67 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield from _check_flags(flags, settings)
     if not isinstance(cluster.pools, Unreadable):
         configured_flags = shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
-        yield from _check_thresholds(cluster.pools.pools, flags if flags is not None else flags_of(configured_flags))
+        yield from _check_thresholds(cluster.pools.pools, flags if flags is not None else parse_flags(configured_flags))
 
 
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
     if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
-        return ok("it reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS requires none")
+        return report_ok("it reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS requires none")
     if isinstance(cluster.pools, Unreadable):
-        return unknown(cluster.pools)
+        return report_unknown(cluster.pools)
     if not cluster.pools.pools:
-        return ok("there is none, and there is no pool to compact")
-    return warn(
+        return report_ok("there is none, and there is no pool to compact")
+    return report_warning(
         AUTOSCALER_MISSING, f"{len(cluster.pools.pools)} pools, and no ConfigMap kube-system/cluster-autoscaler-status"
     )
 
 
 def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding:
-    now = cluster.here if isinstance(cluster.there, Unreadable) else cluster.there
+    now = cluster.local_time if isinstance(cluster.server_time, Unreadable) else cluster.server_time
     seconds = int(now.timestamp())
-    if status.silent(seconds):
+    if status.is_silent(seconds):
         age = f"{seconds - status.updated} s ago" if status.updated is not None else "never"
         ahead = status.updated is not None and status.updated > seconds
-        return error(AUTOSCALER_UNHEALTHY, f"it {status.silence(seconds)}" if ahead else f"it last reported {age}")
+        return report_error(
+            AUTOSCALER_UNHEALTHY, f"it {status.silence_reason(seconds)}" if ahead else f"it last reported {age}"
+        )
     return (
-        ok(f"it reports: {len(status.groups)} groups")
+        report_ok(f"it reports: {len(status.groups)} groups")
         if status.healthy
-        else error(AUTOSCALER_UNHEALTHY, "it reports that it is unhealthy")
+        else report_error(AUTOSCALER_UNHEALTHY, "it reports that it is unhealthy")
     )
 
 
 def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield for each pool with `autoscaler: lead` whether the autoscaler leaves the nodes with pods to Trimtab."""
-    autoscaler = by_flags([f"--{name}={text}" for name, text in flags.items()], None)
-    flag = f"--{THRESHOLD}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
+    autoscaler = autoscaler_from_flags([f"--{name}={text}" for name, text in flags.items()], None)
+    flag = f"--{THRESHOLD_FLAG}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
     for pool in pools:
         if pool.autoscaler is not Precedence.LEAD:
             continue
         threshold = with_options(autoscaler, pool.group_options).threshold
         if threshold > pool.lead_max_threshold:
             sentence = f"pool {pool.name} leads and starts no drain: the autoscaler removes nodes under {threshold} %"
-            yield warn(
+            yield report_warning(
                 AUTOSCALER_COMPETES, f"{sentence}; {flag} hands them over", f"start the cluster autoscaler with {flag}"
             )
         elif threshold > MAX_LEAD_THRESHOLD_PERCENT:
-            yield ok(f"pool {pool.name} leads; {flag} would hand over what the autoscaler drains under {threshold} %")
+            yield report_ok(
+                f"pool {pool.name} leads; {flag} would hand over what the autoscaler drains under {threshold} %"
+            )
         else:
-            yield ok(f"pool {pool.name} leads, and the autoscaler leaves it all above {threshold} %")
+            yield report_ok(f"pool {pool.name} leads, and the autoscaler leaves it all above {threshold} %")
 
 
 def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    if flags.get(ENABLED) == "false":
-        yield error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED}=false")
-    configured = flags_of(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
+    if flags.get(ENABLED_FLAG) == "false":
+        yield report_error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED_FLAG}=false")
+    configured = parse_flags(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
     timers = {name for name in (*flags, *configured) if name.startswith("scale-down") or name in READ_FLAGS}
     differing = sorted(name for name in timers if flags.get(name) != configured.get(name))
     if differing:
         required = " ".join(f"--{name}={flags[name]}" for name in sorted(timers) if name in flags)
-        yield warn(
+        yield report_warning(
             AUTOSCALER_FLAGS_DIFFER,
             f"--{', --'.join(differing)}",
             f"TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS={shlex.quote(required)} of the compactor",
@@ -208,22 +212,22 @@ def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield a running estafette, an error if a pool of Trimtab acts; else the nodes that estafette left cordoned."""
     estafette, pools = cluster.estafette, cluster.pools
     if isinstance(estafette, Unreadable):
-        yield unknown(estafette)
+        yield report_unknown(estafette)
         return
     acting_pools = [] if isinstance(pools, Unreadable) else [pool.name for pool in pools.pools if not pool.dry_run]
     if estafette.running:
         sentence = f"{' and '.join(estafette.running)} runs"
         yield (
-            error(ESTAFETTE_RUNS, f"{sentence} together with pools that act: {', '.join(acting_pools)}")
+            report_error(ESTAFETTE_RUNS, f"{sentence} together with pools that act: {', '.join(acting_pools)}")
             if acting_pools
-            else warn(ESTAFETTE_RUNS, sentence)
+            else report_warning(ESTAFETTE_RUNS, sentence)
         )
     elif estafette.stranded:
         count, names = len(estafette.stranded), ", ".join(estafette.stranded[:MAX_NAMES])
         more = ", …" if count > MAX_NAMES else ""
-        yield warn(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names}{more})")
+        yield report_warning(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names}{more})")
     else:
-        yield ok("there is none")
+        yield report_ok("there is none")
 
 
 _PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
@@ -231,34 +235,34 @@ _PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the recommender's source of usage answers and has pods."""
-    source, process = cluster.source, cluster.processes["recommender"]
+    source, process = cluster.usage_source, cluster.processes["recommender"]
     if isinstance(process, Unreadable):
-        yield unknown(process)
+        yield report_unknown(process)
     elif process is None:
-        yield ok("no usage is collected: there is no recommender")
+        yield report_ok("no usage is collected: there is no recommender")
     elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
         _PROMETHEUS
     ):
-        yield unknown(Unreadable("kubelets", "only the recommender's account may read their metrics"))
+        yield report_unknown(Unreadable("kubelets", "only the recommender's account may read their metrics"))
     elif isinstance(source, Unreadable):
-        yield unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
+        yield report_unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
     elif source.status == 404 and source.name == "metrics API":
-        yield warn(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
+        yield report_warning(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
     elif source.status >= 300 or source.empty:
         problem = "answers, and has no pod" if source.empty else f"answers {source.status}: {source.message}"
-        yield error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
+        yield report_error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
     else:
-        yield ok(f"{source.name} answers")
+        yield report_ok(f"{source.name} answers")
 
 
 def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the webhook of an installed VerticalPodAutoscaler can change pods."""
     if isinstance(cluster.vpa, Unreadable):
-        yield unknown(cluster.vpa)
+        yield report_unknown(cluster.vpa)
     elif cluster.vpa.installed and not cluster.vpa.acts:
-        yield warn(VPA_WEBHOOK_DOWN, "the VPA is installed, its webhook cannot act")
+        yield report_warning(VPA_WEBHOOK_DOWN, "the VPA is installed, its webhook cannot act")
     else:
-        yield ok("its webhook can act" if cluster.vpa.installed else "there is none")
+        yield report_ok("its webhook can act" if cluster.vpa.installed else "there is none")
 
 
 def _process_settings(cluster: ObservedCluster, process: str) -> Mapping[str, str] | Unreadable:

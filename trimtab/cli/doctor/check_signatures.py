@@ -9,26 +9,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown, warn
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster, Read, SignatureState
-from trimtab.cluster.api.meta import get
-from trimtab.cluster.node import read as node_of
-from trimtab.cluster.pool import KEEP, RENAMED_KEEP
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.node import node_from_api as node_of
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, gathered
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.node_signatures import SECRET, NodeSigner
-from trimtab.compactor.pool_state_store import authentic, name_of
+from trimtab.compactor.pool_state_store import config_map_name, read_verified
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.client import Client
-from trimtab.kube.listing import listed
+from trimtab.kube.listing import iter_objects
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 
 States: TypeAlias = Mapping[str, PoolState | Unreadable]
 
@@ -73,13 +73,13 @@ RENAMED = Code(
     "renamed-word-on-node",
     "A node has a taint or an annotation of Trimtab under its earlier name.",
     f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
-    f"{RENAMED_KEEP} by {KEEP}: until then the node stays, as you asked.",
+    f"{RENAMED_KEEP} by {KEEP_ANNOTATION}: until then the node stays, as you asked.",
 )
 
 
 def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the Secrets of the webhook and the compactor hold a signing key."""
-    signatures = cluster.signed
+    signatures = cluster.signatures
     webhook, compactor = (
         (signatures, signatures) if isinstance(signatures, Unreadable) else (signatures.webhook_keys, signatures.keys)
     )
@@ -89,17 +89,20 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
     """Return whether the process has its key: without one a webhook still works, a compactor does nothing."""
-    secret, report = f"Secret {cluster.namespace}/{secret_of(process)}", warn if process == "webhook" else error
+    secret, report = (
+        f"Secret {cluster.namespace}/{secret_of(process)}",
+        report_warning if process == "webhook" else report_error,
+    )
     if cluster.processes[process] is None:
-        return ok(f"{process}: not installed")
+        return report_ok(f"{process}: not installed")
     if isinstance(has_key, Unreadable):
-        return unknown(has_key)
+        return report_unknown(has_key)
     if has_key is None:
         return report(code, f"{secret} does not exist", "trimtab install --apply")
     if not has_key:
         restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
         return report(code, f"{secret} holds no key", restart)
-    return ok(f"{secret} holds a key")
+    return report_ok(f"{secret} holds a key")
 
 
 def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -107,61 +110,65 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
     Without the key an annotation can be neither verified nor refused: it is unknown.
     """
-    signatures = cluster.signed
-    if isinstance(signatures, Unreadable) or isinstance(signatures.notes, Unreadable):
-        yield unknown(signatures if isinstance(signatures, Unreadable) else signatures.notes)  # type: ignore[arg-type]
+    signatures = cluster.signatures
+    if isinstance(signatures, Unreadable) or isinstance(signatures.annotations, Unreadable):
+        yield report_unknown(signatures if isinstance(signatures, Unreadable) else signatures.annotations)  # type: ignore[arg-type]
         return
     findings = [
         *_check_states(signatures.states),
-        *_check_authenticity(signatures.keys, signatures.notes),
-        *_check_orphans(signatures.notes, signatures.states),
+        *_check_authenticity(signatures.keys, signatures.annotations),
+        *_check_orphans(signatures.annotations, signatures.states),
     ]
     yield from findings
     if not findings:
-        yield ok(f"{len(signatures.notes.ours)} nodes have an annotation of the compactor, all of them authentic")
-    for node, namespace in sorted(signatures.notes.others.items()):
-        yield ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
+        yield report_ok(
+            f"{len(signatures.annotations.ours)} nodes have an annotation of the compactor, all of them authentic"
+        )
+    for node, namespace in sorted(signatures.annotations.others.items()):
+        yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
     for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
-        yield warn(RENAMED, f"node {node} has {key}")
+        yield report_warning(RENAMED, f"node {node} has {key}")
 
 
 def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
     nodes_by_pool: dict[str, list[str]] = {}
     for node, annotation in sorted(annotations.ours.items()):
         if isinstance(annotation, Unreadable):
-            yield warn(DRAIN_ORPHANED, str(annotation))
+            yield report_warning(DRAIN_ORPHANED, str(annotation))
         elif isinstance(states, Unreadable):
             continue
         elif annotation.pool not in states:
             nodes_by_pool.setdefault(annotation.pool, []).append(node)
         elif not _is_known(states[annotation.pool], node, annotation):
-            yield warn(
+            yield report_warning(
                 DRAIN_ORPHANED, f"node {node}: the state of pool {annotation.pool} has no drain {annotation.drain}"
             )
     for pool, nodes in nodes_by_pool.items():
-        sentence = f"ConfigMap {name_of(pool)}, the state of pool {pool}, does not exist, and its drains are on node "
-        yield warn(STATE_DELETED, f"{sentence}{', '.join(nodes)}")
+        sentence = (
+            f"ConfigMap {config_map_name(pool)}, the state of pool {pool}, does not exist, and its drains are on node "
+        )
+        yield report_warning(STATE_DELETED, f"{sentence}{', '.join(nodes)}")
 
 
 def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
     for node, annotation in sorted(annotations.doubtful.items()):
         if isinstance(keys, Unreadable):
-            yield unknown(Unreadable(f"annotation of node {node}", f"unverified: {keys}"))
+            yield report_unknown(Unreadable(f"annotation of node {node}", f"unverified: {keys}"))
         else:
-            yield error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
+            yield report_error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
 
 
 def _check_states(states: Read[States]) -> Iterator[DoctorFinding]:
     if isinstance(states, Unreadable):
-        yield unknown(states)
+        yield report_unknown(states)
         return
     for pool, state in sorted(states.items()):
         if isinstance(state, Unreadable):
-            yield warn(STATE_NOT_AUTHENTIC, f"pool {pool}: {state}")
+            yield report_warning(STATE_NOT_AUTHENTIC, f"pool {pool}: {state}")
 
 
 def _is_known(state: PoolState | Unreadable, node: str, annotation: DrainAnnotation) -> bool:
-    return isinstance(state, PoolState) and state.knows(node, annotation.drain)
+    return isinstance(state, PoolState) and state.knows_drain(node, annotation.drain)
 
 
 CHECKS = (
@@ -190,7 +197,7 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
     return SignatureState(
         webhook_keys=read(lambda: _holds_key(client, namespace)),
         keys=True if node_signer is not None else signer,
-        notes=read(lambda: read_annotations(client, namespace, node_signer)),
+        annotations=read(lambda: read_annotations(client, namespace, node_signer)),
         states=read(lambda: read_states(client, namespace, node_signer)),
         renamed=read(lambda: find_renamed_keys(client, namespace)),
     )
@@ -198,26 +205,26 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
     """Return whether the webhook's Secret holds a key; None without a Secret."""
-    secret = objects.get(client, "Secret", secret_of("webhook"), namespace)
+    secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 
 
 def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
     """Return the compactor's keys; False if the Secret holds none, None without a Secret."""
-    if objects.get(client, "Secret", SECRET, namespace) is None:
+    if objects.get_plain(client, "Secret", SECRET, namespace) is None:
         return None
-    return node_signatures.read(Writer(client=client), namespace) or False
+    return node_signatures.read_signer(Writer(client=client), namespace) or False
 
 
 def read_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
     """Return the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
-    nodes = (node_of(shape) for _, shape in listed(client, PLACES["Node"]))
-    return gathered(nodes, keys.keys if keys is not None else None, namespace)
+    nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
+    return read_annotations(nodes, keys.keys if keys is not None else None, namespace)
 
 
 def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
     """Return the node and the key of every taint and annotation that Trimtab has renamed. Raises KubeFault."""
-    nodes = [node_of(shape) for _, shape in listed(client, PLACES["Node"])]
+    nodes = [node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"])]
     tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
     annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]
     return (
@@ -228,13 +235,13 @@ def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], 
 
 def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
     """Return the state of each pool, verified with the keys if there are any. Raises KubeFault."""
-    place = replace(PLACES["ConfigMap"], namespace=namespace, labels=memories.LABEL)
+    place = replace(LIST_SOURCES["ConfigMap"], namespace=namespace, label_selector=memories.STATE_LABEL)
     pools: dict[str, ConfigMap] = {}
-    for _, shape in listed(client, place):
-        labels: Mapping[str, str] = get(shape.metadata.labels, {})
-        pools[labels.get(memories.LABEL, "")] = shape
+    for _, shape in iter_objects(client, place):
+        labels: Mapping[str, str] = value_or(shape.metadata.labels, {})
+        pools[labels.get(memories.STATE_LABEL, "")] = shape
     return {
-        pool: authentic(shape, keys) if keys is not None else memories.read(shape.metadata.name, shape.data)
+        pool: read_verified(shape, keys) if keys is not None else memories.decode_state(shape.metadata.name, shape.data)
         for pool, shape in pools.items()
-        if shape.metadata.name == name_of(pool)
+        if shape.metadata.name == config_map_name(pool)
     }

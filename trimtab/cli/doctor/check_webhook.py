@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import certs
-from trimtab.cli.doctor.finding import Check, DoctorFinding, error, ok, unknown, warn
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster, Read, WebhookConfigurationState, WebhookState
 from trimtab.cli.install.admission_policies import POOLS
-from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
 from trimtab.cluster.reason import Code, Unreadable
-from trimtab.policy.pod_context import DEFAULT_TERMS
-from trimtab.policy.vpa_webhook import NAME as VPA
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
+from trimtab.policy.vpa_webhook import VPA_WEBHOOK_NAME as VPA
 
 MAX_TIMEOUT_SECONDS = 5
 """While the webhook is down, every pod that is created waits for the timeout."""
@@ -112,19 +112,19 @@ def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the Secret holds a certificate for the Service that is valid and not due for renewal."""
     pair = cluster.secret
     if isinstance(pair, Unreadable):
-        yield unknown(pair)
+        yield report_unknown(pair)
         return
     if pair is None:
-        yield error(PAIR_MISSING, f"Secret {cluster.namespace}/{SECRET} holds no pair")
+        yield report_error(PAIR_MISSING, f"Secret {cluster.namespace}/{CERTIFICATE_SECRET} holds no pair")
         return
-    status = certs.certificate_status(SECRET, pair, cluster.here)
-    name = f"{WEBHOOK}.{cluster.namespace}.svc"
+    status = certs.certificate_status(CERTIFICATE_SECRET, pair, cluster.local_time)
+    name = f"{WEBHOOK_NAME}.{cluster.namespace}.svc"
     if status.names and name not in status.names:
-        yield error(PAIR_UNUSABLE, f"the certificate is for {', '.join(status.names)}, API servers call {name}")
+        yield report_error(PAIR_UNUSABLE, f"the certificate is for {', '.join(status.names)}, API servers call {name}")
     for problem in status.problems:
-        yield warn(PAIR_DUE, problem.says) if status.usable else error(PAIR_UNUSABLE, problem.says)
-    if status.usable and not status.problems and name in status.names:
-        yield ok(f"valid for another {status.days_left:.0f} days")
+        yield report_warning(PAIR_DUE, problem.says) if status.is_usable else report_error(PAIR_UNUSABLE, problem.says)
+    if status.is_usable and not status.problems and name in status.names:
+        yield report_ok(f"valid for another {status.days_left:.0f} days")
 
 
 def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -136,11 +136,11 @@ def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     bundles: dict[tuple[str, str], bytes] = {}
     for kind, configuration in configurations:
         if isinstance(configuration, Unreadable):
-            yield unknown(configuration)
+            yield report_unknown(configuration)
         elif configuration is None:
-            yield error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION}")
+            yield report_error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION_NAME}")
         else:
-            bundles |= {(kind, hook.name): hook.bundle for hook in configuration.hooks}
+            bundles |= {(kind, hook.name): hook.ca_bundle for hook in configuration.hooks}
     yield from _compare_ca_bundles(bundles, cluster.secret)
 
 
@@ -149,23 +149,23 @@ def _compare_ca_bundles(
 ) -> Iterator[DoctorFinding]:
     empty_names = [name for (_, name), bundle in bundles.items() if not bundle]
     if empty_names:
-        yield error(CA_BUNDLE_MISSING, f"{', '.join(empty_names)}: no caBundle")
+        yield report_error(CA_BUNDLE_MISSING, f"{', '.join(empty_names)}: no caBundle")
     filled = {key: bundle for key, bundle in bundles.items() if bundle}
     if len(set(filled.values())) > 1:
-        yield error(
+        yield report_error(
             CA_BUNDLES_DIFFER,
             f"{len(set(filled.values()))} different caBundles in {', '.join(name for _, name in filled)}",
         )
     if isinstance(secret, Unreadable) or secret is None:
-        yield unknown(secret if secret is not None else "there is no certificate to compare them with")
+        yield report_unknown(secret if secret is not None else "there is no certificate to compare them with")
         return
     unknown_names = [name for (_, name), bundle in filled.items() if not certs.may_serve(secret, [bundle])]
     if unknown_names:
-        yield error(
+        yield report_error(
             CA_BUNDLE_UNKNOWN, f"{', '.join(unknown_names)}: the caBundle does not trust the certificate that is served"
         )
     elif bundles and not empty_names and len(set(filled.values())) == 1:
-        yield ok(f"{len(bundles)} webhooks trust the certificate that is served")
+        yield report_ok(f"{len(bundles)} webhooks trust the certificate that is served")
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -175,30 +175,32 @@ def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """
     for configuration in (_find_own(cluster.mutating), cluster.validating):
         if isinstance(configuration, Unreadable):
-            yield unknown(configuration)
+            yield report_unknown(configuration)
         elif configuration is not None:
             findings = [finding for hook in configuration.hooks for finding in _check_hook(hook, cluster.namespace)]
             names = ", ".join(hook.name for hook in configuration.hooks)
-            yield from findings or [ok(f"{names}: failurePolicy Ignore, Trimtab's Service and selectors")]
+            yield from findings or [report_ok(f"{names}: failurePolicy Ignore, Trimtab's Service and selectors")]
 
 
 def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
-    if hook.service != (namespace, WEBHOOK):
+    if hook.service != (namespace, WEBHOOK_NAME):
         place = "/".join(hook.service) if hook.service else "a URL"
-        yield error(SERVICE_OTHER, f"{hook.name} is called at {place}, not at {namespace}/{WEBHOOK}")
-    if hook.fails:
-        yield error(FAILURE_POLICY_FAIL, f"{hook.name}: failurePolicy Fail")
-    if hook.timeout > MAX_TIMEOUT_SECONDS:
-        yield warn(TIMEOUT_LONG, f"{hook.name}: {hook.timeout} s")
-    if hook.name == POOLS and hook.namespaces != frozenset({namespace}):
-        yield warn(POOLS_OF_OTHER_NAMESPACES, f"{hook.name} is sent ConfigMaps of namespaces other than {namespace}")
+        yield report_error(SERVICE_OTHER, f"{hook.name} is called at {place}, not at {namespace}/{WEBHOOK_NAME}")
+    if hook.fails_closed:
+        yield report_error(FAILURE_POLICY_FAIL, f"{hook.name}: failurePolicy Fail")
+    if hook.timeout_seconds > MAX_TIMEOUT_SECONDS:
+        yield report_warning(TIMEOUT_LONG, f"{hook.name}: {hook.timeout_seconds} s")
+    if hook.name == POOLS and hook.included_namespaces != frozenset({namespace}):
+        yield report_warning(
+            POOLS_OF_OTHER_NAMESPACES, f"{hook.name} is sent ConfigMaps of namespaces other than {namespace}"
+        )
     if not hook.creates_pods:
         return
     if not hook.reinvoked:
-        yield warn(NOT_REINVOKED, f"{hook.name}: reinvocationPolicy Never")
-    namespaces = sorted((DEFAULT_TERMS.system_namespaces | {namespace}) - hook.spares)
+        yield report_warning(NOT_REINVOKED, f"{hook.name}: reinvocationPolicy Never")
+    namespaces = sorted((DEFAULT_SETTINGS.system_namespaces | {namespace}) - hook.excluded_namespaces)
     if namespaces:
-        yield error(SYSTEM_NAMESPACES_SENT, f"{hook.name} is sent pods of {', '.join(namespaces)}")
+        yield report_error(SYSTEM_NAMESPACES_SENT, f"{hook.name} is sent pods of {', '.join(namespaces)}")
 
 
 def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -208,26 +210,26 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """
     configurations = cluster.mutating
     if isinstance(configurations, Unreadable):
-        yield unknown(configurations)
+        yield report_unknown(configurations)
         return
     other_hooks = [
         (configuration.name, hook)
         for configuration in configurations
-        if configuration.name != CONFIGURATION
+        if configuration.name != CONFIGURATION_NAME
         for hook in configuration.hooks
         if hook.creates_pods
     ]
     # API servers call configurations in the order of their names (docs: "Dynamic Admission Control", reinvocation). The
     # VPA's webhook has a check of its own.
     later_hooks = [
-        (name, hook) for name, hook in other_hooks if name > CONFIGURATION and hook.reinvoked and hook.name != VPA
+        (name, hook) for name, hook in other_hooks if name > CONFIGURATION_NAME and hook.reinvoked and hook.name != VPA
     ]
     for name, hook in later_hooks:
-        yield warn(
+        yield report_warning(
             MAY_BE_OVERRULED, f"{hook.name} ({name}) is called after Trimtab's, and again after Trimtab changed a pod"
         )
     if not later_hooks:
-        yield ok(f"{len(other_hooks)} other webhooks change pods; none has the last word over Trimtab's")
+        yield report_ok(f"{len(other_hooks)} other webhooks change pods; none has the last word over Trimtab's")
 
 
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -235,42 +237,48 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
     The user needs permission to create pods in that namespace.
     """
-    trial = cluster.pod
+    trial = cluster.pod_trial
     if isinstance(trial, Unreadable):
-        yield unknown(trial)
+        yield report_unknown(trial)
         return
     greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
     if greeting:
-        yield ok(f"the API server called the webhook and got an answer within {trial.seconds:.2g} s ({greeting[9:]})")
-    elif trial.lacks_right:
-        yield unknown(trial.message, _explain_permission("pods"))
-    elif isinstance(cluster.opted_out, Unreadable) or cluster.opted_out:
-        cause = (
-            cluster.opted_out if isinstance(cluster.opted_out, Unreadable) else f"{cluster.asked_in} opts its pods out"
+        yield report_ok(
+            f"the API server called the webhook and got an answer within {trial.seconds:.2g} s ({greeting[9:]})"
         )
-        yield unknown(cause, "Name another namespace with --ask-in.")
+    elif trial.lacks_permission:
+        yield report_unknown(trial.message, _explain_permission("pods"))
+    elif isinstance(cluster.is_opted_out, Unreadable) or cluster.is_opted_out:
+        cause = (
+            cluster.is_opted_out
+            if isinstance(cluster.is_opted_out, Unreadable)
+            else f"{cluster.trial_namespace} opts its pods out"
+        )
+        yield report_unknown(cause, "Name another namespace with --ask-in.")
     elif trial.status >= 300:
-        yield unknown(f"a pod in {cluster.asked_in} was refused: {trial.message}", "Fix what it names, then try again.")
+        yield report_unknown(
+            f"a pod in {cluster.trial_namespace} was refused: {trial.message}", "Fix what it names, then try again."
+        )
     else:
-        yield error(
+        yield report_error(
             WEBHOOK_SILENT,
-            f"a pod in {cluster.asked_in} was created after {trial.seconds:.2g} s without an answer of the webhook",
+            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s without an answer of the webhook",
         )
 
 
 def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield whether the webhook denies an invalid PodPolicy that is created as a dry run."""
-    trial = cluster.document
+    trial = cluster.policy_trial
     if isinstance(trial, Unreadable):
-        yield unknown(trial)
+        yield report_unknown(trial)
     elif "denied the request" in trial.message and "trimtab.dev" in trial.message:
-        yield ok("an invalid PodPolicy is refused")
-    elif trial.lacks_right:
-        yield unknown(trial.message, _explain_permission("podpolicies"))
+        yield report_ok("an invalid PodPolicy is refused")
+    elif trial.lacks_permission:
+        yield report_unknown(trial.message, _explain_permission("podpolicies"))
     elif trial.status >= 300:
-        yield unknown(f"a PodPolicy was refused, not by Trimtab: {trial.message}", "See the check `crd`.")
+        yield report_unknown(f"a PodPolicy was refused, not by Trimtab: {trial.message}", "See the check `crd`.")
     else:
-        yield error(VALIDATION_SILENT, "an invalid PodPolicy would be stored")
+        yield report_error(VALIDATION_SILENT, "an invalid PodPolicy would be stored")
 
 
 def _explain_permission(resource: str) -> str:
@@ -280,7 +288,7 @@ def _explain_permission(resource: str) -> str:
 def _find_own(configurations: Read[tuple[WebhookConfigurationState, ...]]) -> Read[WebhookConfigurationState | None]:
     if isinstance(configurations, Unreadable):
         return configurations
-    return next((configuration for configuration in configurations if configuration.name == CONFIGURATION), None)
+    return next((configuration for configuration in configurations if configuration.name == CONFIGURATION_NAME), None)
 
 
 CHECKS = (

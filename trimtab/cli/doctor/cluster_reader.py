@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from trimtab.admission.handler import ASKED
+from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -32,23 +32,23 @@ from trimtab.cli.doctor.observed import (
     needed_permissions,
 )
 from trimtab.cli.install.deployments import WORKERS
-from trimtab.cli.install.names import CONFIGURATION, PROCESSES, SECRET, account
-from trimtab.cluster.cluster_autoscaler import NAME, UPDATED
-from trimtab.cluster.cluster_autoscaler import read as read_autoscaler
-from trimtab.cluster.pool import LABEL as POOL
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
+from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
+from trimtab.cluster.pool import POOL_LABEL as POOL
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.kube import objects
-from trimtab.kube.client import Client, Exchange, segment
-from trimtab.kube.errors import Unreachable, refused
-from trimtab.kube.listing import pages
-from trimtab.kube.objects import parsed
-from trimtab.kube.resources import PLACES, collection
+from trimtab.kube.client import Client, Exchange, path_segment
+from trimtab.kube.errors import Unreachable, refusal_of_response
+from trimtab.kube.listing import iter_pages
+from trimtab.kube.objects import decode_as
+from trimtab.kube.resources import LIST_SOURCES, collection_path
 from trimtab.policy import vpa_webhook
-from trimtab.policy.pod_context import DEFAULT_TERMS, OPT_OUT
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.runtime import clock
-from trimtab.runtime.clock import elapsed
+from trimtab.runtime.clock import elapsed_seconds
 
 if TYPE_CHECKING:
     import certs
@@ -71,60 +71,64 @@ class ClusterProbe:
 
     client: Client
 
-    def exchange(self, method: str, path: str, query: Any = None, body: Mapping[str, Any] | None = None) -> Exchange:
+    def send_request(
+        self, method: str, path: str, query: Any = None, body: Mapping[str, Any] | None = None
+    ) -> Exchange:
         """Send one request and return the response, whatever its status."""
         deadline = self.client.deadlines.read
-        return self.client.exchange(method, path, deadline=deadline, query=query, body=body, doing=f"{method} {path}")
+        return self.client.send_request(
+            method, path, deadline=deadline, query=query, body=body, doing=f"{method} {path}"
+        )
 
-    def one(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
+    def get_object(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         """Return the object as a plain value; None if it does not exist."""
-        return objects.get(self.client, kind, name, namespace)
+        return objects.get_plain(self.client, kind, name, namespace)
 
-    def all(self, kind: str, namespace: str = "") -> Iterator[dict[str, Any]]:
+    def list_objects(self, kind: str, namespace: str = "") -> Iterator[dict[str, Any]]:
         """Yield all objects of the kind as plain values, page by page."""
-        place = replace(PLACES[kind], namespace=namespace) if namespace else PLACES[kind]
-        for page in pages(self.client, place):
+        place = replace(LIST_SOURCES[kind], namespace=namespace) if namespace else LIST_SOURCES[kind]
+        for page in iter_pages(self.client, place):
             yield from (msgspec.json.decode(raw) for raw in page.items)
 
-    def trial(self, document: Mapping[str, Any], namespace: str = "") -> DryRunResult:
+    def create_dry_run(self, document: Mapping[str, Any], namespace: str = "") -> DryRunResult:
         """Create the document as a dry run, and return the API server's answer."""
         # With dryRun=All the API server runs admission, webhooks included, and stores nothing (docs: "API Concepts").
-        started_at = elapsed()
-        path = collection(PLACES[document["kind"]], namespace)
-        response = self.exchange("POST", path, {"dryRun": "All"}, document)
+        started_at = elapsed_seconds()
+        path = collection_path(LIST_SOURCES[document["kind"]], namespace)
+        response = self.send_request("POST", path, {"dryRun": "All"}, document)
         return DryRunResult(
             status=response.status,
             message=_server_message(response) if response.status >= 300 else "",
-            warnings=response.warnings,
-            seconds=elapsed() - started_at,
+            warnings=response.warning_texts,
+            seconds=elapsed_seconds() - started_at,
         )
 
-    def allowed(self, reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
+    def review_access(self, reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
         """Return whether each SubjectAccessReview is allowed."""
         with ThreadPoolExecutor(_MAX_CONCURRENT_REVIEWS) as pool:
             return list(pool.map(self._is_allowed, reviews))
 
     def _is_allowed(self, review: Mapping[str, Any]) -> bool:
         doing = "create subjectaccessreviews"
-        status_review = parsed(self.client.write("POST", _REVIEWS, review, doing=doing), dict[str, Any], doing)
+        status_review = decode_as(self.client.write("POST", _REVIEWS, review, doing=doing), dict[str, Any], doing)
         return bool((status_review.get("status") or {}).get("allowed"))
 
-    def usage(self, prometheus: str) -> UsageSourceState:
+    def query_usage_source(self, prometheus: str) -> UsageSourceState:
         """Query the metrics API, or through the API server the Prometheus of this URL, and return its answer."""
         if not prometheus:
-            response = self.exchange("GET", POD_METRICS_PATH, {"limit": 1})
+            response = self.send_request("GET", POD_METRICS_PATH, {"limit": 1})
             _raise_if_forbidden(response, "list pods.metrics.k8s.io")
             return UsageSourceState(
                 name="metrics API", status=response.status, message=_server_message(response), empty=_is_empty(response)
             )
-        response = self.exchange("GET", _proxy_path(prometheus), {"query": "vector(1)"})
+        response = self.send_request("GET", _proxy_path(prometheus), {"query": "vector(1)"})
         _raise_if_forbidden(response, f"reach {prometheus} through the API server (get services/proxy)")
         return UsageSourceState(name=prometheus, status=response.status, message=_server_message(response))
 
 
 def _raise_if_forbidden(response: Exchange, doing: str) -> None:
     if response.status in (401, 403):
-        raise refused(doing, response.status, response.content)
+        raise refusal_of_response(doing, response.status, response.content)
 
 
 def _proxy_path(url: str) -> str:
@@ -134,7 +138,7 @@ def _proxy_path(url: str) -> str:
     # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
     if len(labels) < 2 or labels[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
         raise Unreachable(f"ask {url}: it is no Service of this cluster, so it cannot be asked from here")
-    name, namespace = map(segment, labels[:2])
+    name, namespace = map(path_segment, labels[:2])
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
     # The proxy subresource takes [SCHEME:]NAME:PORT (docs: "Access Services Running on Clusters").
@@ -153,7 +157,7 @@ def _server_message(response: Exchange) -> str:
 def _is_empty(response: Exchange) -> bool:
     if response.status >= 300:
         return False
-    return not parsed(response.content, dict[str, Any], "list pods.metrics.k8s.io").get("items")
+    return not decode_as(response.content, dict[str, Any], "list pods.metrics.k8s.io").get("items")
 
 
 ABSENT_RUNTIME_CLASS = "trimtab-doctor-asks"
@@ -162,7 +166,7 @@ ABSENT_RUNTIME_CLASS = "trimtab-doctor-asks"
 
 def build_asking_pod() -> dict[str, Any]:
     """Return a pod whose annotation makes the webhook answer with a warning, which proves that it was called."""
-    return _build_pod({"annotations": {ASKED: "doctor"}}, {})
+    return _build_pod({"annotations": {PROBE_ANNOTATION: "doctor"}}, {})
 
 
 def build_pod_of_absent_class() -> dict[str, Any]:
@@ -196,7 +200,7 @@ T = TypeVar("T")
 Processes = Mapping[str, Read[DeploymentState | None]]
 
 
-def look(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
+def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
     """Read the whole state of the cluster. Raises Unreachable if no API server answers.
 
     A part that the API server refuses is Unreadable.
@@ -206,9 +210,9 @@ def look(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
 
     probe = ClusterProbe(client)
     # First of all: the Date header of this response is compared with this machine's clock.
-    here = clock.utc()
-    version_response = probe.exchange("GET", "/version")
-    server_time = version_response.at
+    here = clock.utc_now()
+    version_response = probe.send_request("GET", "/version")
+    server_time = version_response.server_time
 
     def read(call: Callable[[], T]) -> Read[T]:
         try:
@@ -218,44 +222,46 @@ def look(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
             return Unreadable(doing, problem)
 
     reader = DoctorReader(probe, namespace)
-    processes: Processes = {name: read(lambda name=name: reader.process(name)) for name in PROCESSES}  # type: ignore[misc]
-    mutating = read(reader.mutating)
+    processes: Processes = {name: read(lambda name=name: reader.read_process(name)) for name in PROCESSES}  # type: ignore[misc]
+    mutating = read(reader.list_mutating_configurations)
     return ObservedCluster(
         namespace=namespace,
-        asked_in=asked_in,
-        opted_out=read(lambda: reader.opted_out(asked_in)),
-        here=here,
-        there=Unreadable("the API server's time", "the response has no Date header")
+        trial_namespace=asked_in,
+        is_opted_out=read(lambda: reader.is_opted_out(asked_in)),
+        local_time=here,
+        server_time=Unreadable("the API server's time", "the response has no Date header")
         if server_time is None
         else server_time,
         version=_parse_version(version_response.content),
-        home=read(reader.home),
+        own_namespace=read(reader.read_namespace),
         crd=read(
             lambda: reader.read_object("CustomResourceDefinition", "podpolicies.trimtab.dev", observed.decode_crd)
         ),
         processes=processes,
-        secret=read(reader.secret),
-        signed=read_signatures(client, namespace, read),
+        secret=read(reader.read_certificate),
+        signatures=read_signatures(client, namespace, read),
         mutating=mutating,
         validating=read(
-            lambda: reader.read_object("ValidatingWebhookConfiguration", CONFIGURATION, observed.decode_configuration)
+            lambda: reader.read_object(
+                "ValidatingWebhookConfiguration", CONFIGURATION_NAME, observed.decode_configuration
+            )
         ),
-        pod=read(lambda: probe.trial(build_asking_pod(), asked_in)),
-        document=read(lambda: probe.trial(build_invalid_policy())),
-        runtime_class=read(lambda: probe.trial(build_pod_of_absent_class(), asked_in)),
-        rights={
-            name: read(lambda name=name, state=state: reader.lacking(name, state, mutating))  # type: ignore[misc]
+        pod_trial=read(lambda: probe.create_dry_run(build_asking_pod(), asked_in)),
+        policy_trial=read(lambda: probe.create_dry_run(build_invalid_policy())),
+        runtime_class_trial=read(lambda: probe.create_dry_run(build_pod_of_absent_class(), asked_in)),
+        missing_permissions={
+            name: read(lambda name=name, state=state: reader.find_missing_permissions(name, state, mutating))  # type: ignore[misc]
             for name, state in processes.items()
             if state is not None
         },
-        account_policies=read(lambda: reader.account_policies(mutating)),
-        scaler=read(reader.scaler),
-        estafette=read(reader.estafette),
-        source=read(lambda: probe.usage(reader.prometheus(processes["recommender"]))),
-        vpa=read(lambda: reader.vpa(mutating)),
-        leases={name: read(lambda name=name: reader.lease(name)) for name in WORKERS},  # type: ignore[misc]
-        policies=read(reader.policies),
-        pools=read(reader.pools),
+        account_policies=read(lambda: reader.read_account_policies(mutating)),
+        autoscaler=read(reader.read_autoscaler_state),
+        estafette=read(reader.read_estafette),
+        usage_source=read(lambda: probe.query_usage_source(reader.prometheus_url(processes["recommender"]))),
+        vpa=read(lambda: reader.read_vpa(mutating)),
+        leases={name: read(lambda name=name: reader.read_lease(name)) for name in WORKERS},  # type: ignore[misc]
+        policies=read(reader.list_policies),
+        pools=read(reader.read_pools),
     )
 
 
@@ -271,7 +277,7 @@ def _parse_version(body: bytes) -> Read[tuple[int, int]]:
 def _is_injected(mutating: Read[tuple[WebhookConfigurationState, ...]]) -> bool:
     """Return whether cert-manager writes the caBundle of Trimtab's configuration."""
     configurations = () if isinstance(mutating, Unreadable) else mutating
-    return any(configuration.injected for configuration in configurations if configuration.name == CONFIGURATION)
+    return any(configuration.injected for configuration in configurations if configuration.name == CONFIGURATION_NAME)
 
 
 class DoctorReader:
@@ -284,37 +290,39 @@ class DoctorReader:
         self, kind: str, name: str, convert: Callable[[Mapping[str, Any]], T], namespace: str = ""
     ) -> T | None:
         """Return one object as `convert` makes it; None if it does not exist."""
-        document = self._probe.one(kind, name, namespace)
+        document = self._probe.get_object(kind, name, namespace)
         return convert(document) if document is not None else None
 
-    def process(self, name: str) -> DeploymentState | None:
-        return self.read_object("Deployment", account(name), observed.decode_process, self._namespace)
+    def read_process(self, name: str) -> DeploymentState | None:
+        return self.read_object("Deployment", account_name(name), observed.decode_process, self._namespace)
 
-    def lease(self, name: str) -> Any:
-        return self.read_object("Lease", account(name), observed.decode_lease, self._namespace)
+    def read_lease(self, name: str) -> Any:
+        return self.read_object("Lease", account_name(name), observed.decode_lease, self._namespace)
 
-    def home(self) -> NamespaceState | None:
+    def read_namespace(self) -> NamespaceState | None:
         from trimtab.cluster.api.meta import Metadata
-        from trimtab.cluster.pool import paused
+        from trimtab.cluster.pool import pause_reason
 
-        shape = self._probe.one("Namespace", self._namespace)
-        return None if shape is None else NamespaceState(paused=paused(msgspec.convert(shape["metadata"], Metadata)))
+        shape = self._probe.get_object("Namespace", self._namespace)
+        return (
+            None if shape is None else NamespaceState(paused=pause_reason(msgspec.convert(shape["metadata"], Metadata)))
+        )
 
-    def opted_out(self, namespace: str) -> bool:
-        labels = (self._probe.one("Namespace", namespace) or {"metadata": {}})["metadata"].get("labels") or {}
-        excluded = DEFAULT_TERMS.system_namespaces | {self._namespace}
+    def is_opted_out(self, namespace: str) -> bool:
+        labels = (self._probe.get_object("Namespace", namespace) or {"metadata": {}})["metadata"].get("labels") or {}
+        excluded = DEFAULT_SETTINGS.system_namespaces | {self._namespace}
         return labels.get(OPT_OUT) == "true" or namespace in excluded
 
-    def secret(self) -> certs.CertificateFiles | None:
+    def read_certificate(self) -> certs.CertificateFiles | None:
         from webhook import cert_manager as shared
 
-        return self.read_object("Secret", SECRET, shared.folder_of, self._namespace)
+        return self.read_object("Secret", CERTIFICATE_SECRET, shared.files_in_secret, self._namespace)
 
-    def mutating(self) -> tuple[WebhookConfigurationState, ...]:
-        configurations = map(observed.decode_configuration, self._probe.all("MutatingWebhookConfiguration"))
+    def list_mutating_configurations(self) -> tuple[WebhookConfigurationState, ...]:
+        configurations = map(observed.decode_configuration, self._probe.list_objects("MutatingWebhookConfiguration"))
         return tuple(sorted(configurations, key=lambda configuration: configuration.name))
 
-    def lacking(
+    def find_missing_permissions(
         self, process: str, state: Read[DeploymentState], mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[str, ...]]:
         """Return the permissions that the process's account lacks, as text.
@@ -323,16 +331,16 @@ class DoctorReader:
         """
         if isinstance(mutating, Unreadable) and process == "webhook":
             return mutating
-        deployment = state if isinstance(state, DeploymentState) else DeploymentState(wanted=0, ready=0)
+        deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
             process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=deployment.scale_namespaces,
-            autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or NAME,
+            autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )  # fmt: skip
-        reviews = [right.review(account(process), self._namespace) for right in rights]
-        allowed = self._probe.allowed(reviews)
+        reviews = [right.to_access_review(account_name(process), self._namespace) for right in rights]
+        allowed = self._probe.review_access(reviews)
         return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
 
-    def account_policies(
+    def read_account_policies(
         self, mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[AccountPolicy, ...] | None]:
         """Return the state of each admission policy that `trimtab install` renders; None if there is no such kind.
@@ -352,24 +360,24 @@ class DoctorReader:
             stored = {
                 (kind, document["metadata"]["name"]): document
                 for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-                for document in self._probe.all(kind)
+                for document in self._probe.list_objects(kind)
             }
         except NotFound:
             # ValidatingAdmissionPolicy is stable since Kubernetes 1.30; an older API server does not serve v1.
             return None
         return tuple(observed.decode_account_policies(rendered, stored))
 
-    def scaler(self) -> AutoscalerState:
-        status = self._probe.one("ConfigMap", NAME, "kube-system")
-        flags = observed.find_autoscaler_flags(self._probe.all("Deployment", "kube-system"))
+    def read_autoscaler_state(self) -> AutoscalerState:
+        status = self._probe.get_object("ConfigMap", STATUS_NAME, "kube-system")
+        flags = observed.find_autoscaler_flags(self._probe.list_objects("Deployment", "kube-system"))
         if status is None:
             return AutoscalerState(status_report=None, flags=flags)
-        updated = (status["metadata"].get("annotations") or {}).get(UPDATED, "")
+        updated = (status["metadata"].get("annotations") or {}).get(UPDATED_ANNOTATION, "")
         return AutoscalerState(
             status_report=read_autoscaler((status.get("data") or {}).get("status", ""), updated), flags=flags
         )
 
-    def estafette(self) -> EstafetteState:
+    def read_estafette(self) -> EstafetteState:
         from trimtab.cli.pools.import_estafette import find_compactors_and_nodes
 
         deployments, marks = find_compactors_and_nodes(self._probe.client)
@@ -378,7 +386,7 @@ class DoctorReader:
             stranded=tuple(mark.name for mark in marks if mark.is_stranded),
         )
 
-    def prometheus(self, recommender: Read[DeploymentState | None]) -> str:
+    def prometheus_url(self, recommender: Read[DeploymentState | None]) -> str:
         """Return the URL of the recommender's setting; empty without one."""
         return (
             recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
@@ -386,42 +394,46 @@ class DoctorReader:
             else ""
         )
 
-    def vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
+    def read_vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
-        from trimtab.kube.listing import listed
-        from trimtab.kube.resources import PLACES
+        from trimtab.kube.listing import iter_objects
+        from trimtab.kube.resources import LIST_SOURCES
 
         client = self._probe.client
         try:
-            client.get(PLACES["VerticalPodAutoscaler"].path, {"limit": 1}, doing="list verticalpodautoscalers")
+            client.get(
+                LIST_SOURCES["VerticalPodAutoscaler"].list_path, {"limit": 1}, doing="list verticalpodautoscalers"
+            )
         except NotFound:
             return Vpa(installed=False, acts=False)
         if isinstance(mutating, Unreadable):
             return mutating
         hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for namespace, name in vpa_webhook.services(hooks):
-            place = replace(PLACES["EndpointSlice"], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
-            slices |= {key: vpa_webhook.endpoints(shape) for key, shape in listed(client, place)}
-        return Vpa(installed=True, acts=bool(vpa_webhook.reach(hooks, slices)))
+        for namespace, name in vpa_webhook.target_services(hooks):
+            place = replace(
+                LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}"
+            )
+            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, place)}
+        return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
-    def policies(self) -> tuple[PolicyState, ...]:
+    def list_policies(self) -> tuple[PolicyState, ...]:
         """Return the state of every PodPolicy; none if the kind is not served, which `check_crd` reports."""
         from trimtab.kube.errors import NotFound
 
         try:
-            policies = tuple(map(observed.decode_policy, self._probe.all("PodPolicy")))
+            policies = tuple(map(observed.decode_policy, self._probe.list_objects("PodPolicy")))
         except NotFound:
             return ()
         if not any(policy.required_class for policy in policies):
             return policies
-        classes = {document["metadata"]["name"] for document in self._probe.all("RuntimeClass")} | {""}
+        classes = {document["metadata"]["name"] for document in self._probe.list_objects("RuntimeClass")} | {""}
         return tuple(replace(policy, is_class_missing=policy.required_class not in classes) for policy in policies)
 
-    def pools(self) -> PoolReading:
+    def read_pools(self) -> PoolReading:
         from trimtab.compactor.cluster_reader import pools_of
-        from trimtab.kube.listing import listed
-        from trimtab.kube.resources import PLACES
+        from trimtab.kube.listing import iter_objects
+        from trimtab.kube.resources import LIST_SOURCES
 
-        place = replace(PLACES["ConfigMap"], namespace=self._namespace, labels=POOL)
-        return pools_of(shape for _, shape in listed(self._probe.client, place))
+        place = replace(LIST_SOURCES["ConfigMap"], namespace=self._namespace, label_selector=POOL)
+        return pools_of(shape for _, shape in iter_objects(self._probe.client, place))

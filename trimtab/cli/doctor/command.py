@@ -14,7 +14,7 @@ from rich.table import Table
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.doctor import check_installation, check_integrations, check_signatures, check_webhook
-from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, unknown
+from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import EXIT_FOUND, RuntimeFailure, UsageError
@@ -35,7 +35,7 @@ class CheckResult:
     finding: DoctorFinding
 
 
-def judged(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
+def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
     """Return at least one finding of every check that is not in `without`."""
     return tuple(
         CheckResult(check, finding)
@@ -47,8 +47,8 @@ def judged(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[
 
 def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
     """Return the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
-    findings = tuple(check.judge(cluster)) or (unknown("there is nothing to check"),)
-    return tuple(finding.at(cluster.namespace) for finding in findings)
+    findings = tuple(check.judge(cluster)) or (report_unknown("there is nothing to check"),)
+    return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 
 
 def is_well(results: Collection[CheckResult], *, strict: bool = False) -> bool:
@@ -88,7 +88,7 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     findings: list[DoctorFindingReport]
 
 
-def report(results: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str],
+def build_report(results: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str],
 strict: bool) -> (
     DoctorReport
 ):  # fmt: skip
@@ -194,22 +194,22 @@ def _emit(form: str, output_file: str | None, doctor_report: DoctorReport) -> No
 def _check_cluster(
     options: live_cluster.ClusterOptions, namespace: str, ask_in: str, without: tuple[str, ...], *, strict: bool
 ) -> DoctorReport:
-    from trimtab.cli.doctor.cluster_reader import look
-    from trimtab.kube.client import connect
+    from trimtab.cli.doctor.cluster_reader import read_cluster
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect(options.kubeconfig, options.context)
+        client = connect_to_cluster(options.kubeconfig, options.context)
     except NotConfigured as error:
         raise UsageError(
             [ConfigError(file=options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
         ) from None
     try:
-        cluster = look(client, namespace, ask_in)
+        cluster = read_cluster(client, namespace, ask_in)
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     finally:
         client.close()
-    results = judged(cluster, without=without)
-    at = cluster.here.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return report(results, server=client.server, namespace=namespace, at=at, without=without, strict=strict)
+    results = judge_cluster(cluster, without=without)
+    at = cluster.local_time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return build_report(results, server=client.server_url, namespace=namespace, at=at, without=without, strict=strict)

@@ -31,7 +31,7 @@ class DoctorFinding:
     fix: str = ""
     """A command or a sentence; empty if nothing needs a fix."""
 
-    def at(self, namespace: str) -> Self:
+    def with_namespace(self, namespace: str) -> Self:
         """Return the finding with `namespace` for the word NAMESPACE in the fix, so that the command can be copied."""
         return replace(self, fix=re.sub(r"\bNAMESPACE\b", namespace, self.fix))
 
@@ -50,12 +50,12 @@ class Check:
     """The codes of the problems that it may find."""
 
 
-WELL = Code(
+NOTHING_WRONG = Code(
     "no-problem-found",
     "`trimtab doctor` checked this, and nothing is wrong with it.",
     "Nothing.",
 )
-UNSEEN = Code(
+NOT_CHECKED = Code(
     "not-checked",
     "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It does not "
     "count as well.",
@@ -64,21 +64,21 @@ UNSEEN = Code(
 )
 
 
-def ok(sentence: str) -> DoctorFinding:
+def report_ok(sentence: str) -> DoctorFinding:
     """Return a finding without a problem."""
-    return DoctorFinding(severity=FindingSeverity.OK, reason=WELL(sentence))
+    return DoctorFinding(severity=FindingSeverity.OK, reason=NOTHING_WRONG(sentence))
 
 
-def warn(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
+def report_warning(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
     """Return a warning; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.WARN, reason=code(sentence), fix=fix or code.todo)
 
 
-def error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
+def report_error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
     """Return an error; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.ERROR, reason=code(sentence), fix=fix or code.todo)
 
 
-def unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
+def report_unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
     """Return a finding for what could not be checked, with the reason."""
-    return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=UNSEEN(str(why)), fix=fix or UNSEEN.todo)
+    return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=NOT_CHECKED(str(why)), fix=fix or NOT_CHECKED.todo)

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import certs
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
-from trimtab.cli.install.rbac import CLUSTER, OWN, SCALERS, SCALING, Rule, granted_rules
-from trimtab.cluster.cluster_autoscaler import NAME as AUTOSCALER_STATUS
-from trimtab.cluster.cluster_autoscaler import Autoscaler, flags_of
+from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, SCALERS, SCALING, Rule, granted_rules
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
+from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotations
@@ -40,7 +40,7 @@ class DryRunResult:
     """From the request to the response."""
 
     @property
-    def lacks_right(self) -> bool:
+    def lacks_permission(self) -> bool:
         """Whether authorization refused the request, before any webhook was called."""
         # Authorization answers "User … cannot …" (apiserver, responsewriters/errors.go), a webhook's refusal says
         # "denied
@@ -52,8 +52,8 @@ class DryRunResult:
 class DeploymentState:
     """A Deployment of Trimtab."""
 
-    wanted: int
-    ready: int
+    replicas: int
+    ready_replicas: int
     settings: Mapping[str, str] = field(default_factory=dict)
     """The environment of its container; a variable from another source is empty."""
 
@@ -72,17 +72,17 @@ class WebhookState:
     """The path of its URL."""
     service: tuple[str, str] | None = None
     """(namespace, name); None if the webhook has a URL instead."""
-    bundle: bytes = b""
-    fails: bool = True
+    ca_bundle: bytes = b""
+    fails_closed: bool = True
     """failurePolicy: Fail."""
-    timeout: int = 10
+    timeout_seconds: int = 10
     reinvoked: bool = False
     """reinvocationPolicy: IfNeeded."""
     creates_pods: bool = False
     """Whether it is called for pods that are created."""
-    spares: frozenset[str] = frozenset()
+    excluded_namespaces: frozenset[str] = frozenset()
     """The namespaces that its selector excludes by name."""
-    namespaces: frozenset[str] | None = None
+    included_namespaces: frozenset[str] | None = None
     """The only namespaces that its selector includes by name; None if it includes none by name."""
 
 
@@ -115,8 +115,8 @@ class LeaseState:
     """The Lease of a process."""
 
     holder: str
-    renewed: datetime | None
-    lasts: int
+    renewed_at: datetime | None
+    duration_seconds: int
     """Seconds."""
 
 
@@ -127,11 +127,11 @@ class PolicyState:
     name: str
     mode: str
     generation: int
-    observed: int
+    observed_generation: int
     """The generation that its status is about; 0 without a status."""
-    broken: str = ""
+    invalid_reason: str = ""
     """The reason why the document is invalid; empty if it is valid."""
-    braked: str = ""
+    brake_reason: str = ""
     """The reason why the watchdog set it to warn; empty if it did not."""
     last_error: str = ""
     required_class: str = ""
@@ -206,7 +206,7 @@ class SignatureState:
     """Whether the webhook's Secret holds a key; None without a Secret."""
     keys: Read[bool | None]
     """Whether the compactor's Secret holds a key; None without a Secret."""
-    notes: Read[DrainAnnotations]
+    annotations: Read[DrainAnnotations]
     """The drain annotations of nodes; without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
     """The state of each pool; Unreadable, too, if it is not authentic."""
@@ -220,38 +220,38 @@ class ObservedCluster:
 
     namespace: str
     """Trimtab's namespace."""
-    asked_in: str
+    trial_namespace: str
     """The namespace in which pods were created as a dry run."""
-    opted_out: Read[bool]
+    is_opted_out: Read[bool]
     """Whether that namespace opts its pods out."""
-    here: datetime
+    local_time: datetime
     """The time by this machine's clock when the API server was asked for its own."""
-    there: Read[datetime]
+    server_time: Read[datetime]
     """The API server's time."""
     version: Read[tuple[int, int]]
-    home: Read[NamespaceState | None]
+    own_namespace: Read[NamespaceState | None]
     crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
     """The webhook's certificate and key; None if the Secret does not exist or holds none."""
-    signed: Read[SignatureState]
+    signatures: Read[SignatureState]
     mutating: Read[tuple[WebhookConfigurationState, ...]]
     """All configurations of the cluster, in the order in which the API server calls them."""
     validating: Read[WebhookConfigurationState | None]
     """Trimtab's configuration."""
-    pod: Read[DryRunResult]
+    pod_trial: Read[DryRunResult]
     """A pod that the webhook answers with a warning."""
-    document: Read[DryRunResult]
+    policy_trial: Read[DryRunResult]
     """A PodPolicy that the webhook denies."""
-    runtime_class: Read[DryRunResult]
+    runtime_class_trial: Read[DryRunResult]
     """A pod of a RuntimeClass that does not exist; the pod opts out of the webhook."""
-    rights: Mapping[str, Read[tuple[str, ...]]]
+    missing_permissions: Mapping[str, Read[tuple[str, ...]]]
     """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
     """Those that `trimtab install` renders; None if this API server has no such kind."""
-    scaler: Read[AutoscalerState]
+    autoscaler: Read[AutoscalerState]
     estafette: Read[EstafetteState]
-    source: Read[UsageSourceState]
+    usage_source: Read[UsageSourceState]
     vpa: Read[Vpa]
     leases: Mapping[str, Read[LeaseState | None]]
     """Process → its Lease."""
@@ -269,8 +269,8 @@ def decode_process(deployment: Plain) -> DeploymentState:
     spec, status = deployment.get("spec") or {}, deployment.get("status") or {}
     variables = [variable for container in _pod_containers(deployment) for variable in container.get("env") or ()]
     return DeploymentState(
-        wanted=spec.get("replicas", 1),
-        ready=status.get("readyReplicas", 0),
+        replicas=spec.get("replicas", 1),
+        ready_replicas=status.get("readyReplicas", 0),
         settings={variable["name"]: variable.get("value", "") for variable in variables},
     )
 
@@ -281,7 +281,7 @@ def find_autoscaler_flags(deployments: Iterable[Plain]) -> dict[str, str] | None
         for container in _pod_containers(deployment):
             arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
             if "cluster-autoscaler" in " ".join([container.get("image", ""), *arguments[:1]]):
-                return flags_of(word for part in arguments for word in shlex.split(part))
+                return parse_flags(word for part in arguments for word in shlex.split(part))
     return None
 
 
@@ -296,7 +296,7 @@ def decode_configuration(document: Plain) -> WebhookConfigurationState:
         _webhook_state(hook, bundle) for hook, bundle in zip(document.get("webhooks") or (), bundles, strict=True)
     )
     return WebhookConfigurationState(
-        name=document["metadata"]["name"], hooks=hooks, injected=cert_manager.left_alone(document)
+        name=document["metadata"]["name"], hooks=hooks, injected=cert_manager.is_managed_elsewhere(document)
     )
 
 
@@ -306,13 +306,13 @@ def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
         name=hook["name"],
         place=(service or {}).get("path", ""),
         service=(service["namespace"], service["name"]) if service else None,
-        bundle=bundle,
-        fails=hook.get("failurePolicy", "Fail") == "Fail",
-        timeout=hook.get("timeoutSeconds", 10),
+        ca_bundle=bundle,
+        fails_closed=hook.get("failurePolicy", "Fail") == "Fail",
+        timeout_seconds=hook.get("timeoutSeconds", 10),
         reinvoked=hook.get("reinvocationPolicy", "Never") == "IfNeeded",
         creates_pods=any(map(_creates_pods, hook.get("rules") or ())),
-        spares=frozenset(_excluded_namespaces(hook.get("namespaceSelector") or {})),
-        namespaces=_included_namespaces(hook.get("namespaceSelector") or {}),
+        excluded_namespaces=frozenset(_excluded_namespaces(hook.get("namespaceSelector") or {})),
+        included_namespaces=_included_namespaces(hook.get("namespaceSelector") or {}),
     )
 
 
@@ -322,9 +322,9 @@ def find_vpa_targets(configuration: WebhookConfigurationState) -> tuple[vpa_webh
     A webhook with a URL needs no caBundle.
     """
     return tuple(
-        vpa_webhook.WebhookTarget(hook.service, hook.service is None or bool(hook.bundle))
+        vpa_webhook.WebhookTarget(hook.service, hook.service is None or bool(hook.ca_bundle))
         for hook in configuration.hooks
-        if hook.name == vpa_webhook.NAME
+        if hook.name == vpa_webhook.VPA_WEBHOOK_NAME
     )
 
 
@@ -364,8 +364,8 @@ def decode_lease(document: Plain) -> LeaseState:
     renewed = spec.get("renewTime")
     return LeaseState(
         holder=spec.get("holderIdentity") or "",
-        renewed=datetime.fromisoformat(renewed) if renewed else None,
-        lasts=spec.get("leaseDurationSeconds") or 0,
+        renewed_at=datetime.fromisoformat(renewed) if renewed else None,
+        duration_seconds=spec.get("leaseDurationSeconds") or 0,
     )
 
 
@@ -425,9 +425,11 @@ def decode_policy(document: Plain) -> PolicyState:
         name=meta["name"],
         mode=spec.get("mode", "apply"),
         generation=meta.get("generation", 0),
-        observed=status.get("observedGeneration", 0),
-        broken=(loaded.get("message") or status.get("lastError", "")) if loaded.get("status") == "False" else "",
-        braked=harm_brake.get("message", "") if harm_brake.get("status") == "True" else "",
+        observed_generation=status.get("observedGeneration", 0),
+        invalid_reason=(loaded.get("message") or status.get("lastError", ""))
+        if loaded.get("status") == "False"
+        else "",
+        brake_reason=harm_brake.get("message", "") if harm_brake.get("status") == "True" else "",
         last_error=status.get("lastError", ""),
         required_class=runtime_class.get("name", "") if acts and runtime_class.get("required") else "",
     )
@@ -445,16 +447,16 @@ class Permission:
     namespace: str = ""
     """Empty for the whole cluster."""
 
-    elsewhere: bool = False
+    is_other_namespace: bool = False
     """Whether the namespace is not Trimtab's own; the text then includes it."""
 
     def __str__(self) -> str:
         what = "/".join(part for part in (self.resource, self.subresource) if part)
         which = f" {self.name}" if self.name else ""
-        where = f" in {self.namespace}" if self.elsewhere else ""
+        where = f" in {self.namespace}" if self.is_other_namespace else ""
         return f"{self.verb} {what}{f'.{self.group}' if self.group else ''}{which}{where}"
 
-    def review(self, user: str, namespace: str) -> dict[str, Any]:
+    def to_access_review(self, user: str, namespace: str) -> dict[str, Any]:
         """Return the SubjectAccessReview for a service account `user` of this namespace."""
         attributes = {
             "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
@@ -478,14 +480,14 @@ def needed_permissions(
     the
     name of the autoscaler's status ConfigMap.
     """
-    places = ((CLUSTER[process], ""), (OWN[process], namespace))
+    places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
     permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(rule, place))
     scale_rules = (
         permission for place in sorted(scale_namespaces) for rule in SCALING for permission in _split_rule(rule, place)
     )
     scale_permissions = (
-        [replace(permission, elsewhere=True) for permission in scale_rules] if process in SCALERS else []
+        [replace(permission, is_other_namespace=True) for permission in scale_rules] if process in SCALERS else []
     )
     return tuple(
         replace(permission, name=autoscaler_status) if permission.name == AUTOSCALER_STATUS else permission

@@ -9,17 +9,25 @@ caBundle is not rendered: the replicas or cert-manager write it, so it has only 
 
 from collections.abc import Iterator, Sequence
 
-from trimtab.cli.install.names import CONFIGURATION, INJECT, WEBHOOK, InstallValues, Manifest, account, manifest
-from trimtab.cluster.pool import LABEL as POOL
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
+from trimtab.cli.install.names import (
+    CONFIGURATION_NAME,
+    INJECT,
+    WEBHOOK_NAME,
+    InstallValues,
+    Manifest,
+    account_name,
+    build_manifest,
+)
+from trimtab.cluster.pool import POOL_LABEL as POOL
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.pool_state import LABEL as STATE
-from trimtab.compaction.drain.pool_state import PREFIX as STATE_NAMES
+from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
+from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
-from trimtab.policy.pod_context import DEFAULT_TERMS, MIRROR
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
-from trimtab.recommender.sharded_configmaps import DAMAGED, RECOMMENDATION_NAMES, USAGE, USAGE_NAMES
+from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 
 _API = "admissionregistration.k8s.io"
 _LABELS = "trimtab.dev/"
@@ -45,13 +53,13 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
     yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
     yield from _node_policy()
     names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-"]
-    yield from _config_map_policy("recommender", names, [RECOMMENDATIONS, USAGE, DAMAGED])
+    yield from _config_map_policy("recommender", names, [RECOMMENDATIONS, USAGE_LABEL, DAMAGED_LABEL])
 
 
 def _ca_bundle_policy() -> Iterator[Manifest]:
     """Restrict the webhook to the caBundle: it may not change when, where and for what it is called."""
     rule = {
-        "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION],
+        "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION_NAME],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
     }  # fmt: skip
     message = "this account may change nothing of a webhook configuration but the caBundle"
@@ -100,7 +108,7 @@ def _map_cel(variable: str, field: str) -> str:
 
 def _account_cel(process: str) -> str:
     """Return CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
-    return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account(process)}$')"
+    return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account_name(process)}$')"
 
 
 def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
@@ -112,7 +120,7 @@ def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[s
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": ["configmaps"], "scope": "Namespaced",
     }  # fmt: skip
-    user = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{account(process)}'"
+    user = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{account_name(process)}'"
     name_rule = " || ".join(f"request.name.startsWith('{prefix}')" for prefix in prefixes)
     allowed_labels = ", ".join(f"'{label}'" for label in labels)
     label_rule = (
@@ -130,16 +138,16 @@ def _render_policy(
     process: str, subject: str, rule: Manifest, user: str, validations: Sequence[tuple[str, str]]
 ) -> Iterator[Manifest]:
     """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only this account."""
-    name = f"{account(process)}-{subject}"
+    name = f"{account_name(process)}-{subject}"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "the-account-itself", "expression": user}],
         "validations": [{"expression": expression, "message": message} for expression, message in validations],
     }
-    yield manifest(f"{_API}/v1", "ValidatingAdmissionPolicy", name, component=process, spec=spec)
+    yield build_manifest(f"{_API}/v1", "ValidatingAdmissionPolicy", name, component=process, spec=spec)
     binding = {"policyName": name, "validationActions": ["Deny"]}
-    yield manifest(f"{_API}/v1", "ValidatingAdmissionPolicyBinding", name, component=process, spec=binding)
+    yield build_manifest(f"{_API}/v1", "ValidatingAdmissionPolicyBinding", name, component=process, spec=binding)
 
 
 _REGISTRATION = "admissionregistration.k8s.io/v1"
@@ -152,18 +160,18 @@ PODS, POLICIES, POOLS = "pods.trimtab.dev", "podpolicies.trimtab.dev", "pools.tr
 
 def render_webhook_configurations(values: InstallValues) -> Iterator[Manifest]:
     """Yield both webhook configurations; as long as they exist, API servers call the webhook."""
-    annotations = {INJECT: f"{values.namespace}/{WEBHOOK}"} if values.cert_manager else None
+    annotations = {INJECT: f"{values.namespace}/{WEBHOOK_NAME}"} if values.cert_manager else None
     for kind, webhooks in (
         ("ValidatingWebhookConfiguration", [_policy_webhook(values), _pool_webhook(values)]),
         ("MutatingWebhookConfiguration", [_pod_webhook(values)]),
     ):
-        yield manifest(
-            _REGISTRATION, kind, CONFIGURATION, component="webhook", annotations=annotations, webhooks=webhooks
+        yield build_manifest(
+            _REGISTRATION, kind, CONFIGURATION_NAME, component="webhook", annotations=annotations, webhooks=webhooks
         )
 
 
 def _pod_webhook(values: InstallValues) -> Manifest:
-    excluded = sorted(DEFAULT_TERMS.system_namespaces | {values.namespace})
+    excluded = sorted(DEFAULT_SETTINGS.system_namespaces | {values.namespace})
     mirror = f"!has(object.metadata.annotations) || !('{MIRROR}' in object.metadata.annotations)"
     return {
         **_common_fields(PODS, "/mutate", values),
@@ -194,7 +202,7 @@ def _pool_webhook(values: InstallValues) -> Manifest:
 
 
 def _common_fields(name: str, path: str, values: InstallValues) -> Manifest:
-    service = {"name": WEBHOOK, "namespace": values.namespace, "path": path, "port": values.service_port}
+    service = {"name": WEBHOOK_NAME, "namespace": values.namespace, "path": path, "port": values.service_port}
     return {
         "name": name,
         "clientConfig": {"service": service},

@@ -6,14 +6,14 @@ from dataclasses import replace
 import certs
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
 from trimtab.cli.install.manifests import KEPT
-from trimtab.cli.install.names import CONFIGURATION, SECRET, WEBHOOK, InstallValues, Manifest
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
 from trimtab.kube import objects
 from trimtab.kube.client import Client
 from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
 from webhook import cert_manager
-from webhook.cert_manager import called
+from webhook.cert_manager import certificate_names
 
 MANAGER = "trimtab-install"
 """The field manager of apply: fields that the processes write (the certificate, the caBundle) are theirs, and stay."""
@@ -27,16 +27,16 @@ def find_other_installation(client: Client, namespace: str) -> str | None:
     """
     for kind in cert_manager.CONFIGURATIONS:
         try:
-            configuration = objects.get(client, kind, CONFIGURATION)
+            configuration = objects.get_plain(client, kind, CONFIGURATION_NAME)
         except NotAllowed:
             continue
-        other_namespaces = cert_manager.namespaces(configuration or {}) - {namespace}
+        other_namespaces = cert_manager.service_namespaces(configuration or {}) - {namespace}
         if other_namespaces:
             return min(other_namespaces)
     return None
 
 
-def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) -> Iterator[CleanupStep]:
+def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) -> Iterator[CleanupStep]:
     """Apply the manifests in order, and yield a step for each.
 
     The first certificate is issued as soon as its Secret exists, the caBundle is written as soon as its configuration
@@ -55,7 +55,7 @@ def apply(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) 
     yield from clear_renamed_taints(writer, values.namespace)
 
 
-def remove(
+def remove_manifests(
     writer: Writer, manifests: Sequence[Manifest], values: InstallValues, *, everything: bool, keep_usage: bool = False
 ) -> Iterator[CleanupStep]:
     """Remove the manifests in reverse order, and yield a step for each; namespace and CRD only with `everything`.
@@ -73,35 +73,37 @@ def remove(
 
 
 def _is_certificate_secret(manifest: Manifest) -> bool:
-    return manifest["kind"] == "Secret" and bool(manifest["metadata"]["name"] == SECRET)
+    return manifest["kind"] == "Secret" and bool(manifest["metadata"]["name"] == CERTIFICATE_SECRET)
 
 
 def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
-    secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
-    if secret is None or cert_manager.folder_of(secret) is not None:
+    secret = objects.get_plain(writer.client, "Secret", CERTIFICATE_SECRET, values.namespace)
+    if secret is None or cert_manager.files_in_secret(secret) is not None:
         return False
     # Without a stored certificate the first step of every rotation is to write a new one.
-    step = certs.next_step(certs.RotationState(store=None), called(WEBHOOK, values.namespace), now=clock.utc())
+    step = certs.next_step(
+        certs.RotationState(store=None), certificate_names(WEBHOOK_NAME, values.namespace), now=clock.utc_now()
+    )
     assert isinstance(step, certs.WriteSecret)
-    return _put_if_unchanged(writer, cert_manager.filled(secret, step.folder))
+    return _put_if_unchanged(writer, cert_manager.with_files(secret, step.folder))
 
 
 def _write_ca_bundle(writer: Writer, kind: str, values: InstallValues) -> bool:
     """Write the certificate's caBundle into the configuration; return whether that changed it."""
     # The configuration is read before the Secret, as every replica does.
-    configuration = objects.get(writer.client, kind, CONFIGURATION)
-    secret = objects.get(writer.client, "Secret", SECRET, values.namespace)
-    folder = cert_manager.folder_of(secret or {})
-    if configuration is None or folder is None or cert_manager.left_alone(configuration):
+    configuration = objects.get_plain(writer.client, kind, CONFIGURATION_NAME)
+    secret = objects.get_plain(writer.client, "Secret", CERTIFICATE_SECRET, values.namespace)
+    folder = cert_manager.files_in_secret(secret or {})
+    if configuration is None or folder is None or cert_manager.is_managed_elsewhere(configuration):
         return False
     if all(bundle == folder.bundle for bundle in cert_manager.ca_bundles(configuration)):
         return False
-    return _put_if_unchanged(writer, cert_manager.trusting(configuration, folder.bundle))
+    return _put_if_unchanged(writer, cert_manager.with_ca_bundle(configuration, folder.bundle))
 
 
 def _put_if_unchanged(writer: Writer, document: objects.Whole) -> bool:
     try:
-        objects.put(writer, document)
+        objects.replace_plain(writer, document)
     except Conflict:
         return False  # a replica wrote the same first
     return True

@@ -14,28 +14,36 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from trimtab.cli.install.deployments import render_job
-from trimtab.cli.install.names import CONFIGURATION, PROCESSES, InstallValues, Manifest, account, labels, manifest
+from trimtab.cli.install.names import (
+    CONFIGURATION_NAME,
+    PROCESSES,
+    InstallValues,
+    Manifest,
+    account_name,
+    build_manifest,
+    component_labels,
+)
 from trimtab.cli.install.rbac import render_roles
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import ApiObject, get
+from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.node import read as noun
-from trimtab.cluster.recommendation import LABEL as RECOMMENDATIONS
+from trimtab.cluster.node import node_from_api as noun
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import pool_state
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, gathered
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
-from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours, tainted
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_leaving_taint, is_ours
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES, ListSource
-from trimtab.recommender.sharded_configmaps import DAMAGED, USAGE
+from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 from trimtab.runtime import clock
 from webhook import cert_manager
 
@@ -80,20 +88,20 @@ class Uninstaller:
     def remove_webhook_configurations(self) -> Iterator[CleanupStep]:
         """Delete both webhook configurations."""
         for kind in cert_manager.CONFIGURATIONS:
-            yield self._delete(kind, CONFIGURATION, "")
+            yield self._delete(kind, CONFIGURATION_NAME, "")
 
     def stop_processes(self) -> Iterator[CleanupStep]:
         """Scale the processes that write to zero, and wait until their pods have stopped and undone their drains."""
         for process in LEADER_PROCESSES:
-            is_stopped = nodes.stop(self.writer, "Deployment", self.namespace, account(process))
+            is_stopped = nodes.scale_to_zero(self.writer, "Deployment", self.namespace, account_name(process))
             yield CleanupStep(
-                self._object_ref("Deployment", account(process)), "stopped" if is_stopped else "was not there"
+                self._object_ref("Deployment", account_name(process)), "stopped" if is_stopped else "was not there"
             )
         # A leader undoes its drains after SIGTERM. Only when its pod has stopped do nodes stay as they are restored
         # here.
-        deadline = clock.elapsed() + self.stop_timeout_seconds
+        deadline = clock.elapsed_seconds() + self.stop_timeout_seconds
         while (running := self._find_running_pods()) and not self.writer.dry_run:
-            if clock.elapsed() > deadline:
+            if clock.elapsed_seconds() > deadline:
                 yield from (CleanupStep(self._object_ref("Pod", name), "still running") for name in running)
                 return
             self.sleep(0.5)
@@ -105,8 +113,8 @@ class Uninstaller:
         cordoned it.
         """
         keys = self._read_keys()
-        nodes_ = [noun(shape) for shape in self._list_objects(PLACES["Node"], NodeShape)]
-        annotations = gathered(nodes_, keys.keys if keys is not None else None, self.namespace)
+        nodes_ = [noun(shape) for shape in self._list_objects(LIST_SOURCES["Node"], NodeShape)]
+        annotations = read_annotations(nodes_, keys.keys if keys is not None else None, self.namespace)
         for name in sorted(
             find_surged_deployments(annotations, self._read_states(keys))
         ):  # first: after a failure the next call needs the annotation
@@ -122,7 +130,7 @@ class Uninstaller:
     def _read_keys(self) -> NodeSigner | None:
         """Return the compactor's keys; None if they cannot be read: then no annotation is authentic."""
         try:
-            return node_signatures.read(self.writer, self.namespace)
+            return node_signatures.read_signer(self.writer, self.namespace)
         except NotAllowed:
             return None
 
@@ -130,26 +138,26 @@ class Uninstaller:
         """Yield the authentic states of pools."""
         if keys is None:
             return
-        for shape in self._list_config_maps(pool_state.LABEL):
-            pool_state_or_reason = pool_state_store.authentic(shape, keys)
+        for shape in self._list_config_maps(pool_state.STATE_LABEL):
+            pool_state_or_reason = pool_state_store.read_verified(shape, keys)
             if isinstance(pool_state_or_reason, PoolState):
                 yield pool_state_or_reason
 
     def remove_stored_state(self) -> Iterator[CleanupStep]:
         """Delete the Leases, and the ConfigMaps that the processes wrote; ConfigMaps of pools stay."""
         for process in LEADER_PROCESSES:
-            if objects.delete(self.writer, "Lease", account(process), self.namespace):
-                yield CleanupStep(self._object_ref("Lease", account(process)), "removed")
+            if objects.delete(self.writer, "Lease", account_name(process), self.namespace):
+                yield CleanupStep(self._object_ref("Lease", account_name(process)), "removed")
         for label in (
-            pool_state.LABEL,
+            pool_state.STATE_LABEL,
             pool_state_store.UNREADABLE_STATE_LABEL,
             pool_state_store.RENAMED_UNREADABLE_STATE_LABEL,
             f"{RECOMMENDATIONS}=v1",
-            f"{DAMAGED}=v1",
-            f"{USAGE}=v1",
+            f"{DAMAGED_LABEL}=v1",
+            f"{USAGE_LABEL}=v1",
         ):
             for shape in self._list_config_maps(label):
-                is_kept = self.keep_usage and USAGE in get(shape.metadata.labels, {})
+                is_kept = self.keep_usage and USAGE_LABEL in value_or(shape.metadata.labels, {})
                 name = shape.metadata.name
                 step = CleanupStep(self._object_ref("ConfigMap", name), "kept")
                 yield step if is_kept else self._delete("ConfigMap", name, self.namespace)
@@ -160,19 +168,19 @@ class Uninstaller:
         Controllers write the node's taints, too, so that a conflict is tried again.
         """
         for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
-            shape = objects.read(self.writer.client, "Node", name)
+            shape = objects.read_object(self.writer.client, "Node", name)
             assert isinstance(shape, NodeShape)
             node = noun(shape)
-            annotations = gathered((node,), keys.keys if keys is not None else None, self.namespace)
+            annotations = read_annotations((node,), keys.keys if keys is not None else None, self.namespace)
             if not has_marks(node, annotations, self.namespace):
                 return "was not there"
             # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
-            if node.going is not None:
+            if node.removal_taint is not None:
                 return "is being deleted"
             is_own = node.name in annotations.ours
             try:
-                nodes.reopen(
-                    self.writer, name, shape.metadata.resource_version, uncordon=node.cordoned and is_own,
+                nodes.reopen_node(
+                    self.writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned and is_own,
                     annotations=(CORDONED_BY_US,) if is_own else (), taints=taints_without_own(node, self.namespace),
                 )  # fmt: skip
                 return "restored"
@@ -185,26 +193,28 @@ class Uninstaller:
         namespace, _, deployment = name.partition("/")
         try:
             # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
-            if nodes.scale(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
+            if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
                 yield CleanupStep(f"Deployment {name}", "scaled back")
         except NotAllowed as error:  # nodes are restored all the same
             yield CleanupStep(f"Deployment {name}", f"left with its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
         """Return the names of Trimtab's pods that may still write; finished pods may exist for long."""
-        selector = f"app.kubernetes.io/name={labels()['app.kubernetes.io/name']}"
-        source = replace(PLACES["Pod"], namespace=self.namespace, labels=selector)
+        selector = f"app.kubernetes.io/name={component_labels()['app.kubernetes.io/name']}"
+        source = replace(LIST_SOURCES["Pod"], namespace=self.namespace, label_selector=selector)
         return [
             pod.metadata.name for pod in self._list_objects(source, Pod)
-            if get(pod.metadata.labels, {}).get("app.kubernetes.io/component") in LEADER_PROCESSES
+            if value_or(pod.metadata.labels, {}).get("app.kubernetes.io/component") in LEADER_PROCESSES
             and pod.status.phase not in ("Succeeded", "Failed")
         ]  # fmt: skip
 
     def _list_config_maps(self, label: str) -> tuple[ConfigMap, ...]:
-        return self._list_objects(replace(PLACES["ConfigMap"], namespace=self.namespace, labels=label), ConfigMap)
+        return self._list_objects(
+            replace(LIST_SOURCES["ConfigMap"], namespace=self.namespace, label_selector=label), ConfigMap
+        )
 
     def _list_objects(self, source: ListSource, shape: type[S]) -> tuple[S, ...]:
-        return listing.observe(self.writer.client, (source,)).snapshot.all(shape)
+        return listing.list_kinds(self.writer.client, (source,)).snapshot.objects_of(shape)
 
     def _delete(self, kind: str, name: str, namespace: str) -> CleanupStep:
         is_deleted = objects.delete(self.writer, kind, name, namespace)
@@ -216,12 +226,12 @@ class Uninstaller:
 
 def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
     """Return whether the node has an annotation or taint of the compactor of this namespace."""
-    return node.name in annotations.ours or tainted(node, namespace)
+    return node.name in annotations.ours or has_leaving_taint(node, namespace)
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
     """Return the node's taints without Trimtab's; None if it has none of Trimtab's."""
-    if not tainted(node, namespace):
+    if not has_leaving_taint(node, namespace):
         return None
     return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
 
@@ -233,14 +243,14 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
     Raises any other KubeFault.
     """
     try:
-        shapes = [shape for _, shape in listing.listed(writer.client, PLACES["Node"])]
+        shapes = [shape for _, shape in listing.iter_objects(writer.client, LIST_SOURCES["Node"])]
         for shape in shapes:
             node = noun(shape)
             rest = tuple(
                 taint for taint in node.taints if taint.key != RENAMED_LEAVING or not is_ours(taint, namespace)
             )
             if len(rest) < len(node.taints):
-                nodes.taint(writer, node.name, shape.metadata.resource_version, rest)
+                nodes.set_taints(writer, node.name, shape.metadata.resource_version, rest)
                 yield CleanupStep(f"Node {node.name}", f"taint {RENAMED_LEAVING} removed")
     except NotAllowed as error:
         yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"left to the compactor: {error}")
@@ -265,9 +275,9 @@ JOB_DEADLINE_SECONDS = 240
 """For all attempts: the processes may take 60 seconds to stop, and Helm waits five minutes by default."""
 
 
-def removal(values: InstallValues) -> Iterator[Manifest]:
+def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:
     """Yield the account of the uninstall Job, its permissions, and the Job."""
-    yield manifest("v1", "ServiceAccount", account(UNINSTALL), values, component=UNINSTALL)
+    yield build_manifest("v1", "ServiceAccount", account_name(UNINSTALL), values, component=UNINSTALL)
     yield from render_roles(UNINSTALL, values)
     yield render_job(
         UNINSTALL,

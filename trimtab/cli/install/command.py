@@ -9,7 +9,7 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.install import apply
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
-from trimtab.cli.install.manifests import manifests
+from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
@@ -107,7 +107,7 @@ def verb(
         for step in _apply_or_remove(values, live_cluster.ClusterOptions((), kubeconfig, context), removal, dry_run):
             click.echo(f"{step.what}: {step.how}{' (dry run)' if dry_run else ''}")
     else:
-        output.write_text(output.format_manifests(manifests(values), form), output_file)
+        output.write_text(output.format_manifests(render_manifests(values), form), output_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +141,12 @@ def _check_options(
 def _apply_or_remove(
     values: InstallValues, login: live_cluster.ClusterOptions, removal: RemovalScope | None, dry_run: bool
 ) -> Iterator[CleanupStep]:
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
     from trimtab.kube.objects import Writer
 
     try:
-        client = connect(login.kubeconfig, login.context)
+        client = connect_to_cluster(login.kubeconfig, login.context)
         other_namespace = apply.find_other_installation(client, values.namespace)
         if other_namespace is not None:
             expected = f"--namespace {other_namespace}: API servers of this cluster call the installation there"
@@ -154,7 +154,11 @@ def _apply_or_remove(
                 [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         writer = Writer(client=client, dry_run=dry_run)
-        yield from _remove(writer, values, removal) if removal else apply.apply(writer, manifests(values), values)
+        yield from (
+            _remove(writer, values, removal)
+            if removal
+            else apply.apply_manifests(writer, render_manifests(values), values)
+        )
         client.close()
     except NotConfigured as error:
         raise UsageError(
@@ -167,4 +171,6 @@ def _apply_or_remove(
 def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
-    return apply.remove(writer, manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage)
+    return apply.remove_manifests(
+        writer, render_manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage
+    )

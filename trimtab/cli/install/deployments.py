@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from trimtab.cli.install.names import (
+    CERTIFICATE_SECRET,
     COMPACTOR_SIGNING,
-    CONFIGURATION,
+    CONFIGURATION_NAME,
     PROCESSES,
-    SECRET,
-    WEBHOOK,
+    WEBHOOK_NAME,
     WEBHOOK_SIGNING,
     InstallValues,
     Manifest,
-    account,
-    labels,
-    manifest,
+    account_name,
+    build_manifest,
+    component_labels,
 )
-from trimtab.runtime.environment import variable
+from trimtab.runtime.environment import variable_name
 from trimtab.runtime.settings import Settings
 
 _USER = 65532
@@ -39,15 +39,15 @@ def render_deployment(process: str, values: InstallValues, *, replicas: int, spe
     containers = [{**container, "securityContext": RESTRICTED} for container in spec["containers"]]
     body = {
         "replicas": replicas,
-        "selector": {"matchLabels": labels(process)},
+        "selector": {"matchLabels": component_labels(process)},
         # A new replica is ready before an old one is deleted.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "template": {
-            "metadata": {"labels": labels(process)},
+            "metadata": {"labels": component_labels(process)},
             "spec": {**_pod_spec(process), **spec, "containers": containers},
         },
     }
-    return manifest("apps/v1", "Deployment", account(process), values, component=process, spec=body)
+    return build_manifest("apps/v1", "Deployment", account_name(process), values, component=process, spec=body)
 
 
 def render_job(process: str, values: InstallValues, *, container: Manifest, **spec: Any) -> Manifest:
@@ -57,8 +57,8 @@ def render_job(process: str, values: InstallValues, *, container: Manifest, **sp
         "restartPolicy": "Never",
         "containers": [{**container, "securityContext": RESTRICTED}],
     }
-    body = {**spec, "template": {"metadata": {"labels": labels(process)}, "spec": pod}}
-    return manifest("batch/v1", "Job", account(process), values, component=process, spec=body)
+    body = {**spec, "template": {"metadata": {"labels": component_labels(process)}, "spec": pod}}
+    return build_manifest("batch/v1", "Job", account_name(process), values, component=process, spec=body)
 
 
 def _pod_spec(process: str) -> Manifest:
@@ -71,7 +71,7 @@ def _pod_spec(process: str) -> Manifest:
 
 def _restricted_pod_spec(process: str) -> Manifest:
     return {
-        "serviceAccountName": account(process),
+        "serviceAccountName": account_name(process),
         "securityContext": {
             "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -84,7 +84,7 @@ def _restricted_pod_spec(process: str) -> Manifest:
 def _spread_constraint(process: str, key: str) -> dict[str, Any]:
     return {
         "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels(process)},
+        "labelSelector": {"matchLabels": component_labels(process)},
     }  # fmt: skip
 
 
@@ -112,32 +112,34 @@ def render_webhook(values: InstallValues) -> Iterator[Manifest]:
         yield from _render_certificate(values)
     else:
         # Without data: the replicas fill it, and another server-side apply leaves their fields alone.
-        yield manifest("v1", "Secret", SECRET, values, component="webhook", type="Opaque")
-    yield manifest("v1", "Secret", WEBHOOK_SIGNING, values, component="webhook", type="Opaque")
+        yield build_manifest("v1", "Secret", CERTIFICATE_SECRET, values, component="webhook", type="Opaque")
+    yield build_manifest("v1", "Secret", WEBHOOK_SIGNING, values, component="webhook", type="Opaque")
     yield _render_service(values)
     yield _render_webhook_deployment(values)
 
 
 def _render_certificate(values: InstallValues) -> Iterator[Manifest]:
-    name = f"{WEBHOOK}.{values.namespace}.svc"
-    yield manifest("cert-manager.io/v1", "Issuer", WEBHOOK, values, component="webhook", spec={"selfSigned": {}})
+    name = f"{WEBHOOK_NAME}.{values.namespace}.svc"
+    yield build_manifest(
+        "cert-manager.io/v1", "Issuer", WEBHOOK_NAME, values, component="webhook", spec={"selfSigned": {}}
+    )
     spec = {
-        "secretName": SECRET, "dnsNames": [name, f"{name}.cluster.local"], "privateKey": {"algorithm": "ECDSA"},
-        "issuerRef": {"kind": "Issuer", "name": WEBHOOK},
+        "secretName": CERTIFICATE_SECRET, "dnsNames": [name, f"{name}.cluster.local"], "privateKey": {"algorithm": "ECDSA"},
+        "issuerRef": {"kind": "Issuer", "name": WEBHOOK_NAME},
     }  # fmt: skip
-    yield manifest("cert-manager.io/v1", "Certificate", WEBHOOK, values, component="webhook", spec=spec)
+    yield build_manifest("cert-manager.io/v1", "Certificate", WEBHOOK_NAME, values, component="webhook", spec=spec)
 
 
 def _render_service(values: InstallValues) -> Manifest:
     port = {"name": "https", "port": values.service_port, "targetPort": "https", "protocol": "TCP"}
-    spec = {"selector": labels("webhook"), "ports": [port]}
-    return manifest("v1", "Service", WEBHOOK, values, component="webhook", spec=spec)
+    spec = {"selector": component_labels("webhook"), "ports": [port]}
+    return build_manifest("v1", "Service", WEBHOOK_NAME, values, component="webhook", spec=spec)
 
 
 def _render_webhook_deployment(values: InstallValues) -> Manifest:
     volume: Manifest = {"name": "certs", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
     if values.cert_manager:
-        volume = {"name": "certs", "secret": {"secretName": SECRET, "defaultMode": 0o440}}
+        volume = {"name": "certs", "secret": {"secretName": CERTIFICATE_SECRET, "defaultMode": 0o440}}
     spec = {
         "terminationGracePeriodSeconds": WEBHOOK_GRACE_SECONDS,
         "containers": [_webhook_container(values)],
@@ -151,7 +153,7 @@ def _webhook_container(values: InstallValues) -> Manifest:
         "name": "webhook",
         "image": values.image,
         "args": ["webhook"],
-        "env": render_variables(environment(values)),
+        "env": render_variables(webhook_environment(values)),
         "ports": [{"name": "https", "containerPort": values.port, "protocol": "TCP"}],
         "readinessProbe": _https_probe("/readyz", periodSeconds=2, failureThreshold=2),
         "livenessProbe": _https_probe("/healthz", periodSeconds=10, failureThreshold=6),
@@ -170,7 +172,7 @@ _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers"
 """An empty folder until the ConfigMap is created, so that the Deployment needs no change for it."""
 
 
-def environment(values: InstallValues) -> dict[str, str]:
+def webhook_environment(values: InstallValues) -> dict[str, str]:
     """Return the webhook's settings that differ from their defaults, which are for a local run."""
     own = {
         "TRIMTAB_WEBHOOK_LISTEN": f"0.0.0.0:{values.port}",
@@ -184,8 +186,8 @@ def environment(values: InstallValues) -> dict[str, str]:
     }
     if not values.cert_manager:
         own |= {
-            "TRIMTAB_WEBHOOK_CERTS_SECRET": SECRET, "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK,
-            "TRIMTAB_WEBHOOK_CONFIGURATION_NAME": CONFIGURATION,
+            "TRIMTAB_WEBHOOK_CERTS_SECRET": CERTIFICATE_SECRET, "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK_NAME,
+            "TRIMTAB_WEBHOOK_CONFIGURATION_NAME": CONFIGURATION_NAME,
         }  # fmt: skip
     return own
 
@@ -219,7 +221,7 @@ def render_workers(values: InstallValues) -> Iterator[Manifest]:
 
     The Secret has no data: the process fills it, and another server-side apply leaves that alone.
     """
-    yield manifest("v1", "Secret", COMPACTOR_SIGNING, values, component="compactor", type="Opaque")
+    yield build_manifest("v1", "Secret", COMPACTOR_SIGNING, values, component="compactor", type="Opaque")
     for process in WORKERS:
         containers = [_process_container(process, values)]
         spec = {
@@ -237,7 +239,7 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
         "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
     }
     return {
-        variable(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
+        variable_name(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
     }  # fmt: skip
@@ -261,13 +263,15 @@ def _process_container(process: str, values: InstallValues) -> Manifest:
 def render_guards(values: InstallValues) -> Iterator[Manifest]:
     """Yield the PodDisruptionBudget and the NetworkPolicy of each process."""
     for process in PROCESSES:
-        selector = {"matchLabels": labels(process)}
+        selector = {"matchLabels": component_labels(process)}
         budget = {"maxUnavailable": 1, "selector": selector}
-        yield manifest("policy/v1", "PodDisruptionBudget", account(process), values, component=process, spec=budget)
-        yield manifest(
+        yield build_manifest(
+            "policy/v1", "PodDisruptionBudget", account_name(process), values, component=process, spec=budget
+        )
+        yield build_manifest(
             "networking.k8s.io/v1",
             "NetworkPolicy",
-            account(process),
+            account_name(process),
             values,
             component=process,
             spec={

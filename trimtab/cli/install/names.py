@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.cluster.cluster_autoscaler import NAME, NAMESPACE
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 from trimtab.cluster.signature import secret_of
 
 
@@ -32,10 +32,10 @@ class InstallValues:
     """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
     its pod moves. None by default: an account that may scale may scale to zero."""
 
-    autoscaler_namespace: str = NAMESPACE
+    autoscaler_namespace: str = STATUS_NAMESPACE
     """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
 
-    autoscaler_status: str = NAME
+    autoscaler_status: str = STATUS_NAME
     """The ConfigMap of that status: its flag `--status-config-map-name`. Outside its own namespace the compactor may
     read no other ConfigMap."""
 
@@ -48,9 +48,9 @@ class InstallValues:
 
 Manifest = dict[str, Any]
 
-CONFIGURATION = "trimtab"
+CONFIGURATION_NAME = "trimtab"
 """The name of both webhook configurations. It sorts before `vpa-webhook-config`, which saves a second call."""
-WEBHOOK, SECRET = "trimtab-webhook", "trimtab-webhook-tls"
+WEBHOOK_NAME, CERTIFICATE_SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
 """The Secrets of signing keys, one for each process that reads annotations that others may write, too. The certificate
 has a Secret of its own, because cert-manager may own that one."""
@@ -58,7 +58,7 @@ PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
 INJECT = "cert-manager.io/inject-ca-from"
 
 
-def labels(component: str = "") -> dict[str, str]:
+def component_labels(component: str = "") -> dict[str, str]:
     """Return the labels of every object of Trimtab, with the component's if there is one.
 
     They are for users: `trimtab install --remove` does not select by them.
@@ -67,12 +67,12 @@ def labels(component: str = "") -> dict[str, str]:
     return {**common, "app.kubernetes.io/component": component} if component else common
 
 
-def account(process: str) -> str:
+def account_name(process: str) -> str:
     """Return the name of the process's service account, Deployment and Lease."""
     return f"trimtab-{process}"
 
 
-def manifest(
+def build_manifest(
     api_version: str,
     kind: str,
     name: str,
@@ -86,7 +86,7 @@ def manifest(
     meta: Manifest = {"name": name}
     if values is not None:
         meta["namespace"] = values.namespace
-    meta["labels"] = labels(component)
+    meta["labels"] = component_labels(component)
     if annotations:
         meta["annotations"] = dict(annotations)
     return {"apiVersion": api_version, "kind": kind, "metadata": meta, **body}

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trimtab.cli.install.names import (
+    CERTIFICATE_SECRET,
     COMPACTOR_SIGNING,
-    CONFIGURATION,
+    CONFIGURATION_NAME,
     PROCESSES,
-    SECRET,
     WEBHOOK_SIGNING,
     InstallValues,
     Manifest,
-    account,
-    manifest,
+    account_name,
+    build_manifest,
 )
-from trimtab.cluster.cluster_autoscaler import NAME as AUTOSCALER_STATUS
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 
 READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
@@ -33,7 +33,7 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
-    keeps_pair: bool = False
+    is_for_certificate: bool = False
     """Only for the certificate's Secret and the caBundles: with cert-manager the process needs neither."""
 
     def to_manifest(self) -> Manifest:
@@ -47,7 +47,7 @@ def _lease_rule(process: str) -> Rule:
 
     The name restricts `create`, too: a Lease is created by PUT, whose request has the name. For POST it would be empty.
     """
-    return Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), (account(process),))
+    return Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), (account_name(process),))
 
 
 _FACTS = (
@@ -83,7 +83,7 @@ _WEBHOOK_KEYS = Rule("", ("secrets",), ("get", "update"), (WEBHOOK_SIGNING,))
 _COMPACTOR_KEYS = Rule("", ("secrets",), ("get", "update"), (COMPACTOR_SIGNING,))
 _WEBHOOK_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
-CLUSTER: dict[str, tuple[Rule, ...]] = {
+CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
     "webhook": (
         *_FACTS,
         _AUTOSCALER,
@@ -91,8 +91,8 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
             "admissionregistration.k8s.io",
             _WEBHOOK_CONFIGURATIONS,
             ("get", "update"),
-            (CONFIGURATION,),
-            keeps_pair=True,
+            (CONFIGURATION_NAME,),
+            is_for_certificate=True,
         ),
     ),
     "watchdog": (
@@ -128,27 +128,29 @@ CLUSTER: dict[str, tuple[Rule, ...]] = {
         Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
     "uninstall": (
-        Rule("admissionregistration.k8s.io", _WEBHOOK_CONFIGURATIONS, ("delete",), (CONFIGURATION,)),
+        Rule("admissionregistration.k8s.io", _WEBHOOK_CONFIGURATIONS, ("delete",), (CONFIGURATION_NAME,)),
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
 }
 """Granted in the whole cluster. `uninstall` is no process: it is the Job of Helm's hook, and exists for a minute."""
 
-OWN: dict[str, tuple[Rule, ...]] = {
+NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
     "webhook": (
         _RECOMMENDATIONS,
         _WEBHOOK_KEYS,
-        Rule("", ("secrets",), ("get", "update"), (SECRET,), keeps_pair=True),
+        Rule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,), is_for_certificate=True),
     ),
     "watchdog": (_RECOMMENDATIONS, _lease_rule("watchdog")),
     "compactor": (_lease_rule("compactor"), _RECORDS, _COMPACTOR_KEYS),
     "recommender": (_lease_rule("recommender"), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
     "uninstall": (
         Rule("", ("pods",), ("list",)),
-        Rule("apps", ("deployments/scale",), ("patch",), tuple(account(process) for process in PROCESSES[1:])),
+        Rule("apps", ("deployments/scale",), ("patch",), tuple(account_name(process) for process in PROCESSES[1:])),
         # With the key the Job verifies annotations and states: it undoes only what is authentic.
         Rule("", ("secrets",), ("get",), (COMPACTOR_SIGNING,)),
-        Rule("coordination.k8s.io", ("leases",), ("delete",), tuple(account(process) for process in PROCESSES[1:])),
+        Rule(
+            "coordination.k8s.io", ("leases",), ("delete",), tuple(account_name(process) for process in PROCESSES[1:])
+        ),
         Rule("", ("configmaps",), ("list", "delete")),
     ),
 }
@@ -165,35 +167,39 @@ SCALERS = ("compactor", "uninstall")
 def render_accounts(values: InstallValues) -> Iterator[Manifest]:
     """Yield the service accounts of all processes, then their roles and bindings."""
     for process in PROCESSES:
-        yield manifest("v1", "ServiceAccount", account(process), values, component=process)
+        yield build_manifest("v1", "ServiceAccount", account_name(process), values, component=process)
     for process in PROCESSES:
         yield from render_roles(process, values)
 
 
 def render_roles(process: str, values: InstallValues) -> Iterator[Manifest]:
     """Yield the roles of the process and their bindings to its account."""
-    name = account(process)
-    yield manifest(_RBAC, "ClusterRole", name, component=process, rules=_render_rules(CLUSTER[process], values))
+    name = account_name(process)
+    yield build_manifest(
+        _RBAC, "ClusterRole", name, component=process, rules=_render_rules(CLUSTER_RULES[process], values)
+    )
     yield _render_binding("ClusterRole", name, process, values)
-    yield manifest(_RBAC, "Role", name, values, component=process, rules=_render_rules(OWN[process], values))
+    yield build_manifest(
+        _RBAC, "Role", name, values, component=process, rules=_render_rules(NAMESPACE_RULES[process], values)
+    )
     yield _render_binding("Role", name, process, values)
     if process in SCALERS:
         for namespace in values.scale_namespaces:
-            yield from scaling(process, namespace, values)
+            yield from render_scale_role(process, namespace, values)
 
 
-def scaling(process: str, namespace: str, values: InstallValues) -> Iterator[Manifest]:
+def render_scale_role(process: str, namespace: str, values: InstallValues) -> Iterator[Manifest]:
     """Yield the role to scale Deployments of one namespace, and its binding."""
-    name, scale_values = f"{account(process)}-scale", replace(values, namespace=namespace)
+    name, scale_values = f"{account_name(process)}-scale", replace(values, namespace=namespace)
     rules = [rule.to_manifest() for rule in SCALING]
-    yield manifest(_RBAC, "Role", name, scale_values, component=process, rules=rules)
+    yield build_manifest(_RBAC, "Role", name, scale_values, component=process, rules=rules)
     binding = _render_binding("Role", name, process, values)
     yield {**binding, "metadata": {**binding["metadata"], "namespace": namespace}}
 
 
 def granted_rules(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
     """Return the rules that are granted: with cert-manager, none for the certificate's Secret and the caBundles."""
-    return tuple(rule for rule in rules if not (cert_manager and rule.keeps_pair))
+    return tuple(rule for rule in rules if not (cert_manager and rule.is_for_certificate))
 
 
 def _render_rules(rules: Iterable[Rule], values: InstallValues) -> list[Manifest]:
@@ -205,10 +211,10 @@ def _render_rules(rules: Iterable[Rule], values: InstallValues) -> list[Manifest
 
 
 def _render_binding(kind: str, name: str, process: str, values: InstallValues) -> Manifest:
-    subject = {"kind": "ServiceAccount", "name": account(process), "namespace": values.namespace}
+    subject = {"kind": "ServiceAccount", "name": account_name(process), "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
     namespaced_values = values if kind == "Role" else None
-    return manifest(
+    return build_manifest(
         _RBAC, f"{kind}Binding", name, namespaced_values, component=process, roleRef=ref, subjects=[subject]
     )
 
@@ -223,7 +229,7 @@ _FIRST_OBJECT = (
 )
 _NO_LEASE = "its Lease does not exist yet: a PUT of an object that does not exist is authorized as create, too"
 
-SELDOM: dict[tuple[str, str, str], str] = {
+CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("webhook", "watch", "verticalpodautoscalers"): _VPA,
     ("webhook", "list", "endpointslices"): _VPA_CALLED,
     ("webhook", "watch", "endpointslices"): _VPA_CALLED,

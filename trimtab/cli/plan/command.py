@@ -12,8 +12,8 @@ from trimtab.cli.plan.inputs import PlanOptions
 from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
 from trimtab.cli.plan.report import build_report
 from trimtab.cli.plan.table import draw_plan
-from trimtab.compaction.plan import plan
-from trimtab.scheduling.cluster_model import build
+from trimtab.compaction.plan import make_plan
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 @click.command("plan")
@@ -42,9 +42,9 @@ def verb(
     plan_inputs = inputs.read_inputs(options)
     explain.check_subjects(plan_inputs, subjects)
     with show_spinner("Planning"):
-        cluster_model = build(plan_inputs.inventory, plan_inputs.readmitted_requests)
-        draining_plan = plan(cluster_model, plan_inputs.pools, plan_inputs.now)
-    is_compared = plan_inputs.assumed or output == "html" if compares is None else compares
+        cluster_model = build_cluster_model(plan_inputs.inventory, plan_inputs.readmitted_requests)
+        draining_plan = make_plan(cluster_model, plan_inputs.pools, plan_inputs.context)
+    is_compared = plan_inputs.is_assumed or output == "html" if compares is None else compares
     with show_spinner("Comparing"):
         comparison = (
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON

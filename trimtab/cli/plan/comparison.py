@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from trimtab.cli.output import ReportPart
 from trimtab.cli.plan.cost import Saving, convert_saving
 from trimtab.cli.plan.inputs import PlanInputs
-from trimtab.compaction.karpenter import outlook
+from trimtab.compaction.karpenter import karpenter_outlook
 from trimtab.compaction.plan_types import Plan
-from trimtab.compaction.plan_variants import KeepingReason, by_preset, keepers
+from trimtab.compaction.plan_variants import KeepingReason, keeping_reasons, outcomes_by_preset
 from trimtab.scheduling.cluster_model import ClusterModel
 
 ASSUMED_PRESET = "balanced"
@@ -71,8 +71,8 @@ def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanCo
 
     This computes about a dozen more plans of the same cluster.
     """
-    plans = {ASSUMED_PRESET: plan} if inputs.assumed else {}
-    outcomes = by_preset(world, inputs.pools, inputs.now, plans)
+    plans = {ASSUMED_PRESET: plan} if inputs.is_assumed else {}
+    outcomes = outcomes_by_preset(world, inputs.pools, inputs.context, plans)
     return PlanComparison(
         presets=[
             PresetReport(
@@ -87,7 +87,7 @@ def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanCo
         ],
         keepers=[
             report_keeper(keeping_reason, plan.unit)
-            for keeping_reason in keepers(world, inputs.pools, inputs.now, plan)
+            for keeping_reason in keeping_reasons(world, inputs.pools, inputs.context, plan)
         ],
         karpenter=_report_karpenter(world, inputs),
     )
@@ -106,7 +106,7 @@ def report_keeper(keeping_reason: KeepingReason, unit: str) -> KeeperReport:
 
 
 def _report_karpenter(world: ClusterModel, inputs: PlanInputs) -> KarpenterReport | None:
-    karpenter_outlook = outlook(world, inputs.now)
+    karpenter_outlook = karpenter_outlook(world, inputs.context)
     if karpenter_outlook is None:
         return None
     return KarpenterReport(

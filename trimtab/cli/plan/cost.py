@@ -8,20 +8,20 @@ from collections.abc import Sequence
 
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pool import Goal, Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.compaction.plan_types import Plan
 from trimtab.machines.prices import (
-    GUESSED,
-    LABEL,
-    SPOT_DISCOUNT,
+    GUESSED_SOURCES,
+    PRICE_LABEL,
+    SPOT_DISCOUNT_PERCENT,
     MachinePrice,
     PriceSource,
-    amount,
-    filled,
+    amount_of,
     listed_region,
-    quote,
+    quote_price,
+    with_estimates,
 )
 
 MAX_MISSING_TYPES = 5
@@ -39,7 +39,7 @@ class PriceReport(ReportPart, frozen=True, kw_only=True):
 
 _OWN_SOURCES = {
     PriceSource.FILE: "by the price file",
-    PriceSource.LABEL: f"by the label {LABEL}",
+    PriceSource.LABEL: f"by the label {PRICE_LABEL}",
     PriceSource.SETTINGS: "by the pool's prices",
 }
 
@@ -49,7 +49,7 @@ def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceRepo
     counts: Counter[tuple[str, bool, str]] = Counter()
     index = PoolIndex(pools)
     for node in inventory.nodes:
-        if index.of(node):
+        if index.pools_of(node):
             counts[_describe_price(node, quote_node(node, index))] += 1
     return [
         PriceReport(source=source, nodes=count, is_guessed=is_guessed, text=text)
@@ -62,16 +62,16 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
     if isinstance(price, NotYet):
         code = price.reason.code.name
         return code, True, "without a price of their own"
-    region = listed_region(node.labels.get(INSTANCE_TYPE, ""))
+    region = listed_region(node.labels.get(INSTANCE_TYPE_LABEL, ""))
     text = (
         _OWN_SOURCES.get(price.source)
         or {
             PriceSource.LIST: f"at the list price of {region}",
             PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, a guess: they name no region",
-            PriceSource.SPOT_DISCOUNT: f"on spot, a guess: {SPOT_DISCOUNT} % below the list price of {region}",
+            PriceSource.SPOT_DISCOUNT: f"on spot, a guess: {SPOT_DISCOUNT_PERCENT} % below the list price of {region}",
         }[price.source]
     )
-    return price.source.value, price.source in GUESSED, text
+    return price.source.value, price.source in GUESSED_SOURCES, text
 
 
 def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
@@ -79,11 +79,11 @@ def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan)
     if plan.unit != "micro-dollars an hour":
         return 0
     nodes, index = {node.name: node for node in inventory.nodes}, PoolIndex(pools)
-    return sum(step.saves for step in plan.steps if _is_guess(quote_node(nodes[step.node], index)))
+    return sum(step.saves for step in plan.all_steps if _is_guess(quote_node(nodes[step.node], index)))
 
 
 def _is_guess(price: MachinePrice | NotYet) -> bool:
-    return isinstance(price, NotYet) or price.source in GUESSED
+    return isinstance(price, NotYet) or price.source in GUESSED_SOURCES
 
 
 def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
@@ -91,7 +91,7 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     index = PoolIndex(pools)
     prices = {
         node.name: quote_node(node, index) for node in inventory.nodes
-        if any(pool.goal is Goal.COST for pool in index.of(node))
+        if any(pool.goal is Goal.COST for pool in index.pools_of(node))
     }  # fmt: skip
     # The reason of a missing price has the machine type in `have`.
     missing = Counter(price.have for price in prices.values() if isinstance(price, NotYet))
@@ -113,7 +113,7 @@ def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dic
     """Return each node's cost and the unit: micro-dollars an hour, or millicores if no price is known at all."""
     cores = {node.name: _allocatable_millicores(node) for node in inventory.nodes}
     index = PoolIndex(pools)
-    money = filled({node.name: amount(quote_node(node, index)) for node in inventory.nodes}, cores)
+    money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.nodes}, cores)
     return (money, "micro-dollars an hour") if money else (cores, "millicores")
 
 
@@ -123,8 +123,8 @@ def _allocatable_millicores(node: NodeInfo) -> int:
 
 def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
     """Return the price of the node; the price settings of its pool count."""
-    pool = index.first(node)
-    return quote(node, pool.prices if pool else {})
+    pool = index.first_pool_of(node)
+    return quote_price(node, pool.prices if pool else {})
 
 
 HOURS_PER_MONTH = 730

@@ -10,14 +10,14 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.plan.cost import convert_saving, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import ExplainReport
-from trimtab.cluster.config_error import ConfigError, nearest
+from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import explain
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.reasons import NO_PLACE
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.filters import why_not
+from trimtab.scheduling.filters import rejection_reason
 
 MAX_PODS = 5
 """The number of pods that have a sentence of their own."""
@@ -26,22 +26,24 @@ MAX_PODS = 5
 def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
     """Return the free capacity of every node after the plan."""
     capacity, pods = FreeCapacity(world), {pod.key: number for number, pod in enumerate(world.pods)}
-    for step in plan.steps:
-        capacity.close(world.index[step.node])
-    for move in plan.moves:
+    for step in plan.all_steps:
+        capacity.cordon_node(world.node_numbers[step.node])
+    for move in plan.all_moves:
         number = pods[move.pod]
-        capacity.uncount(world.kind_of[number].adds, world.node_of[number])
-        capacity.take(world.next_of[number], world.index[move.target])
+        capacity.uncount_pod(world.class_of[number].member_groups, world.node_of[number])
+        capacity.add_pod(world.successor_class_of[number], world.node_numbers[move.target])
     return capacity
 
 
 def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
     """Yield a sentence per pod of the node: on how many other nodes it fits alone, and why not on the rest."""
-    capacity, own_node = free_capacity_after(world, plan), world.index[name]
-    removed_nodes = {world.index[step.node] for step in plan.steps}
+    capacity, own_node = free_capacity_after(world, plan), world.node_numbers[name]
+    removed_nodes = {world.node_numbers[step.node] for step in plan.all_steps}
     other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
     movable_pods = [
-        number for number in world.on[own_node] if not (world.pods[number].daemon or world.pods[number].static)
+        number
+        for number in world.pods_on_node[own_node]
+        if not (world.pods[number].is_daemon or world.pods[number].is_static)
     ]
     fits_by_pod = {number: _count_fitting_nodes(capacity, number, other_nodes) for number in movable_pods}
     # The pods that fit on the fewest nodes explain best why the node stays.
@@ -64,14 +66,14 @@ def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[
     The pod itself does not count: the pod is deleted before its successor is placed.
     """
     kind, requests, own_node = (
-        capacity.world.next_of[number],
-        capacity.world.kind_of[number].adds,
+        capacity.world.successor_class_of[number],
+        capacity.world.class_of[number].member_groups,
         capacity.world.node_of[number],
     )
     # The capacity is shared by all pods of the node, so the pod is counted again below.
-    capacity.uncount(requests, own_node)
-    reasons = [why_not(capacity, kind, node) for node in other_nodes]
-    capacity.count(requests, own_node)
+    capacity.uncount_pod(requests, own_node)
+    reasons = [rejection_reason(capacity, kind, node) for node in other_nodes]
+    capacity.count_pod(requests, own_node)
     return reasons.count(None), Counter(reason.code.name for reason in reasons if reason is not None)
 
 
@@ -84,7 +86,7 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
     mistakes = [
         ConfigError(file=f"--explain {kind}",
         expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
-                got=repr(name), todo=nearest(name, names_by_kind[kind]))
+                got=repr(name), todo=suggest_name(name, names_by_kind[kind]))
         for kind, name in subjects if name not in names_by_kind[kind]
     ]  # fmt: skip
     if mistakes:
@@ -98,16 +100,16 @@ def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: s
 
 
 def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    node = world.nodes[world.index[name]]
-    pools = [pool for pool in inputs.pools if pool.has(node)]
+    node = world.nodes[world.node_numbers[name]]
+    pools = [pool for pool in inputs.pools if pool.has_node(node)]
     yield f"it is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
     if len(pools) == 1:
         yield _describe_thresholds(pools[0])
-    pods = [world.pods[number] for number in world.on[world.index[name]]]
-    bound_pods = sum(pod.daemon or pod.static for pod in pods)
+    pods = [world.pods[number] for number in world.pods_on_node[world.node_numbers[name]]]
+    bound_pods = sum(pod.is_daemon or pod.is_static for pod in pods)
     yield f"pods on it: {len(pods)}, of which {bound_pods} belong to the node (DaemonSets, static pods) and go with it"
-    yield from explain.node(plan, world, name)
-    step = next((step for step in plan.steps if step.node == name), None)
+    yield from explain.explain_node(plan, world, name)
+    step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:
         yield f"that saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
@@ -122,19 +124,19 @@ def _describe_thresholds(pool: Pool) -> str:
 
 
 def _describe_reason(reason: Reason) -> str:
-    return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page})"
+    return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page_path})"
 
 
 def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     pod = next((pod for pod in world.pods if pod.key == key), None)
     if pod is None:
         yield "it uses no node of the snapshot: it is finished, it is pending, or its node is not in the snapshot"
-    elif pod.daemon or pod.static:
+    elif pod.is_daemon or pod.is_static:
         yield f"it runs on node {pod.node}"
         yield "it belongs to its node (a DaemonSet or the kubelet created it): it neither moves nor keeps the node"
     else:
         yield f"it runs on node {pod.node}"
-        yield from explain.pod(plan, world, key)
+        yield from explain.explain_pod(plan, world, key)
         reason = plan.pods.get(key) or plan.refusals.get(pod.node)
         if reason is not None:
             yield _describe_reason(reason)

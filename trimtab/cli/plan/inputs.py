@@ -18,24 +18,30 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.plan import pools
 from trimtab.cli.plan.readmission import Readmission
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.cluster.api.meta import get
-from trimtab.cluster.cluster_autoscaler import NAME, UPDATED, Autoscaler, by_flags, wrong_flags
-from trimtab.cluster.cluster_autoscaler import read as read_autoscaler_status
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.cluster_autoscaler import (
+    STATUS_NAME,
+    UPDATED_ANNOTATION,
+    Autoscaler,
+    autoscaler_from_flags,
+    wrong_flags,
+)
+from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler_status
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
-from trimtab.cluster.garbage_collection import uncollected
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import Snapshot, build
-from trimtab.cluster.timestamps import Seconds, seconds
+from trimtab.cluster.snapshot import Snapshot, build_snapshot
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read as read_documents
+from trimtab.cluster.yaml_documents import read_documents as read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
-from trimtab.machines.prices import PriceFile, together
-from trimtab.machines.prices import read as read_prices
+from trimtab.machines.prices import PriceFile, merge_price_files
+from trimtab.machines.prices import read_price_file as read_prices
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND
 from trimtab.runtime import clock
@@ -56,12 +62,12 @@ class PlanOptions:
     policy_paths: tuple[str, ...] = ()
     overhead: str = "server"
     now: str | None = None
-    named: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
     autoscaler_flags: str = ""
     price_paths: tuple[str, ...] = ()
 
     @property
-    def terms(self) -> AdmissionSettings:
+    def admission_settings(self) -> AdmissionSettings:
         """The admission settings that the webhook runs with."""
         return AdmissionSettings(overhead="webhook" if self.overhead == "webhook" else "server")
 
@@ -78,7 +84,7 @@ def add_plan_options(function: F) -> F:
     ) -> Any:  # fmt: skip
         options = PlanOptions(
             cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
-            named=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
+            presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
         )  # fmt: skip
         return function(options=options, **more)
 
@@ -114,11 +120,11 @@ def read_autoscaler(
     None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
     snapshot's own Pods and Deployments.
     """
-    status = next((shape for shape in inventory.config_maps if shape.metadata.name == NAME), None)
+    status = next((shape for shape in inventory.config_maps if shape.metadata.name == STATUS_NAME), None)
     if status is None:
         note = "only the cluster autoscaler's flags are known: Trimtab assumes that it is healthy and idle"
-        return (by_flags(flags, now), [note]) if flags else (None, [])
-    updated = get(status.metadata.annotations, {}).get(UPDATED, "")
+        return (autoscaler_from_flags(flags, now), [note]) if flags else (None, [])
+    updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
     arguments: Sequence[str] | None = list(flags) or next(_autoscaler_arguments(documents), None)
     autoscaler = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
     if isinstance(autoscaler, Unreadable):
@@ -182,9 +188,11 @@ def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[
     if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
         yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
-    if not inventory.budgets:
+    if not inventory.pdbs:
         yield "no PodDisruptionBudget is in the snapshot: Trimtab assumes that none protects a pod"
-    if any(claim.driver for claim in inventory.claims.values()) and not any(n.attachable for n in inventory.nodes):
+    if any(claim.driver for claim in inventory.claims.values()) and not any(
+        n.attachable_volumes for n in inventory.nodes
+    ):
         yield "no CSINode with a limit is in the snapshot: Trimtab assumes that a node attaches any number of volumes"
 
 
@@ -202,9 +210,11 @@ class PastObservations:
 def read_observations(inventory: Inventory) -> PastObservations:
     """Return the observations of the ConfigMaps trimtab-state-*, with a note for each one that is invalid."""
     states = {
-        get(shape.metadata.labels, {})[memories.LABEL]: memories.read(shape.metadata.name, shape.data)
+        value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
+            shape.metadata.name, shape.data
+        )
         for shape in inventory.config_maps
-        if memories.LABEL in get(shape.metadata.labels, {})
+        if memories.STATE_LABEL in value_or(shape.metadata.labels, {})
     }
     valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
     notes = tuple(f"left out: {state}" for state in states.values() if not isinstance(state, PoolState))
@@ -212,7 +222,9 @@ def read_observations(inventory: Inventory) -> PastObservations:
         return PastObservations(notes=notes)
     pools = ", ".join(sorted(valid_states))
     note = f"the compactor's observations of {pools} are used without verification: there is no signing key"
-    return PastObservations(memories.together(valid_states, {}), memories.moved(valid_states.values()), (note, *notes))
+    return PastObservations(
+        memories.merge_observations(valid_states, {}), memories.moved_pods(valid_states.values()), (note, *notes)
+    )
 
 
 MAX_NOW_SECONDS = 32_503_680_000
@@ -225,12 +237,12 @@ class PlanInputs:
 
     inventory: Inventory
     pools: tuple[Pool, ...]
-    now: PlanningContext
+    context: PlanningContext
     readmitted_requests: Again | None = None
     """The requests of pods after another admission; None if they keep their present requests."""
     notes: tuple[str, ...]
     """The source of the pools, and all other assumptions."""
-    assumed: bool = False
+    is_assumed: bool = False
     """No pool has settings, as on a first run."""
 
 
@@ -240,7 +252,7 @@ def read_inputs(options: PlanOptions) -> PlanInputs:
     Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
     """
     # All decoded objects stay alive, so garbage collection would only search them again and again.
-    with uncollected():
+    with without_garbage_collection():
         return _collect_inputs(options)
 
 
@@ -261,17 +273,19 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     pool_documents, pool_mistakes = parse_documents(
         _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
     )
-    snapshot_build = build(cluster_documents)
+    snapshot_build = build_snapshot(cluster_documents)
     now, now_mistakes = parse_now(options.now)
     inventory = snapshot_inventory(snapshot_build.snapshot)
     # If a file of --pools cannot be read, the snapshot's pools are checked instead: "no pool" would be a false mistake.
     pool_config = pools.find_pools(
-        pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.named
+        pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.presets
     )
     price_file, price_mistakes = _read_price_files(options.price_paths, unread)
-    inventory = replace(inventory, nodes=tuple(replace(node, price=price_file.price(node)) for node in inventory.nodes))
+    inventory = replace(
+        inventory, nodes=tuple(replace(node, price=price_file.price_of(node)) for node in inventory.nodes)
+    )
     schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
-    inventory = replace(inventory, schedulers=schedulers, assumed=ASSUMED_REQUESTS)
+    inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS)
     flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
     readmission = _build_readmission(cluster_documents, snapshot_build.snapshot, options, now, unread)
     mistakes += [
@@ -290,7 +304,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         raise UsageError(mistakes)
     autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
     past = read_observations(inventory)
-    context = PlanningContext(at=now, autoscaler=autoscaler, observations=past.observations, moved=past.moved)
+    context = PlanningContext(now=now, autoscaler=autoscaler, observations=past.observations, moved_pods=past.moved)
     notes = (
         *pool_config.notes,
         *autoscaler_notes,
@@ -301,10 +315,10 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     return PlanInputs(
         inventory=inventory,
         pools=pool_config.pools,
-        now=context,
+        context=context,
         readmitted_requests=readmission.readmitted_requests,
         notes=notes,
-        assumed=pool_config.assumed,
+        is_assumed=pool_config.assumed,
     )
 
 
@@ -315,7 +329,7 @@ def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[
         price_file, file_mistakes = read_prices(name, content.decode("utf-8", "replace"))
         price_files.append(price_file)
         mistakes += first_mistakes(file_mistakes)
-    return together(price_files), mistakes
+    return merge_price_files(price_files), mistakes
 
 
 def _build_readmission(
@@ -326,12 +340,12 @@ def _build_readmission(
     The admission modules are imported only if there is a policy or a VerticalPodAutoscaler: the import is slow.
     """
     has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
-    if not has_policies and not snapshot.all(VerticalPodAutoscaler):
+    if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
         return Readmission()
     from trimtab.cli.plan.readmission import build_readmission
 
     try:
-        return build_readmission(documents, snapshot, options.policy_paths, options.terms, now)
+        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now)
     except UsageError as error:
         unread += error.mistakes
         return Readmission()
@@ -374,8 +388,8 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
     """Parse --now, RFC 3339 or the word `now`, to seconds since 1970; None without the option or with a mistake."""
     if text == "now":
-        return int(clock.utc().timestamp()), []
-    time = seconds(text)
+        return int(clock.utc_now().timestamp()), []
+    time = parse_timestamp(text)
     if text is None or (time is not None and 0 <= time < MAX_NOW_SECONDS):
         return time, []
     expected = "a time such as 2026-01-02T15:04:05Z, or now"

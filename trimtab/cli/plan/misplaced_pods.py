@@ -10,7 +10,7 @@ from trimtab.cli.plan.cost import format_count
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import POOL_LABELS, pool_source
 from trimtab.compaction.misplaced_pods import Misplaced, Misplacement
-from trimtab.machines.prices import SPOT
+from trimtab.machines.prices import SPOT_LABELS
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -102,7 +102,7 @@ def _build_placement(group: Misplaced, world: ClusterModel) -> dict[str, Any]:
             "tolerate": [{"key": label, "value": UNMOVABLE_POOL, "effect": "NoSchedule"}],
         }
     if group.kind is Misplacement.CRITICAL_ON_SPOT:
-        spot_labels = {key: node.labels[key] for node in group.nodes for key in SPOT if key in node.labels}
+        spot_labels = {key: node.labels[key] for node in group.nodes for key in SPOT_LABELS if key in node.labels}
         return {"prefer": [{"label": key, "notIn": [text], "weight": 100} for key, text in sorted(spot_labels.items())]}
     pools = {pool_source(node) for node in group.nodes}
     keys = {key for _, key in pools}

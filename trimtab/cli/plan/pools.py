@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.config_error import ConfigError, nearest, shown
-from trimtab.cluster.estafette import imported, is_estafette
-from trimtab.cluster.pool import POOL_LABELS, PRESETS, Pool, pool_name, pool_source, preset
-from trimtab.cluster.pool_config import KEY, PoolReading
-from trimtab.cluster.pool_config import pools as read_pools
+from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
+from trimtab.cluster.estafette import import_pools, is_estafette_document
+from trimtab.cluster.pool import POOL_LABELS, PRESETS, Pool, pool_from_preset, pool_name, pool_source
+from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading
+from trimtab.cluster.pool_config import read_pools as read_pools
 from trimtab.cluster.yaml_documents import Document
 
 WHOLE_CLUSTER = "all"
@@ -42,12 +42,12 @@ def _notes_without_default(base: PoolReading) -> tuple[str, ...]:
 
 def _pools_of_option(documents: Sequence[Document]) -> PoolReading:
     reading = _read_both_formats(
-        [document for document in documents if document.kind == "ConfigMap" or is_estafette(document)]
+        [document for document in documents if document.kind == "ConfigMap" or is_estafette_document(document)]
     )
     if reading.pools or reading.mistakes:
         return reading
     where = documents[0].file if documents else "--pools"
-    expected = f"a pool: a ConfigMap labelled trimtab.dev/pool with its settings under {KEY}"
+    expected = f"a pool: a ConfigMap labelled trimtab.dev/pool with its settings under {SETTINGS_KEY}"
     return PoolReading(mistakes=(ConfigError(file=where, expected=expected, got="none"),))
 
 
@@ -64,7 +64,7 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
         return reading
     names = ", ".join(_pool_names(inventory))
     if names:
-        pools = tuple(preset("balanced", name) for name in _pool_names(inventory))
+        pools = tuple(pool_from_preset("balanced", name) for name in _pool_names(inventory))
         note = f"no pool was given: each pool that nodes name has the preset balanced, {_describe_sources(inventory)}"
         return PoolReading(pools=pools, notes=(note,), assumed=True)
     note = "no pool was given and no node names its pool: all nodes are one pool with the preset balanced"
@@ -92,7 +92,7 @@ def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
     """
     # The same object may be in a file of --pools and in a List of another one.
     documents = tuple({repr(document.value): document for document in documents}.values())
-    trimtab_pools, estafette_pools = read_pools(documents), imported(documents)
+    trimtab_pools, estafette_pools = read_pools(documents), import_pools(documents)
     names = {pool.name for pool in trimtab_pools.pools}
     duplicates = [_duplicate_name_mistake(documents, pool) for pool in estafette_pools.pools if pool.name in names]
     pools = tuple(sorted((*trimtab_pools.pools, *estafette_pools.pools), key=lambda pool: pool.name))
@@ -104,8 +104,8 @@ def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
 
 
 def _duplicate_name_mistake(documents: Sequence[Document], pool: Pool) -> ConfigError:
-    document = next(filter(is_estafette, documents))
-    return document.mistake(("data",), "a name no other pool has", pool.name)
+    document = next(filter(is_estafette_document, documents))
+    return document.error_at(("data",), "a name no other pool has", pool.name)
 
 
 def _pool_names(inventory: Inventory) -> list[str]:
@@ -114,7 +114,7 @@ def _pool_names(inventory: Inventory) -> list[str]:
 
 def build_whole_cluster_pool(preset_name: str) -> Pool:
     """Return one pool over the whole cluster with the preset `name`."""
-    return replace(preset(preset_name, WHOLE_CLUSTER), everything=True)
+    return replace(pool_from_preset(preset_name, WHOLE_CLUSTER), everything=True)
 
 
 def _apply_presets(
@@ -134,7 +134,7 @@ def _apply_presets(
         else:
             replaced_pool = pools.get(name, Pool(name=name))
             pools[name] = replace(
-                preset(preset_name, name), labels=replaced_pool.labels, everything=replaced_pool.everything
+                pool_from_preset(preset_name, name), labels=replaced_pool.labels, everything=replaced_pool.everything
             )
     return (tuple(pools[name] for name in sorted(pools)) if named else base.pools), mistakes
 
@@ -154,8 +154,10 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
 def _check_preset(text: str, name: str, preset_name: str, pool_names: set[str]) -> ConfigError | None:
     if preset_name not in PRESETS:
         expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
-        return ConfigError(file="--pool", expected=expected, got=shown(text), todo=nearest(preset_name, PRESETS))
+        return ConfigError(
+            file="--pool", expected=expected, got=quote_value(text), todo=suggest_name(preset_name, PRESETS)
+        )
     if name not in pool_names and len(pool_names) > 1:
         expected = f"a pool of this cluster, or {WHOLE_CLUSTER} for all nodes"
-        return ConfigError(file="--pool", expected=expected, got=shown(name), todo=nearest(name, pool_names))
+        return ConfigError(file="--pool", expected=expected, got=quote_value(name), todo=suggest_name(name, pool_names))
     return None

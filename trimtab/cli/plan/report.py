@@ -19,15 +19,15 @@ from trimtab.cli.plan.misplaced_pods import MisplacedReport
 from trimtab.cli.plan.misplaced_pods import report_misplaced as misplaced_report
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import INSTANCE_TYPE, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.compaction.misplaced_pods import misplaced
+from trimtab.compaction.misplaced_pods import find_misplaced
 from trimtab.compaction.plan_types import Bound, DrainStep, Move, Plan, Wave
-from trimtab.compaction.plan_variants import frontier
+from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
-from trimtab.compaction.simulate import successor
+from trimtab.compaction.simulate import successor_requirements
 from trimtab.scheduling.cluster_model import Again, ClusterModel
 
 
@@ -221,7 +221,8 @@ def report_nodes(
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
     moved = (
-        change(pod, ask=successor(pod, readmitted_requests)) if pod.key in targets else pod for pod in inventory.pods
+        change(pod, ask=successor_requirements(pod, readmitted_requests)) if pod.key in targets else pod
+        for pod in inventory.pods
     )
     after = _sum_fills(
         (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
@@ -231,7 +232,7 @@ def report_nodes(
     return [
         _report_node(
             node,
-            pool.name if (pool := index.only(node)) else "",
+            pool.name if (pool := index.only_pool_of(node)) else "",
             convert_saving(costs[node.name], unit),
             before,
             after,
@@ -250,8 +251,8 @@ def _sum_fills(pods: Iterable[tuple[PodInfo, str]]) -> dict[str, Fill]:
     # Tuples instead of Fill values: a large cluster has tens of thousands of pods.
     sums: dict[str, tuple[int, int, int]] = {}
     for pod, node in pods:
-        if node and not pod.finished:
-            requests = pod.ask.requests
+        if node and not pod.is_finished:
+            requests = pod.requirements.requests
             cpu, memory = (
                 (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
             )
@@ -273,7 +274,7 @@ def _report_node(
 ) -> NodeReport:
     allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
     return NodeReport(
-        name=node.name, pool=pool, instance_type=node.labels.get(INSTANCE_TYPE, ""), zone=node.zone, cost=costs,
+        name=node.name, pool=pool, instance_type=node.labels.get(INSTANCE_TYPE_LABEL, ""), zone=node.zone, cost=costs,
         cpu=allocatable.get("cpu", 0), memory=allocatable.get("memory", 0), before=before.get(node.name, _EMPTY),
         after=None if node.name in removed_nodes else after.get(node.name, _EMPTY),
     )  # fmt: skip
@@ -287,15 +288,15 @@ def build_report(
     compared: PlanComparison = NO_COMPARISON,
 ) -> PlanReport:
     """Return the whole report of the plan."""
-    inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.moves}
+    inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.all_moves}
     pods = {pod.key: pod for pod in inventory.pods}
     members = pool_names_by_node(inputs)
     return PlanReport(
         nodes_before=len(inventory.nodes),
-        nodes_after=len(inventory.nodes) - len(plan.steps),
-        evictions=len(plan.moves),
-        evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.moves),
-        saves=convert_saving(plan.saves, plan.unit),
+        nodes_after=len(inventory.nodes) - len(plan.all_steps),
+        evictions=len(plan.all_moves),
+        evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.all_moves),
+        saves=convert_saving(plan.total_savings, plan.unit),
         bound=report_bound(plan.bound, plan.unit),
         guessed=convert_saving(sum_guessed_savings(inventory, inputs.pools, plan), plan.unit),
         prices=report_prices(inventory, inputs.pools),
@@ -303,7 +304,7 @@ def build_report(
         keepers=list(compared.keepers),
         karpenter=compared.karpenter,
         frontier=_report_frontier(plan),
-        misplaced=[misplaced_report(group, world) for group in misplaced(world, plan)],
+        misplaced=[misplaced_report(group, world) for group in find_misplaced(world, plan)],
         left_to_autoscaler=_report_left_to_autoscaler(plan),
         pools=_report_pools(inputs, plan, members),
         waves=_report_waves(plan, pods),
@@ -313,7 +314,7 @@ def build_report(
             for pod, reason in plan.pods.items()
         ],
         nodes=report_nodes(
-            inventory, inputs.pools, (step.node for step in plan.steps), targets, inputs.readmitted_requests
+            inventory, inputs.pools, (step.node for step in plan.all_steps), targets, inputs.readmitted_requests
         ),
         explained=list(explained),
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
@@ -323,7 +324,7 @@ def build_report(
 def _report_frontier(plan: Plan) -> list[FrontierReport]:
     return [
         FrontierReport(nodes=point.nodes, evictions=point.evictions, saves=convert_saving(point.saves, plan.unit))
-        for point in frontier(plan)
+        for point in plan_frontier(plan)
     ]
 
 
@@ -337,7 +338,7 @@ def _report_left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
 
 def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
     """Return the number of pods that request neither cpu nor memory."""
-    requests = [pod.ask.requests for pod in pods]
+    requests = [pod.requirements.requests for pod in pods]
     return sum(
         not (isinstance(request, Unreadable) or request.get("cpu") or request.get("memory")) for request in requests
     )
@@ -346,7 +347,7 @@ def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
 def pool_names_by_node(inputs: PlanInputs) -> dict[str, str]:
     """Return the name of each node's pool; nodes in no pool, or in more than one, are left out."""
     index = PoolIndex(inputs.pools)
-    pools = ((node.name, index.only(node)) for node in inputs.inventory.nodes)
+    pools = ((node.name, index.only_pool_of(node)) for node in inputs.inventory.nodes)
     return {name: pool.name for name, pool in pools if pool is not None}
 
 
@@ -354,7 +355,7 @@ def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) ->
     counts = Counter(members.values())
     reports = []
     for pool in inputs.pools:
-        steps = [step for step in plan.steps if step.pool == pool.name]
+        steps = [step for step in plan.all_steps if step.pool == pool.name]
         refusal = plan.pools.get(pool.name)
         reports.append(
             PoolReport(
@@ -377,7 +378,7 @@ def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
 
 def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
     return WaveReport(
-        number=number, evictions=wave.evictions, saves=convert_saving(sum(step.saves for step in wave.steps), unit),
+        number=number, evictions=wave.eviction_count, saves=convert_saving(sum(step.saves for step in wave.steps), unit),
         nodes=[_report_step(step, unit, pods) for step in wave.steps],
     )  # fmt: skip
 
@@ -402,7 +403,7 @@ def workload_name(pod: PodInfo) -> str:
         return ""
     # A Deployment names its ReplicaSets NAME-HASH and labels their pods with the hash
     # (pkg/controller/deployment/sync.go).
-    suffix = "-" + pod.ask.labels.get("pod-template-hash", "")
+    suffix = "-" + pod.requirements.labels.get("pod-template-hash", "")
     if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
         return f"Deployment/{pod.owner.name.removesuffix(suffix)}"
     return f"{pod.owner.kind}/{pod.owner.name}"

@@ -15,15 +15,15 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
-from trimtab.cluster.config_error import ConfigError, nearest
-from trimtab.cluster.snapshot import load as load_snapshot
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.snapshot import load_snapshot as load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
-from trimtab.policy.schema import crd, json_schema
-from trimtab.policy.validating_policy import validating
+from trimtab.policy.schema import build_crd, json_schema
+from trimtab.policy.validating_policy import compile_validating_policy
 
 _PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
@@ -106,7 +106,7 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
     unknown_names = [name for name in names if name not in policies_by_name]
     if unknown_names:
         raise UsageError(
-            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=nearest(name, policies_by_name))
+            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=suggest_name(name, policies_by_name))
             for name in unknown_names
         )
     _emit(
@@ -122,7 +122,7 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
 def print_schema(as_crd: bool) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
-        sys.stdout.write(yaml.safe_dump(crd(), sort_keys=False, width=120))
+        sys.stdout.write(yaml.safe_dump(build_crd(), sort_keys=False, width=120))
     else:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
 
@@ -142,7 +142,7 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None
         raise UsageError(
             [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
         )
-    compiled = [validating(policy, enforce=enforce) for policy in requiring]
+    compiled = [compile_validating_policy(policy, enforce=enforce) for policy in requiring]
     manifests = [manifest for compiled_policy in compiled for manifest in compiled_policy.manifests]
     if manifests:
         sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, width=1000))
@@ -189,7 +189,7 @@ def _load_policies(paths: Iterable[str]) -> Policies:
     contents = (
         live_cluster.read_paths(paths)
         if paths
-        else [*live_cluster.shipped("recommended"), *live_cluster.shipped("library")]
+        else [*live_cluster.shipped_policies("recommended"), *live_cluster.shipped_policies("library")]
     )
     loaded = load_policies(contents)
     if loaded.mistakes:
@@ -219,7 +219,7 @@ def _build_report(policies: Iterable[PodPolicy], findings: Iterable[LintFinding]
                 policy=finding.policy,
                 code=finding.reason.code.name,
                 text=finding.reason.sentence,
-                page=finding.reason.page,
+                page=finding.reason.page_path,
             )
             for finding in findings
         ],

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pydantic.alias_generators import to_camel
 
 from trimtab.policy.actions.limits import limit_rules
-from trimtab.policy.actions.placement import shown
+from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction
 from trimtab.policy.actions.request_fields import (
     ContainerRequests,
     RequestRule,
     RequestsAction,
     ResourceRequestRule,
-    rules_of,
+    request_rules,
 )
 from trimtab.policy.podpolicy import Actions, AmountCondition, Conditions, Match, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
@@ -133,7 +133,7 @@ def _request_phrases(requests: RequestsAction) -> Iterator[str]:
 
 
 def _container_request_phrases(settings: RequestsAction | ContainerRequests, container_suffix: str) -> Iterator[str]:
-    for resource, rule in rules_of(settings):
+    for resource, rule in request_rules(settings):
         yield f"{resource} request{container_suffix}: {_describe_rule(rule)}"
     for resource, count in (settings.extended or {}).items():
         yield f"{resource}{container_suffix}: {count}, as request and limit, where none is written"
@@ -181,4 +181,4 @@ def _describe_label(label: NodeLabel) -> str:
         return f"{label.label} as the namespace's label {label.in_namespace_label}"
     if label.in_pod_label is not None:
         return f"{label.label} as the pod's label {label.in_pod_label}, among {', '.join(label.among)}"
-    return f"{label.label} {shown(label.requirement)}"
+    return f"{label.label} {format_requirement(label.selector_requirement)}"

@@ -15,11 +15,11 @@ import msgspec
 import yaml
 
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.admission.pod_templates import PodTemplateLocation, templates
-from trimtab.admission.preview import Preview, preview
+from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
+from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.snapshot import load as load_snapshot
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.snapshot import load_snapshot as load_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.policy.changed_annotation import ANNOTATION
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.podpolicy import PodPolicy, Policies
@@ -54,16 +54,16 @@ class Case:
     name: str
 
     @property
-    def policy(self) -> str:
+    def policy_name(self) -> str:
         """The name of its policy."""
         return self.folder.name
 
-    def path(self, part: str) -> Path:
+    def file_path(self, part: str) -> Path:
         """Return the path of one of its files: before, after, why or world."""
         return self.folder / f"{self.name}.{part}.yaml"
 
     def __str__(self) -> str:
-        return f"{self.policy}/{self.name}"
+        return f"{self.policy_name}/{self.name}"
 
 
 def find_cases(paths: Iterable[Path]) -> list[Case]:
@@ -78,8 +78,8 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     With `accept` the stored pod is written as the expected one.
     """
     try:
-        expectation = msgspec.convert(yaml.safe_load(case.path("why").read_text()), Expectation)
-        case_policies = [policies[name] for name in (case.policy, *expectation.beside)]
+        expectation = msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
+        case_policies = [policies[name] for name in (case.policy_name, *expectation.beside)]
         facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
         yield f"there is no policy {error.args[0]}"
@@ -94,12 +94,12 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     after = stored_pod(pod_preview)
     if accept:
         text = yaml.safe_dump(after, sort_keys=False, width=200, allow_unicode=True)
-        case.path("after").write_text(HEADER + text)
-    elif not case.path("after").is_file():
-        yield f"{case.path('after').name} does not exist; `--accept` writes it"
+        case.file_path("after").write_text(HEADER + text)
+    elif not case.file_path("after").is_file():
+        yield f"{case.file_path('after').name} does not exist; `--accept` writes it"
     else:
         yield from _find_differences(
-            _comparable_pod(yaml.safe_load(case.path("after").read_text())), _comparable_pod(after), ""
+            _comparable_pod(yaml.safe_load(case.file_path("after").read_text())), _comparable_pod(after), ""
         )
     yield from _compare_codes("because", expectation.because, reason_codes(pod_preview))
     yield from _compare_codes(
@@ -113,7 +113,7 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
 
 
 def _read_facts(case: Case) -> ClusterFacts:
-    path = case.path("world")
+    path = case.file_path("world")
     reading = load_snapshot([(path.name, path.read_bytes())] if path.exists() else [])
     if reading.mistakes:
         raise ValueError("; ".join(map(str, reading.mistakes)))
@@ -121,9 +121,9 @@ def _read_facts(case: Case) -> ClusterFacts:
 
 
 def _read_template(case: Case) -> PodTemplateLocation:
-    path = case.path("before")
-    reading = read(path.name, path.read_bytes())
-    located = [template for document in reading.documents for template in templates(document)]
+    path = case.file_path("before")
+    reading = read_documents(path.name, path.read_bytes())
+    located = [template for document in reading.documents for template in read_templates(document)]
     mistakes: list[ConfigError] = [
         *reading.mistakes,
         *(template for template in located if isinstance(template, ConfigError)),
@@ -139,7 +139,9 @@ def _read_template(case: Case) -> PodTemplateLocation:
 
 
 def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], facts: ClusterFacts) -> Preview:
-    return preview(template.pod, Policies.of(*policies), template.facts(facts), template.namespace)
+    return preview_admission(
+        template.pod, Policies.from_policies(*policies), template.with_owners(facts), template.namespace
+    )
 
 
 def stored_pod(pod_preview: Preview) -> Any:
@@ -155,7 +157,7 @@ def reason_codes(pod_preview: Preview) -> set[str]:
         return set()
     first = pod_preview.calls[0].decision
     codes = {change.reason.code.name for call in pod_preview.calls for change in call.decision.changes}
-    codes |= {field_kept.reason.code.name for field_kept in first.left}
+    codes |= {field_kept.reason.code.name for field_kept in first.fields_kept}
     codes |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
     return codes or (set() if first.matched else {"no-policy"})
 

@@ -10,10 +10,10 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.estafette import KEY as ESTAFETTE_KEY
-from trimtab.cluster.estafette import imported
-from trimtab.cluster.pool_config import KEY, PoolReading, config_map
-from trimtab.cluster.yaml_documents import read
+from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
+from trimtab.cluster.estafette import import_pools
+from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, config_map
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compactor.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def import_(
 
 def _read_configuration(paths: Sequence[str]) -> PoolReading:
     """Read the pools of an estafette configuration. Raises UsageError with all mistakes, or without any pool."""
-    readings = [read(name, content) for name, content in live_cluster.read_paths(paths)]
-    reading = imported(document for file_reading in readings for document in file_reading.documents)
+    readings = [read_documents(name, content) for name, content in live_cluster.read_paths(paths)]
+    reading = import_pools(document for file_reading in readings for document in file_reading.documents)
     mistakes = [mistake for file_reading in readings for mistake in file_reading.mistakes] + list(reading.mistakes)
     if mistakes:
         raise UsageError(mistakes)
@@ -109,7 +109,7 @@ def _take_over(writer: Writer, applying: bool) -> None:
         for compactor in old_compactors:
             click.echo(f"{compactor}: would be scaled from {compactor.replicas} to 0", err=True)
         for node in marked_nodes:
-            click.echo(f"{node}: would be {node.remedy}", err=True)
+            click.echo(f"{node}: would be {node.restoration_text}", err=True)
         return
     try:
         for step in take_over.take_over(writer, old_compactors, timeout_seconds=STOP_TIMEOUT_SECONDS):
@@ -125,13 +125,13 @@ def _take_over(writer: Writer, applying: bool) -> None:
 def _create_pool(writer: Writer, manifest: Mapping[str, Any]) -> str:
     """Create the pool's ConfigMap, and return the outcome as text. Raises any KubeFault."""
     from trimtab.kube import objects as kube_objects
-    from trimtab.kube.resources import PLACES, collection
+    from trimtab.kube.resources import LIST_SOURCES, collection_path
 
     name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
-    existing = kube_objects.get(writer.client, "ConfigMap", name, namespace)
+    existing = kube_objects.get_plain(writer.client, "ConfigMap", name, namespace)
     if existing is not None:
-        is_same = (existing.get("data") or {}).get(KEY) == manifest["data"][KEY]
+        is_same = (existing.get("data") or {}).get(SETTINGS_KEY) == manifest["data"][SETTINGS_KEY]
         return "exists already" if is_same else "exists with other settings, and was left alone"
-    path = collection(PLACES["ConfigMap"], namespace)
+    path = collection_path(LIST_SOURCES["ConfigMap"], namespace)
     writer.write("POST", path, manifest, doing=f"create ConfigMap {namespace}/{name}")
     return "created"

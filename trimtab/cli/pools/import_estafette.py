@@ -16,13 +16,13 @@ import msgspec
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.estafette import is_deployment
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.node import read as node_of
+from trimtab.cluster.node import node_from_api as node_of
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.client import Client
 from trimtab.kube.errors import Conflict
-from trimtab.kube.nodes import stop
+from trimtab.kube.nodes import scale_to_zero
 from trimtab.kube.objects import Writer
-from trimtab.kube.resources import PLACES
+from trimtab.kube.resources import LIST_SOURCES
 
 STATE_ANNOTATION = "estafette.io/node-compactor-state"
 MAX_ATTEMPTS = 5
@@ -64,7 +64,7 @@ class MarkedNode:
         return f"Node {self.name}"
 
     @property
-    def remedy(self) -> str:
+    def restoration_text(self) -> str:
         """The change of the node, as it reads after "would be" or "was"."""
         return "uncordoned, and its annotation removed" if self.is_stranded else "left as it is, without its annotation"
 
@@ -94,7 +94,9 @@ def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
         state = msgspec.json.decode(node.annotations[STATE_ANNOTATION], type=_State)
     except (msgspec.DecodeError, UnicodeError):
         state = _State()
-    return MarkedNode(node.name, version, state.scale_down_in_progress and node.cordoned and node.going is None)
+    return MarkedNode(
+        node.name, version, state.scale_down_in_progress and node.is_cordoned and node.removal_taint is None
+    )
 
 
 def find_compactors_and_nodes(client: Client) -> tuple[list[OldCompactor], list[MarkedNode]]:
@@ -102,9 +104,9 @@ def find_compactors_and_nodes(client: Client) -> tuple[list[OldCompactor], list[
 
     A snapshot is no source: it does not contain every annotation of a node. The items of a list have no kind.
     """
-    pages = listing.pages(client, PLACES["Deployment"])
+    pages = listing.iter_pages(client, LIST_SOURCES["Deployment"])
     deployments = [{"kind": "Deployment", **msgspec.json.decode(raw)} for page in pages for raw in page.items]
-    node_shapes = (shape for _, shape in listing.listed(client, PLACES["Node"]))
+    node_shapes = (shape for _, shape in listing.iter_objects(client, LIST_SOURCES["Node"]))
     marked_nodes = (decode_marked_node(node_of(shape), shape.metadata.resource_version) for shape in node_shapes)
     return old_compactors(deployments), [node for node in marked_nodes if node is not None]
 
@@ -124,7 +126,7 @@ def take_over(
     compactors = list(deployments)
     for compactor in compactors:
         if compactor.replicas:
-            stop(writer, "Deployment", compactor.namespace, compactor.name)
+            scale_to_zero(writer, "Deployment", compactor.namespace, compactor.name)
             yield f"{compactor}: scaled from {compactor.replicas} to 0"
     deadline = time.monotonic() + timeout_seconds
     while running := [compactor for compactor in compactors if _has_pods(writer.client, compactor)]:
@@ -140,8 +142,8 @@ def _has_pods(client: Client, compactor: OldCompactor) -> bool:
     if not compactor.labels:
         return False
     selector = ",".join(f"{name}={value}" for name, value in compactor.labels)
-    source = replace(PLACES["Pod"], namespace=compactor.namespace, labels=selector, slim=True)
-    return any(page.items for page in listing.pages(client, source))
+    source = replace(LIST_SOURCES["Pod"], namespace=compactor.namespace, label_selector=selector, metadata_only=True)
+    return any(page.items for page in listing.iter_pages(client, source))
 
 
 def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
@@ -151,12 +153,12 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
         if node is None:
             return "its annotation was removed meanwhile"
         try:
-            nodes.reopen(
+            nodes.reopen_node(
                 writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE_ANNOTATION,), taints=None
             )  # fmt: skip
-            return node.remedy
+            return node.restoration_text
         except Conflict:
-            shape = objects.read(writer.client, "Node", node.name)
+            shape = objects.read_object(writer.client, "Node", node.name)
             assert isinstance(shape, NodeShape)
             node = decode_marked_node(node_of(shape), shape.metadata.resource_version)
     return "it keeps changing, and was left alone; run the command again"

@@ -20,20 +20,27 @@ from trimtab.cli.recommend.sources import KINDS as ENDING_KINDS
 from trimtab.cli.recommend.sources import RunningTime
 from trimtab.cluster import quantity, selectors
 from trimtab.cluster.api.meta import SelectorRequirement
-from trimtab.cluster.config_error import ConfigError, nearest
+from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import VpaRecommendation, confidence_at
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.cluster.timestamps import Seconds, written
+from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
 from trimtab.policy.reasons import OOM_KILLED
 from trimtab.sizing import reasons
-from trimtab.sizing.cost import HOURS
-from trimtab.sizing.recommendation import percentiles as percentiles_of
-from trimtab.sizing.request import CurrentResources, Proposal, SizingSettings, Unchanged, propose
-from trimtab.sizing.statistics import SizingSeverity, UsageStatistics, most_severe, needed, seen, severity
+from trimtab.sizing.cost import HOURS_PER_MONTH
+from trimtab.sizing.recommendation import build_percentiles as percentiles_of
+from trimtab.sizing.request import CurrentResources, Proposal, SizingSettings, Unchanged, propose_request
+from trimtab.sizing.statistics import (
+    SizingSeverity,
+    UsageStatistics,
+    most_severe,
+    rate_severity,
+    required_history,
+    summarize_usage,
+)
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod")
 """Kinds that --kind accepts in any case; other kinds (an Argo `Rollout`) have to be spelled exactly."""
@@ -54,7 +61,8 @@ class Selection:
         if self.labels and current is None:
             return False
         return self.includes_workload(container.namespace, container.kind) and (
-            current is None or all(requirement_matches(requirement, current.labels) for requirement in self.labels)
+            current is None
+            or all(requirement_matches(requirement, current.merged_labels) for requirement in self.labels)
         )
 
     def includes_workload(self, namespace: str, kind: str) -> bool:
@@ -71,7 +79,7 @@ def parse_selection(
     known_kinds = {kind.lower() for kind in KINDS}
     for kind in kind_names:
         if kind.lower() not in known_kinds and kind.lower().removesuffix("s") in known_kinds:
-            todo = nearest(kind.removesuffix("s").capitalize(), KINDS)
+            todo = suggest_name(kind.removesuffix("s").capitalize(), KINDS)
             mistakes.append(ConfigError(file="--kind", expected="a kind such as Deployment", got=repr(kind), todo=todo))
     if selector is not None:
         try:
@@ -94,7 +102,7 @@ MAX_NAMES = 20
 class Question:
     """What a report is to contain: the sizing settings, the selection and the totals."""
 
-    terms: SizingSettings
+    settings: SizingSettings
     now: Seconds | None
     by: str = ""
     """The label by whose values the histories are divided; empty if they are not."""
@@ -124,8 +132,8 @@ def build_report(
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
     return RecommendReport(
-        at=written(end_of_history) if end_of_history else None,
-        rule=_format_rules(question.terms),
+        at=format_timestamp(end_of_history) if end_of_history else None,
+        rule=_format_rules(question.settings),
         by=question.by or None,
         containers=rows,
         saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
@@ -153,7 +161,7 @@ def _report_history(
 ) -> tuple[list[TotalsLine], list[str]]:
     """Return a line for each container of one history, and notes about the containers that are left out."""
     has_snapshot = bool(cluster.containers)
-    all_containers = sorted(set(history.containers()) | cluster.containers.keys())
+    all_containers = sorted(set(history.list_containers()) | cluster.containers.keys())
     selected_containers = [
         container
         for container in all_containers
@@ -196,29 +204,31 @@ def _report_container(
     current, parts = cluster.containers.get(container), dict[str, ResourceReport]()
     replicas = current.replicas if current else None
     hours = running_time.hours_per_month(container, history, replicas)
-    pods = hours / HOURS if hours is not None else float(1 if replicas is None else replicas)
+    pods = hours / HOURS_PER_MONTH if hours is not None else float(1 if replicas is None else replicas)
     now, proposed = [], []
     for resource in RESOURCES:
-        resources = _current_resources(current, resource, cluster, history.advice.get((container, resource)))
-        window = history.window(container, resource)
-        statistics = _usage_statistics(history, container, resource, window, question.now, question.terms)
-        proposal = propose(resources, statistics, question.terms)
+        resources = _current_resources(
+            current, resource, cluster, history.vpa_recommendations.get((container, resource))
+        )
+        window = history.compressed_window(container, resource)
+        statistics = _usage_statistics(history, container, resource, window, question.now, question.settings)
+        proposal = propose_request(resources, statistics, question.settings)
         resource_severity = _severity(resources, proposal, max(pods, 1.0), is_current=current is not None)
         parts[resource] = _report_resource(resources, statistics, proposal, window, resource_severity)
         now.append(resources.request or 0)
         proposed.append(proposal.request if isinstance(proposal, Proposal) else now[-1])
-    paid, cost = (cluster.price.monthly(*amounts) * pods for amounts in (now, proposed))
+    paid, cost = (cluster.price.monthly_cost(*amounts) * pods for amounts in (now, proposed))
     is_priced = current is not None and not (container.kind in ENDING_KINDS and hours is None)
     row = ContainerReport(
         cluster=value, namespace=container.namespace, kind=container.kind, workload=container.workload,
-        container=container.name, role=str(current.place.role) if current else None, replicas=replicas,
+        container=container.name, role=str(current.container_ref.role) if current else None, replicas=replicas,
         former_pods=running_time.former_pods(container, cluster.pods) if current else None, hours_per_month=hours,
         severity=most_severe(*(SizingSeverity(part.severity) for part in parts.values())),
         cpu=parts["cpu"], memory=parts["memory"],
         monthly_now=round(paid, 2) if is_priced else None, monthly_proposed=round(cost, 2),
         monthly_saved=round(paid - cost, 2) if is_priced else None,
     )  # fmt: skip
-    labels = current.labels if current else {}
+    labels = current.merged_labels if current else {}
     return TotalsLine(row=row, labels=labels, pods=pods, now=(now[0], now[1]), proposed=(proposed[0], proposed[1]))
 
 
@@ -232,7 +242,7 @@ def _severity(
     if isinstance(proposal, Unchanged):
         return SizingSeverity.NONE
     killed = any(reason.code == OOM_KILLED for reason in proposal.reasons)
-    return severity(resources.resource, resources.request, proposal.request, pods, killed=killed)
+    return rate_severity(resources.resource, resources.request, proposal.request, pods, killed=killed)
 
 
 def _usage_statistics(
@@ -245,9 +255,9 @@ def _usage_statistics(
 ) -> UsageStatistics | NotYet:
     if not window.last:
         return _no_usage(resource)
-    return seen(
+    return summarize_usage(
         resource, window, now, kind=container.kind, oom=history.oom_records.get(container),
-        pods=history.pods.present((container, resource)), percentiles=terms.percentiles(resource),
+        pods=history.pod_averages.recent_uses((container, resource)), percentiles=terms.extra_percentiles(resource),
     )  # fmt: skip
 
 
@@ -260,7 +270,9 @@ def _current_resources(
 
 
 def _no_usage(resource: str) -> NotYet:
-    return NotYet(reason=reasons.NO_USAGE(f"nothing was seen of its {resource}"), have="nothing", need=needed(resource))
+    return NotYet(
+        reason=reasons.NO_USAGE(f"nothing was seen of its {resource}"), have="nothing", need=required_history(resource)
+    )
 
 
 def _report_resource(
@@ -287,8 +299,8 @@ def _report_resource(
         p95=shown("p95"),
         p99=shown("p99"),
         max=shown("max"),
-        days=percentiles.days if percentiles else None,
-        samples=window.whole().total,
+        days=percentiles.observed_days if percentiles else None,
+        samples=window.merge_days().total_count,
         confidence=_confidence(statistics, proposal),
         reasons=[report_reason(reason) for reason in _reasons(proposal_or_reason)],
         missing=MissingReport(
@@ -317,10 +329,10 @@ def _reasons(proposal: Proposal | Unchanged | NotYet) -> tuple[Reason, ...]:
 
 
 def _report_days(window: DailyHistograms) -> Iterable[DayReport]:
-    for day, counts in sorted(window.by_day().items()):
-        if counts.total:
-            p5, p50, p95 = counts.percentiles(CURVE_SHARES)
-            yield DayReport(day=written(day * DAY)[:10], p5=p5, p50=p50, p95=p95, max=counts.top)
+    for day, counts in sorted(window.histograms_by_day().items()):
+        if counts.total_count:
+            p5, p50, p95 = counts.compute_percentiles(CURVE_SHARES)
+            yield DayReport(day=format_timestamp(day * DAY)[:10], p5=p5, p50=p50, p95=p95, max=counts.top)
 
 
 def _format_amount(resources: CurrentResources, number: int | None) -> str | None:
@@ -330,5 +342,5 @@ def _format_amount(resources: CurrentResources, number: int | None) -> str | Non
 def format_rounded_up(resource: str, value: float) -> str:
     """Return the amount as a quantity, rounded up to a millicore or mebibyte."""
     if resource == "cpu":
-        return quantity.cpu(ceil(value * 1000 - 1e-6))
-    return quantity.memory(ceil(value / (1 << 20) - 1e-6) << 20)
+        return quantity.format_cpu(ceil(value * 1000 - 1e-6))
+    return quantity.format_memory(ceil(value / (1 << 20) - 1e-6) << 20)

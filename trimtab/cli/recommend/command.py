@@ -18,15 +18,15 @@ from trimtab.cli.recommend.page import render_page
 from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.recommend.table import draw_recommendations, format_csv
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.snapshot import build
+from trimtab.cluster.snapshot import build_snapshot
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
-from trimtab.policy.vpa_webhook import WebhookReach, anywhere
+from trimtab.policy.vpa_webhook import WebhookReach, reach_everywhere_if
 from trimtab.runtime import clock
-from trimtab.sizing.request import SizingSettings, amount
-from trimtab.sizing.statistics import UsageStatistics, seen
+from trimtab.sizing.request import SizingSettings, compute_amount
+from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.cluster_label import Matchers
 from trimtab.usage.owners import OwnerIndex
 
@@ -41,11 +41,11 @@ def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookR
     P5 is proposed only for pods that the webhook can act on; P95 is the safe request for the others. Raises
     RuntimeFailure.
     """
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotAllowed
 
     try:
-        client = connect(cluster.kubeconfig, cluster.context)
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
             able = _list_vpa_reach(client)
         finally:
@@ -58,14 +58,18 @@ def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookR
 
 
 def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
-    from trimtab.kube.listing import listed
-    from trimtab.kube.resources import PLACES
+    from trimtab.kube.listing import iter_objects
+    from trimtab.kube.resources import LIST_SOURCES
 
-    webhooks = {key: vpa_webhook.called(shape) for key, shape in listed(client, PLACES[CONFIGURATION])}
-    sources = [replace(PLACES[SLICE], namespace=namespace, labels=f"{vpa_webhook.SERVICE_LABEL}={name}")
-               for namespace, name in vpa_webhook.services(webhooks)]  # fmt: skip
-    slices = {key: vpa_webhook.endpoints(shape) for source in sources for key, shape in listed(client, source)}
-    return vpa_webhook.reach(webhooks, slices)
+    webhooks = {
+        key: vpa_webhook.find_vpa_targets(shape) for key, shape in iter_objects(client, LIST_SOURCES[CONFIGURATION])
+    }
+    sources = [replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
+               for namespace, name in vpa_webhook.target_services(webhooks)]  # fmt: skip
+    slices = {
+        key: vpa_webhook.retain_endpoints(shape) for source in sources for key, shape in iter_objects(client, source)
+    }
+    return vpa_webhook.find_webhook_reach(webhooks, slices)
 
 
 @click.command("recommend")
@@ -81,40 +85,42 @@ def verb(
     """
     question, headers = options.parse_options(cluster, paths, url, now, more)
     earlier = comparison.read_earlier_report(more["against"]) if more["against"] else None
-    now_seconds, settings = question.now, question.terms
+    now_seconds, settings = question.now, question.settings
     current = _read_current_requests(cluster, more["vpa_down"])
     owners = OwnerIndex(current.pods, current.workloads)
 
     def create_history() -> BatchHistory:
         return BatchHistory(
-            more["days"] + 1, start_up=more["start_up"]
+            more["days"] + 1, start_seconds=more["start_up"]
         )  # this many times 24 hours overlap one more calendar day
 
-    histories = sources.UsageHistories(create_history, Matchers.of(more["matcher"]), more["by"])
+    histories = sources.UsageHistories(create_history, Matchers.from_text(more["matcher"]), more["by"])
     notes = sources.add_files(histories, paths, owners, now_seconds)
     if url is not None:
         server = sources.PrometheusOptions(url=url, headers=headers, ca=more["ca"], certificate=more["certificate"],
                                 key=more["key"], days=more["days"], step=more["step"], rate=more["rate"],
                                 namespaces=_namespaces(question.selection, current), extra=more["matcher"],
                                 names=options.parse_names(more), at_once=more["at_once"])  # fmt: skip
-        now_seconds = now_seconds if now_seconds is not None else int(clock.utc().timestamp())
+        now_seconds = now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
         sources.add_prometheus(histories, server, owners, now_seconds)
-    book = histories.book() if not more["by"] else create_history()
+    book = histories.get_history() if not more["by"] else create_history()
     # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)
-    for history in histories.all.values():
+    for history in histories.histories.values():
         notes += sources.note_ignored_samples(history)
         notes += sources.note_missing_cpu(history, more["rate"]) if url is not None else []
     has_only_cluster = live_cluster.LIVE in cluster.paths and not paths and url is None
     notes += sources.add_cluster_usage(book, cluster, owners, kubelets=more["kubelets"]) if has_only_cluster else []
     notes += [f"{container}: its start took up to {cores:.2f} cores, which is left out."
-              for container, cores in sorted(book.starts.items()) if cores]  # fmt: skip
-    if not any(history.pages or history.advice for history in histories.all.values()):
+              for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
+    if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
         notes.append("No usage was found: check the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
         output.write_text(_format_number(book, settings), more["output_file"])
         return
-    recommend_report = build_report(histories.all, histories.runs, current, replace(question, now=now_seconds), notes)
+    recommend_report = build_report(
+        histories.histories, histories.runs, current, replace(question, now=now_seconds), notes
+    )
     if earlier is not None:
         recommend_report = msgspec.structs.replace(
             recommend_report, against=comparison.compare_reports(earlier, recommend_report, question)
@@ -141,10 +147,10 @@ def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool)
             notes=["Without --cluster the present requests are not known, and no saving is computed."]
         )
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
-    snapshot_build = build(documents)
+    snapshot_build = build_snapshot(documents)
     if mistakes or snapshot_build.mistakes:
         raise UsageError([*mistakes, *snapshot_build.mistakes])
-    reach, notes = anywhere(not vpa_down), list[str]()
+    reach, notes = reach_everywhere_if(not vpa_down), list[str]()
     if reach and live_cluster.LIVE in cluster.paths and snapshot_build.snapshot.objects.get("VerticalPodAutoscaler"):
         reach, notes = read_vpa_reach(cluster)
     current = current_requests.read_current_requests(
@@ -173,7 +179,7 @@ def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKi
     """Add the OOM kills in the status of pods; those that Prometheus has, too, add their amount but not their count."""
     earlier_records = dict(book.oom_records)
     for container, kill in kills:
-        book.kill(container, kill)
+        book.add_oom_kill(container, kill)
         earlier, record = earlier_records.get(container), book.oom_records[container]
         if earlier is not None and kill.at <= earlier.last:
             book.oom_records[container] = replace(record, count=record.count - 1)
@@ -182,13 +188,18 @@ def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKi
 def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
     """Return the request for the only series. Raises UsageError if there are more, or if it is too short."""
     statistics = [
-        seen(resource, book.window(container, resource), kind=container.kind, percentiles=terms.percentiles(resource))
-        for container, resource in book.pages
+        summarize_usage(
+            resource,
+            book.compressed_window(container, resource),
+            kind=container.kind,
+            percentiles=terms.extra_percentiles(resource),
+        )
+        for container, resource in book.dense_windows
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
         raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", got=got)])
-    return f"{amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
+    return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
 
 
 def _emit(form: str, output_file: str | None, recommend_report: RecommendReport) -> None:

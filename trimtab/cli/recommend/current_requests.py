@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from trimtab.admission.pod_templates import PodTemplateLocation, templates
+from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, MetricSpec
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import Labels, get
+from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.node import read as read_node
+from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
@@ -25,15 +25,15 @@ from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.oom_kills import OomKill
-from trimtab.machines.prices import price
+from trimtab.machines.prices import price_of
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import EVERYWHERE
-from trimtab.scheduling.node_filters import selected, untolerated
-from trimtab.sizing.cost import LIST, ResourcePrice, of_nodes
+from trimtab.scheduling.node_filters import first_untolerated_taint, matches_node_selector
+from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, average_price
 from trimtab.sizing.request import CurrentResources, Hpa
-from trimtab.usage.oom_kills import of_pod
+from trimtab.usage.oom_kills import kills_of_pod
 
 RESOURCES = ("cpu", "memory")
 
@@ -59,10 +59,10 @@ class EligibleNodes:
     """A cache by the constraints of a pod on nodes: most pods have none, and share one entry."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "EligibleNodes":
+    def from_snapshot(cls, snapshot: Snapshot) -> "EligibleNodes":
         """Return the nodes that are not cordoned and whose allocatable amounts can be read."""
         daemons, nodes = _daemon_requests(snapshot), list[_EligibleNode]()
-        for shape in snapshot.all(NodeShape):
+        for shape in snapshot.objects_of(NodeShape):
             node, template = read_node(shape, None), shape_of(shape)
             if template is None or isinstance(node.allocatable, Unreadable):
                 continue
@@ -92,7 +92,7 @@ class EligibleNodes:
 
     def _largest_available(self, pod: Pod) -> dict[str, int]:
         """Return by resource the most that any node has available that the pod may use."""
-        requirements, is_daemon = self._reader.pod(pod).ask, _is_daemon(pod)
+        requirements, is_daemon = self._reader.read_pod(pod).requirements, _is_daemon(pod)
         key = (
             is_daemon,
             frozenset(requirements.node_selector.items()),
@@ -109,19 +109,22 @@ class EligibleNodes:
 
 
 def _may_use(requirements: SchedulingRequirements, eligible: _EligibleNode) -> bool:
-    return selected(requirements, eligible.node) and untolerated(requirements.tolerations, eligible.taints) is None
+    return (
+        matches_node_selector(requirements, eligible.node)
+        and first_untolerated_taint(requirements.tolerations, eligible.taints) is None
+    )
 
 
 def _is_daemon(pod: Pod) -> bool:
-    owner = pod.metadata.controller
+    owner = pod.metadata.controller_owner
     return owner is not None and owner.kind == "DaemonSet"
 
 
 def _daemon_requests(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     """Return the requests of DaemonSets' pods by node and resource."""
     sums: dict[tuple[str, str], int] = {}
-    for pod in snapshot.all(Pod):
-        if not _is_daemon(pod) or not get(pod.spec.node_name, ""):
+    for pod in snapshot.objects_of(Pod):
+        if not _is_daemon(pod) or not value_or(pod.spec.node_name, ""):
             continue
         try:
             requests = pod_requests(pod.spec)
@@ -142,8 +145,8 @@ class CurrentContainer:
     """One container of one workload, as the newest of its pods has it."""
 
     replicas: int
-    place: ContainerRef
-    subject: PodContext
+    container_ref: ContainerRef
+    pod_context: PodContext
 
     def current_resources(
         self, resource: str, nodes: EligibleNodes, other: VpaRecommendation | None = None
@@ -152,19 +155,19 @@ class CurrentContainer:
 
         `other` is the recommendation of a VPA that is not in the snapshot.
         """
-        manager = autoscalers.of(self.subject)
+        manager = autoscalers.find_managing_vpa(self.pod_context)
         request, limit = self.scheduler_amount("request", resource), self.scheduler_amount("limit", resource)
         return CurrentResources(
             resource=resource,
             request=request if request is not None else limit,
             limit=limit,
-            role=self.place.role,
-            qos=self.subject.qos,
+            role=self.container_ref.role,
+            qos=self.pod_context.qos,
             replicas=self.replicas,
-            hpa=find_hpa(self.subject, resource),
-            vpa=autoscalers.sizing(manager, self.subject, self.place, resource),
-            vpa_down=_inactive_vpa_name(self.subject),
-            advice=autoscalers.advised(self.subject, self.place, resource) or other,
+            hpa=find_hpa(self.pod_context, resource),
+            vpa=autoscalers.vpa_constraints_for(manager, self.pod_context, self.container_ref, resource),
+            vpa_down=_inactive_vpa_name(self.pod_context),
+            advice=autoscalers.find_vpa_recommendation(self.pod_context, self.container_ref, resource) or other,
             most=self._largest_request(nodes, resource),
         )
 
@@ -173,17 +176,17 @@ class CurrentContainer:
             name: self.scheduler_amount("request", name) or self.scheduler_amount("limit", name) or 0
             for name in SIZED_RESOURCES
         }
-        return nodes.largest_request(self.subject.pod, requests).get(resource)
+        return nodes.largest_request(self.pod_context.pod, requests).get(resource)
 
     @property
-    def labels(self) -> Labels:
+    def merged_labels(self) -> Labels:
         """The labels of the pods, and those of their namespace that the pods do not have."""
-        of_namespace = self.subject.facts.namespaces.get(self.subject.namespace, {})
-        return {**of_namespace, **get(self.subject.pod.metadata.labels, {})}
+        of_namespace = self.pod_context.facts.namespaces.get(self.pod_context.namespace, {})
+        return {**of_namespace, **value_or(self.pod_context.pod.metadata.labels, {})}
 
     def scheduler_amount(self, request_or_limit: str, resource: str) -> int | None:
         """Return the request or limit as the scheduler counts it; None if there is none or it is invalid."""
-        resources = self.place.container.resources
+        resources = self.container_ref.container.resources
         text = (requests_of(resources) if request_or_limit == "request" else limits_of(resources)).get(resource)
         try:
             return None if text is None else quantity.scheduler_value(resource, text)
@@ -198,7 +201,7 @@ def _inactive_vpa_name(subject: PodContext) -> str:
     acting = PodContext(
         pod=subject.pod, namespace=subject.namespace, facts=replace(subject.facts, vpa_reach=EVERYWHERE)
     )
-    vpa = autoscalers.of(acting)
+    vpa = autoscalers.find_managing_vpa(acting)
     return vpa.metadata.name if vpa else ""
 
 
@@ -246,49 +249,49 @@ class CurrentRequests:
     kills: list[tuple[ContainerKey, OomKill]] = field(default_factory=list)
     """OOM kills, by the status of pods."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
-    price: ResourcePrice = LIST
+    price: ResourcePrice = LIST_PRICE
     notes: list[str] = field(default_factory=list)
 
 
 def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
     """Return the requests of running pods, and of the templates of workloads without one."""
-    current = CurrentRequests(nodes=EligibleNodes.of(snapshot))
+    current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot))
     for (namespace, kind, name), owner in facts.owners.items():
         if owner is None and kind != "ReplicaSet":
             current.workloads[namespace, name] = Owner(kind, name)
-    for pod in snapshot.all(Pod):
+    for pod in snapshot.objects_of(Pod):
         _add_oom_kills(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
         if pod.status.phase not in FINISHED:
             _add_pod(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts), 1)
     # After all running pods: a finished pod of a CronJob counts only if none runs.
-    for pod in snapshot.all(Pod):
+    for pod in snapshot.objects_of(Pod):
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
-        if pod.status.phase in FINISHED and subject.top is not None and subject.top.kind == "CronJob":
+        if pod.status.phase in FINISHED and subject.top_owner is not None and subject.top_owner.kind == "CronJob":
             _add_finished_pod(current, subject)
     # A workload without a pod, such as one that is scaled to zero, counts by its template.
     workloads = {(key.namespace, key.kind, key.workload) for key in current.containers}
-    for template in chain.from_iterable(map(templates, documents)):
+    for template in chain.from_iterable(map(read_templates, documents)):
         if (
             isinstance(template, PodTemplateLocation)
             and template.path
             and (template.namespace, template.kind, template.name) not in workloads
         ):
-            subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.facts(facts))
-            if subject.top == Owner(template.kind, template.name):
+            subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
+            if subject.top_owner == Owner(template.kind, template.name):
                 _add_pod(current, subject, template.replicas)
     _set_prices(current, snapshot)
     return current
 
 
 def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> None:
-    top = subject.top or Owner("Pod", subject.pod.metadata.name)
+    top = subject.top_owner or Owner("Pod", subject.pod.metadata.name)
     if subject.pod.metadata.name:
         current.pods[subject.namespace, subject.pod.metadata.name] = top
-    for place in subject.places:
+    for place in subject.container_refs:
         key = ContainerKey(subject.namespace, top.kind, top.name, place.container.name)
         existing = current.containers.get(key)
         count = replicas + (existing.replicas if existing else 0)
-        if existing is None or _is_newer(subject, existing.subject):
+        if existing is None or _is_newer(subject, existing.pod_context):
             current.containers[key] = CurrentContainer(count, place, subject)
         else:
             existing.replicas = count
@@ -296,17 +299,17 @@ def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> No
 
 def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
     """Add a finished pod of a CronJob: if none runs now, the next one is expected to have the same requests."""
-    assert subject.top is not None
-    for place in subject.places:
-        key = ContainerKey(subject.namespace, subject.top.kind, subject.top.name, place.container.name)
+    assert subject.top_owner is not None
+    for place in subject.container_refs:
+        key = ContainerKey(subject.namespace, subject.top_owner.kind, subject.top_owner.name, place.container.name)
         existing = current.containers.get(key)
-        if existing is None or (not existing.replicas and _is_newer(subject, existing.subject)):
+        if existing is None or (not existing.replicas and _is_newer(subject, existing.pod_context)):
             current.containers[key] = CurrentContainer(0, place, subject)
 
 
 def _add_oom_kills(current: CurrentRequests, subject: PodContext) -> None:
-    top = subject.top or Owner("Pod", subject.pod.metadata.name)
-    for name, kill in of_pod(subject.pod):
+    top = subject.top_owner or Owner("Pod", subject.pod.metadata.name)
+    for name, kill in kills_of_pod(subject.pod):
         current.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
 
 
@@ -317,15 +320,15 @@ def _is_newer(one: PodContext, other: PodContext) -> bool:
 def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
     """Set the price of a core and a GiB, by the nodes that have a price."""
     priced_nodes = []
-    for shape in snapshot.all(NodeShape):
+    for shape in snapshot.objects_of(NodeShape):
         node = read_node(shape, None)
-        cost = price(node, {})
-        if isinstance(cost, int) and not isinstance(node.allocatable, Unreadable) and not node.cordoned:
+        cost = price_of(node, {})
+        if isinstance(cost, int) and not isinstance(node.allocatable, Unreadable) and not node.is_cordoned:
             priced_nodes.append(
                 (cost, node.allocatable.get("cpu", 0) / 1000, node.allocatable.get("memory", 0) / (1 << 30))
             )
-    node_price = of_nodes(priced_nodes)
-    current.price = node_price or LIST
+    node_price = average_price(priced_nodes)
+    current.price = node_price or LIST_PRICE
     if node_price is None:
-        prices = f"${LIST.monthly(1000, 0):.2f} a core and ${LIST.monthly(0, 1 << 30):.2f} a GiB in a month"
+        prices = f"${LIST_PRICE.monthly_cost(1000, 0):.2f} a core and ${LIST_PRICE.monthly_cost(0, 1 << 30):.2f} a GiB in a month"
         current.notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")

@@ -65,7 +65,7 @@ def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
     """Return whether the proposal lowers a request with less than this confidence; an increase needs no confidence."""
     if part.proposed is None or part.now is None or (part.confidence or 0.0) >= min_confidence:
         return False
-    return quantity.compare(part.proposed, part.now) < 0
+    return quantity.compare_quantities(part.proposed, part.now) < 0
 
 
 def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerReport:
@@ -197,11 +197,13 @@ def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[
     Without a VPA that sizes it, the checkpoint is for a VPA with the name of the workload.
     """
     documents = []
-    for container in book.containers():
-        cpu = book.window(container, "cpu")
+    for container in book.list_containers():
+        cpu = book.compressed_window(container, "cpu")
         if cpu.last:
-            histograms = vpa.known(cpu, book.window(container, "memory"))
-            documents.append(_checkpoint_document(container, _vpa_name(container, cluster), vpa.write(histograms)))
+            histograms = vpa.history_of_windows(cpu, book.compressed_window(container, "memory"))
+            documents.append(
+                _checkpoint_document(container, _vpa_name(container, cluster), vpa.encode_checkpoint(histograms))
+            )
     return documents
 
 
@@ -212,7 +214,7 @@ def format_yaml_documents(documents: list[dict[str, Any]]) -> str:
 
 def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:
     current = cluster.containers.get(container)
-    autoscaler = autoscalers.of(current.subject) if current is not None else None
+    autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
     return autoscaler.metadata.name if autoscaler is not None else container.workload
 
 

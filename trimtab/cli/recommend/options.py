@@ -277,12 +277,12 @@ def parse_options(
         )
     mistakes += _check_division(cluster, more)
     try:
-        Matchers.of(more["matcher"])
+        Matchers.from_text(more["matcher"])
     except ValueError as error:
         mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(more["matcher"])))
     try:
         mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another text")
-                     for name_kind, expected in series.mistakes(parse_names(more))]  # fmt: skip
+                     for name_kind, expected in series.invalid_names(parse_names(more))]  # fmt: skip
     except ValueError as error:
         mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
     selected, more_mistakes = parse_selection(
@@ -296,14 +296,14 @@ def parse_options(
     settings = SizingSettings(
         rule=rules["--rule"],
         memory_rule=rules.get("--memory-rule"),
-        least_cpu=least_requests["cpu"],
-        least_memory=least_requests["memory"],
+        min_cpu=least_requests["cpu"],
+        min_memory=least_requests["memory"],
         allow_hpa=more["allow_hpa"],
         guaranteed=more["guaranteed"],
         cover_largest_pod=more["pods"] == "largest",
     )
     question = Question(
-        terms=settings, now=now_seconds, by=more["by"], selection=selected,
+        settings=settings, now=now_seconds, by=more["by"], selection=selected,
         least_severity=SizingSeverity(more["severity"] or "unknown"),
         total_by=more["total_by"] or (*([more["by"]] if more["by"] else []), NAMESPACE),
     )  # fmt: skip
@@ -313,7 +313,9 @@ def parse_options(
 def parse_names(more: dict[str, Any]) -> Names:
     """Return the names of metrics and labels. Raises ValueError."""
     own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
-    return Names(**{name: text for name, text in own.items() if text}, labels=series.labels(more["label_names"]))
+    return Names(
+        **{name: text for name, text in own.items() if text}, labels=series.parse_label_names(more["label_names"])
+    )
 
 
 def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:

@@ -183,7 +183,7 @@ class TotalsLine:
     proposed: tuple[int, int] = (0, 0)
     """The proposed request of one pod, in millicores and bytes."""
 
-    def value(self, by: str) -> str:
+    def group_value(self, by: str) -> str:
         """Return the group of the container: its namespace, kind, cluster or label value."""
         own = {NAMESPACE: self.row.namespace, KIND: self.row.kind}
         if by in own:
@@ -197,7 +197,7 @@ def group_totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
     """Return a total for each value of the label, the largest saving first."""
     groups = dict[str, list[TotalsLine]]()
     for line in lines:
-        groups.setdefault(line.value(by), []).append(line)
+        groups.setdefault(line.group_value(by), []).append(line)
     reports = [sum_lines(group, by, value) for value, group in groups.items()]
     return sorted(reports, key=lambda report: (-abs(report.monthly_saved or 0.0), report.value or ""))
 

@@ -19,20 +19,20 @@ from trimtab.cli import live_cluster
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cli.output import show_counted_progress, show_spinner
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.yaml_documents import unpacked
+from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.runtime.files import Content
-from trimtab.sizing.cost import HOURS
-from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escaped
+from trimtab.sizing.cost import HOURS_PER_MONTH
+from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escape_value
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.files import Rows, csv_rows, parquet_rows
 from trimtab.usage.http_client import HttpApi
-from trimtab.usage.oom_kills import of_prometheus
+from trimtab.usage.oom_kills import kills_of_prometheus
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
-from trimtab.usage.prometheus_response import parsed
-from trimtab.usage.series import Names, Series, container, take
+from trimtab.usage.prometheus_response import parse_series
+from trimtab.usage.series import Names, Series, add_all_series, container_key
 from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class RunningTime:
     _seconds: dict[tuple[ContainerKey, str], float] = field(default_factory=dict)
     """The sum of all pods, by resource."""
 
-    def observe(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
+    def observe_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
         """Yield the same series, and record each of them."""
         for series in all_series:
             if series.times:
-                self._observe_series(container(series, owners), series)
+                self._observe_series(container_key(series, owners), series)
             yield series
 
     def _observe_series(self, key: ContainerKey, series: Series) -> None:
@@ -91,13 +91,13 @@ class RunningTime:
         seconds = max((self._seconds.get((key, resource), 0.0) for resource in ("cpu", "memory")), default=0.0)
         span = self.last - self.first
         if not seconds:
-            window = history.window(key, "cpu")
+            window = history.compressed_window(key, "cpu")
             seconds = HOUR * window.hours.bit_count() * max(1, replicas or 1)
             span = max(span, window.last - window.first)
         if not seconds:
             return None
         # Whole days: a CronJob that ran once in a history of one hour does not run all the time.
-        return round(seconds / (max(1, ceil(span / DAY)) * DAY) * HOURS, 2)
+        return round(seconds / (max(1, ceil(span / DAY)) * DAY) * HOURS_PER_MONTH, 2)
 
 
 def covered_seconds(times: Sequence[int], step: int) -> float:
@@ -146,34 +146,34 @@ class UsageHistories:
     by: str = ""
     """The label; empty if the report is not divided."""
     origins: Origins = field(init=False)
-    all: dict[str, BatchHistory] = field(default_factory=dict)
+    histories: dict[str, BatchHistory] = field(default_factory=dict)
     """Value of the label → its history."""
     runs: dict[str, RunningTime] = field(default_factory=dict)
     """Value of the label → its running times."""
 
     def __post_init__(self) -> None:
-        self.origins = Origins(self.matchers.labels | ({self.by} if self.by else frozenset()))
+        self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
 
-    def book(self, value: str = "") -> BatchHistory:
+    def get_history(self, value: str = "") -> BatchHistory:
         """Return the history of one value; the first call creates it."""
-        if value not in self.all:
-            self.all[value], self.runs[value] = self.make(), RunningTime()
-        return self.all[value]
+        if value not in self.histories:
+            self.histories[value], self.runs[value] = self.make(), RunningTime()
+        return self.histories[value]
 
-    def add(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
+    def add_series(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
         """Add series to the history of one value."""
-        history = self.book(value)
-        take(history, self.runs[value].observe(all_series, owners), owners)
+        history = self.get_history(value)
+        add_all_series(history, self.runs[value].observe_series(all_series, owners), owners)
 
-    def take(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:
+    def add_file_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:
         """Add each series of a file to the history of its cluster, unless the matchers exclude it."""
         for series in all_series:
             origin = dict(series.origin)
-            if self.matchers.allow(
+            if self.matchers.matches_labels(
                 {"namespace": series.namespace, "pod": series.pod, "container": series.container, **origin}
             ):
-                self.origins.see(series.origin)
-                self.add(origin.get(self.by, "") if self.by else "", (series,), owners)
+                self.origins.add_series(series.origin)
+                self.add_series(origin.get(self.by, "") if self.by else "", (series,), owners)
 
 
 def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerIndex, now: int | None) -> list[str]:
@@ -185,16 +185,16 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
     for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
         name, content = file.removesuffix(".gz"), _unpack(file, packed, mistakes)
         if checkpoints := _parse_checkpoints(name, content):
-            checkpoints.pour(histories.book())
+            checkpoints.add_to_batch(histories.get_history())
             mistakes += checkpoints.mistakes
         elif name.endswith(".json") or content[:1] == b"{":
-            histories.take(_parse_prometheus_answer(name, content, now), owners)
+            histories.add_file_series(_parse_prometheus_answer(name, content, now), owners)
         else:
             rows = _parse_rows(name, content)
             mistakes += rows.mistakes
-            notes += rows.notes()
-            histories.take(rows.series(now), owners)
-    mistakes += [_several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed()]
+            notes += rows.dropped_notes()
+            histories.add_file_series(rows.iter_series(now), owners)
+    mistakes += [_several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
     if mistakes:
         raise UsageError(mistakes)
     return notes
@@ -203,14 +203,14 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
 def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
     """Return the uncompressed bytes of the file; a damaged file is a mistake and has none."""
     try:
-        return unpacked(packed)
+        return unpack_gzip(packed)
     except (OSError, EOFError, zlib.error) as error:
         mistakes.append(ConfigError(file=file, expected="a whole gzip file", got=str(error)))
         return b""
 
 
 def _several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
-    todo = f"choose one with --matcher '{mixed.example}', or report each of them with --by {mixed.label}"
+    todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
     return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
 
@@ -225,13 +225,13 @@ _KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
 def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
     """Return VPA checkpoints as `kubectl get` prints them; None if the file is something else."""
     head = content[:400]
-    return CheckpointSource.of(name, content) if any(word in head for word in _KUBERNETES) else None
+    return CheckpointSource.from_file(name, content) if any(word in head for word in _KUBERNETES) else None
 
 
 def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
     """Yield the series of a saved answer of Prometheus; values below 100,000 are cores, others bytes of memory."""
     try:
-        for series in parsed(content, "", now):
+        for series in parse_series(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
             yield replace(series, resource=resource, times=list(map(int, series.times)))
     except UsageFault as error:
@@ -248,23 +248,29 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
     try:
         for value, extra in _list_parts(source, server, histories.by, start, now):
             queries = QueryPlan(
-                step=server.step, rate=server.rate, extra=extra, names=server.names, at_once=server.at_once
+                step_seconds=server.step,
+                rate_window=server.rate,
+                extra_matcher=extra,
+                names=server.names,
+                max_concurrent_queries=server.at_once,
             )
             _read_part(histories, value, Prometheus(source, queries), server.namespaces, owners, start, now)
     except MixedClusters as error:
-        raise UsageError([_several_clusters_mistake("--prometheus", mixed) for mixed in error.found]) from None
+        raise UsageError([_several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
 
 
 def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
     """Return (value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
-    prometheus = Prometheus(source, QueryPlan(step=server.step, extra=server.extra, names=server.names))
-    prometheus.one_cluster(start, now, server.namespaces, (by,) if by else ())
+    prometheus = Prometheus(source, QueryPlan(step_seconds=server.step, extra_matcher=server.extra, names=server.names))
+    prometheus.check_one_cluster(start, now, server.namespaces, (by,) if by else ())
     if not by:
         return [("", server.extra)]
-    values = prometheus.clusters(by, start, now)
-    return [(value, ",".join(part for part in (server.extra, f'{by}="{escaped(value)}"') if part)) for value in values]
+    values = prometheus.list_label_values(by, start, now)
+    return [
+        (value, ",".join(part for part in (server.extra, f'{by}="{escape_value(value)}"') if part)) for value in values
+    ]
 
 
 def _read_part(
@@ -276,20 +282,22 @@ def _read_part(
     start: int,
     now: int,
 ) -> None:
-    history = histories.book(value)
-    histories.runs[value].step = prometheus.pieces.step
+    history = histories.get_history(value)
+    histories.runs[value].step = prometheus.query_plan.step_seconds
     with show_spinner("Asking Prometheus what there is"):
-        known_owners = OwnerIndex({**prometheus.owners(start, now), **owners.pods}, owners.workloads)
-        pieces = prometheus.plan(start, now, namespaces)
+        known_owners = OwnerIndex({**prometheus.read_owners(start, now), **owners.pods}, owners.workloads)
+        pieces = prometheus.plan_queries(start, now, namespaces)
     with show_counted_progress(len(pieces), "Asking Prometheus") as report_progress:
-        histories.add(value, prometheus.read(pieces, lambda done, _all: report_progress(done)), known_owners)
-    for series, kill in of_prometheus(prometheus, start, now):
-        history.kill(container(series, known_owners), kill)
+        histories.add_series(
+            value, prometheus.read_series(pieces, lambda done, _all: report_progress(done)), known_owners
+        )
+    for series, kill in kills_of_prometheus(prometheus, start, now):
+        history.add_oom_kill(container_key(series, known_owners), kill)
 
 
 def note_ignored_samples(book: BatchHistory) -> list[str]:
     """Return a note if some samples of the history are ignored."""
-    count = book.left_out
+    count = book.dropped_values
     if not count:
         return []
     samples = "1 sample was" if count == 1 else f"{count} samples were"
@@ -301,8 +309,8 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
 
     Prometheus returns no rate for a window with fewer than two scrapes.
     """
-    with_memory = {container for container, resource in book.pages if resource == "memory"}
-    without_cpu = sum((container, "cpu") not in book.pages for container in with_memory)
+    with_memory = {container for container, resource in book.dense_windows if resource == "memory"}
+    without_cpu = sum((container, "cpu") not in book.dense_windows for container in with_memory)
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
     return [f"{without_cpu} containers have usage of memory but not of cpu: --rate {rate} must span four scrapes, "
@@ -351,17 +359,17 @@ def add_cluster_usage(
 
     Returns notes about the quality of that usage. Raises RuntimeFailure.
     """
-    from trimtab.kube.client import connect
+    from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault
 
     try:
-        client = connect(cluster.kubeconfig, cluster.context)
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
             # --kubelets asks for the present usage, so the recommender's history is not read.
             notes = [] if kubelets else _add_recommender_checkpoints(book, client)
             return (
                 notes
-                if book.pages
+                if book.dense_windows
                 else [*notes, *_add_present_sample(book, client, owners, kubelets), *_add_vpa_checkpoints(book, client)]
             )
         finally:
@@ -374,12 +382,14 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
     """Add one sample of each container, from the kubelets or the metrics API."""
     from trimtab.kube.errors import NotAllowed, NotFound
     from trimtab.usage.kubelet import Kubelets
-    from trimtab.usage.metrics_api import now
+    from trimtab.usage.metrics_api import read_metrics
 
     problems: list[str] = []
     source = "The kubelets have" if kubelets else "The metrics API has"
     try:
-        count = take(book, Kubelets(client, problems.append).look() if kubelets else now(client), owners)
+        count = add_all_series(
+            book, Kubelets(client, problems.append).read_usage() if kubelets else read_metrics(client), owners
+        )
     except NotFound:
         return ["This cluster serves no metrics API (metrics-server)."]
     except NotAllowed as error:
@@ -394,20 +404,20 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     from trimtab.usage import vpa_checkpoints as checkpoints
 
     try:
-        source = checkpoints.listed(client)
+        source = checkpoints.list_checkpoints(client)
     except NotAllowed as error:
         return [f"This login may not read the checkpoints of VPAs: {error}"]
-    source.pour(book)
-    if not source.found:
+    source.add_to_batch(book)
+    if not source.checkpoints:
         return []
-    return [f"{len(source.found)} VPA checkpoints give cpu, newer days weighing more; of memory they "
+    return [f"{len(source.checkpoints)} VPA checkpoints give cpu, newer days weighing more; of memory they "
             "hold daily peaks only, which are no P5 or P95."]  # fmt: skip
 
 
 def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing if it does not run."""
     history, problems = live_cluster.read_recommender_history(client)
-    history.pour(book)
-    count = len(history.containers())
+    history.copy_to_batch(book)
+    count = len(history.list_containers())
     note = f"The recommender has the history of {count} container{'' if count == 1 else 's'}."
     return [note, *problems] if count else problems

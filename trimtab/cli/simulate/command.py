@@ -13,7 +13,7 @@ from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
 from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import build_report, explain_subject
 from trimtab.cli.simulate.table import draw_simulation
-from trimtab.compaction.simulate import Scheduler, simulate
+from trimtab.compaction.simulate import Scheduler, simulate_rounds
 
 
 @click.command("simulate")
@@ -38,11 +38,11 @@ def verb(
     plan_inputs = inputs.read_inputs(options)
     check_subjects(plan_inputs, subjects)
     with show_spinner("Simulating"):
-        simulation = simulate(
+        simulation = simulate_rounds(
             plan_inputs.inventory,
             plan_inputs.pools,
             Scheduler(scheduler),
-            plan_inputs.now,
+            plan_inputs.context,
             marked=marked,
             again=plan_inputs.readmitted_requests,
         )

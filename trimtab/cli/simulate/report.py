@@ -18,7 +18,7 @@ from trimtab.cli.plan.report import (
 )
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
-from trimtab.scheduling.cluster_model import build
+from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 class LandingReport(ReportPart, frozen=True, kw_only=True):
@@ -84,9 +84,9 @@ def build_report(inputs: PlanInputs, simulation: Simulation, explained: Sequence
         nodes_before=simulation.nodes_before,
         nodes_after=simulation.nodes_after,
         nodes_bound=simulation.nodes_before - simulation.first.bound.nodes,
-        evictions=simulation.evictions,
+        evictions=simulation.eviction_count,
         moved_twice=simulation.moved_twice,
-        waiting=simulation.waiting,
+        waiting=simulation.pending_successors,
         saves=convert_saving(simulation.saved, simulation.unit),
         cost_before=convert_saving(sum(costs.values()), unit),
         cost_after=convert_saving(sum(costs[node.name] for node in after), unit),
@@ -151,7 +151,9 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
             yield f"round {number} of {len(simulation.rounds)}: it is drained"
             yield from (_describe_landing(landing) for landing in simulated_round.landings if landing.source == name)
             return
-    yield from explain.node(simulation.last, build(simulation.after, inputs.readmitted_requests), name)
+    yield from explain.explain_node(
+        simulation.last, build_cluster_model(simulation.after, inputs.readmitted_requests), name
+    )
 
 
 def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterator[str]:
@@ -168,9 +170,9 @@ def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterat
     if is_moved:
         yield "a pod that was moved stays on its new node"
         return
-    is_running = any(pod.key == key for pod in simulation.after.pods if pod.node and not pod.finished)
+    is_running = any(pod.key == key for pod in simulation.after.pods if pod.node and not pod.is_finished)
     yield from (
-        explain.pod(simulation.last, build(simulation.after, inputs.readmitted_requests), key)
+        explain.explain_pod(simulation.last, build_cluster_model(simulation.after, inputs.readmitted_requests), key)
         if is_running
         else (
             "it uses no node at the end: it is finished, it is pending, or it went with its node (a DaemonSet's pod)",

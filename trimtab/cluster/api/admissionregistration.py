@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trimtab.cluster.api.meta import ApiObject, Dated, LabelSelector, Metadata, get
+from trimtab.cluster.api.meta import ApiObject, Dated, LabelSelector, Metadata, value_or
 
 
 class ServiceReference(ApiObject, frozen=True, kw_only=True):
@@ -36,10 +36,10 @@ LABEL = ("app.kubernetes.io/name", "trimtab")
 """The label on everything that Trimtab installs."""
 
 
-def is_ours(meta: Metadata, name: str) -> bool:
+def is_trimtab_configuration(meta: Metadata, name: str) -> bool:
     """Returns whether this is Trimtab's configuration: by its name, or by Trimtab's label (a kustomize prefix changes
     the name)."""
-    return meta.name == name or get(meta.labels, {}).get(LABEL[0]) == LABEL[1]
+    return meta.name == name or value_or(meta.labels, {}).get(LABEL[0]) == LABEL[1]
 
 
 class EndpointConditions(ApiObject, frozen=True, kw_only=True):

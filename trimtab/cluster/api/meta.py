@@ -27,7 +27,7 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     """Part of an API object: immutable, camelCase in JSON, unknown fields dropped, absent ones UNSET."""
 
 
-def get(value: "T | UnsetType", default: D) -> "T | D":
+def value_or(value: "T | UnsetType", default: D) -> "T | D":
     """Returns the value, or `default` if the field is absent."""
     # There is only one UNSET, so identity is enough; this is the most frequent call of a decision.
     return default if value is UNSET else value
@@ -57,7 +57,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
     @property
-    def controller(self) -> OwnerReference | None:
+    def controller_owner(self) -> OwnerReference | None:
         """The owner reference of the controller; None for a bare object."""
         # At most one owner reference is the controller (validated by the API server).
         for owner in self.owner_references:
@@ -86,7 +86,7 @@ class Dated(Metadata, frozen=True, kw_only=True):
     generation: int = 0
     managed_fields: tuple[ManagedFields, ...] = ()
 
-    def written(self, *parts: str) -> str | None:
+    def last_written_at(self, *parts: str) -> str | None:
         """Returns the time of the last write to one of these top-level fields; the creation time if the object does not
         say.
 

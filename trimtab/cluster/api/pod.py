@@ -14,7 +14,7 @@ from trimtab.cluster.api.meta import (
     ResourceList,
     SelectorRequirement,
     UnsetType,
-    get,
+    value_or,
 )
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -167,9 +167,9 @@ class Volume(ApiObject, frozen=True, kw_only=True):
 
 def downward_items(volume: Volume) -> Iterator[DownwardItem]:
     """Yields what the volume's files read from the pod itself (downward API)."""
-    projected = get(volume.projected, None)
+    projected = value_or(volume.projected, None)
     parts = [source.downward_api for source in projected.sources] if projected is not None else []
-    for part in (*parts, get(volume.downward_api, None)):
+    for part in (*parts, value_or(volume.downward_api, None)):
         if part is not None:
             yield from part.items
 

@@ -121,7 +121,7 @@ class _Signed(msgspec.Struct):
     signature: str = ""
 
 
-def write(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
+def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
     """Returns the annotation's value for this node. It is not authentic on another node or after the node registered
     again."""
     text = msgspec.json.encode(annotation)
@@ -131,7 +131,7 @@ def write(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str
     return msgspec.json.encode(_Signed(note=msgspec.Raw(text), signature=signature)).decode()
 
 
-def read(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
+def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
     """Returns the node's annotation; None where there is none. Without keys no annotation is authentic."""
     text = node.annotations.get(CORDONED_BY_US)
     if text is None:
@@ -163,14 +163,14 @@ def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
     return annotation
 
 
-def gathered(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> DrainAnnotations:
+def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> DrainAnnotations:
     """Returns the annotations on these nodes, sorted by what the compactor of namespace `home` may act on."""
     ours: dict[str, DrainAnnotation | Unreadable] = {}
     others: dict[str, str] = {}
     doubtful: dict[str, NotAuthentic] = {}
     outdated: set[str] = set()
     for node in nodes:
-        annotation = read(node, keys)
+        annotation = read_annotation(node, keys)
         if annotation is None:
             continue
         claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
@@ -180,7 +180,11 @@ def gathered(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> 
             doubtful[node.name] = annotation
         else:
             ours[node.name] = annotation
-            if keys is not None and keys.previous and isinstance(read(node, keys.without_previous), NotAuthentic):
+            if (
+                keys is not None
+                and keys.previous
+                and isinstance(read_annotation(node, keys.without_previous), NotAuthentic)
+            ):
                 outdated.add(node.name)
     return DrainAnnotations(ours, others, doubtful, frozenset(outdated))
 

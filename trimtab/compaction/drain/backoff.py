@@ -19,8 +19,8 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads
 from trimtab.compaction.plan_types import backoff_seconds
-from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
@@ -63,8 +63,8 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_node(self, name: str) -> NodeInfo:
         """Returns the node as it would be now: uncordoned, ready and without a pod."""
         return NodeInfo(
-            name=name, labels=self.labels, annotations={}, taints=self.taints, cordoned=False, ready=True,
-            allocatable=dict(self.allocatable), capacity=dict(self.allocatable), attachable=self.attachable,
+            name=name, labels=self.labels, annotations={}, taints=self.taints, is_cordoned=False, is_ready=True,
+            allocatable=dict(self.allocatable), capacity=dict(self.allocatable), attachable_volumes=self.attachable,
             created=None, provider_id="",
         )  # fmt: skip
 
@@ -79,7 +79,7 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
     )
     return EmptiedNode(
         at=at, labels=dict(node.labels), allocatable=dict(node.allocatable), taints=taints,
-        attachable=dict(node.attachable),
+        attachable=dict(node.attachable_volumes),
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads
         key = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
         created = pod.created
         is_new = created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
-        if is_new and key in grown and pod.deleted is None and not pod.finished:
+        if is_new and key in grown and pod.deletion_requested_at is None and not pod.is_finished:
             created_since.setdefault(key, []).append(pod.key)
     return next((sorted(keys)[0] for key, keys in sorted(created_since.items()) if len(keys) > grown[key]), "")
 
@@ -115,14 +115,14 @@ def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads
 def find_waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
     """Returns a successor that fits on no node: kube-scheduler reports it, or it has had no node for `pending`
     seconds."""
-    waiting = (pod for pod in view.inventory.pods if pod.seeking and is_unplaced(pod, view.at, pending))
+    waiting = (pod for pod in view.inventory.pods if pod.needs_node and is_unplaced(pod, view.now, pending))
     return find_displaced_pod(note, waiting, workloads)
 
 
 def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
     """Returns whether the pod fits on no node: kube-scheduler reports it, or it has been pending for longer than
     `pending`."""
-    return pod.unschedulable or (pod.created is not None and at - pod.created > pending)
+    return pod.is_unschedulable or (pod.created is not None and at - pod.created > pending)
 
 
 # ── nodes that were added ────────────────────────────────────────────────────────────────────────────
@@ -163,7 +163,7 @@ def _added_nodes(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
     new = {
         node.name: node
         for node in view.inventory.nodes
-        if node.created is not None and SETTLED_AFTER_SECONDS <= view.at - node.created < REPLACEMENT_SECONDS
+        if node.created is not None and SETTLED_AFTER_SECONDS <= view.now - node.created < REPLACEMENT_SECONDS
     }
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods if new else ():
@@ -177,7 +177,7 @@ def _added_nodes(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
 
 
 def _is_older_than_node(pod: PodInfo, node: NodeInfo) -> bool:
-    if pod.daemon or pod.static or pod.finished or pod.created is None or node.created is None:
+    if pod.is_daemon or pod.is_static or pod.is_finished or pod.created is None or node.created is None:
         return False
     return pod.created <= node.created
 
@@ -206,18 +206,20 @@ def _setbacks_by_capacity(
         name: (pool, shape)
         for pool, nodes in emptied.items()
         for name, shape in nodes.items()
-        if shape.at > first_added - REPLACEMENT_SECONDS and (name not in names or name in view.notes.ours)
+        if shape.at > first_added - REPLACEMENT_SECONDS and (name not in names or name in view.annotations.ours)
     }
     if not drained_nodes:
         return
     model = _cluster_without_drains(view, added, {name: shape for name, (_, shape) in drained_nodes.items()})
-    capacity, classes = FreeCapacity(model), {pod.uid: pod_class for pod, pod_class in model.waiting}
+    capacity, classes = FreeCapacity(model), {pod.uid: pod_class for pod, pod_class in model.pending_pods}
     for node, pods in added:
         added_at = node.created or 0
         candidates = [
             name for name, (_, shape) in drained_nodes.items() if shape.at <= added_at < shape.at + REPLACEMENT_SECONDS
         ]
-        used = _place_all(capacity, [classes[pod.uid] for pod in pods], [model.index[name] for name in candidates])
+        used = _place_all(
+            capacity, [classes[pod.uid] for pod in pods], [model.node_numbers[name] for name in candidates]
+        )
         if used is not None:
             name = model.nodes[used].name
             why = f"node {node.name} was added for pods that would have fit on the drained node {name}"
@@ -236,7 +238,7 @@ def _cluster_without_drains(
     nodes += [shape.as_node(name) for name, shape in shapes.items()]
     # The model numbers nodes in the order of their names.
     nodes.sort(key=lambda node: node.name)
-    return build(replace(view.inventory, nodes=tuple(nodes), pods=pods))
+    return build_cluster_model(replace(view.inventory, nodes=tuple(nodes), pods=pods))
 
 
 def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Sequence[int]) -> int | None:
@@ -244,11 +246,11 @@ def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Seque
     unchanged."""
     placements: list[tuple[PodClass, int]] = []
     for pod_class in classes:
-        target = next((node for node in nodes if admits(capacity, pod_class, node)), None)
+        target = next((node for node in nodes if fits_on_node(capacity, pod_class, node)), None)
         if target is None:
             for placed_class, node in placements:
                 capacity.remove_pod(placed_class, node)
             return None
-        capacity.take(pod_class, target)
+        capacity.add_pod(pod_class, target)
         placements.append((pod_class, target))
     return placements[0][1] if placements else None

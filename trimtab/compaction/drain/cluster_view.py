@@ -21,7 +21,7 @@ OwnerKey = tuple[str, str, str]
 class ClusterView:
     """Everything that the decisions of one round read. Decisions never read the cluster themselves."""
 
-    at: Seconds
+    now: Seconds
     """The time of the observation."""
     inventory: Inventory
     pools: tuple[Pool, ...] = ()
@@ -29,13 +29,13 @@ class ClusterView:
     """None: its state is unknown."""
     top_owners: Mapping[OwnerKey, Owner] = field(default_factory=dict)
     """Owner → its own owner: a ReplicaSet's Deployment."""
-    notes: DrainAnnotations = field(default_factory=DrainAnnotations)
+    annotations: DrainAnnotations = field(default_factory=DrainAnnotations)
     """The drain annotations on nodes, by authenticity."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Node → resourceVersion: a write fails when the node has changed since."""
     pool_errors: tuple[str, ...] = ()
     """Pools whose settings have an error, each as a sentence."""
-    home: str = ""
+    namespace: str = ""
     """The compactor's own namespace."""
     paused: str = ""
     """Why nothing may be done now, as text; empty when it may."""
@@ -54,13 +54,13 @@ class ClusterView:
         """Node → pool, of nodes that the autoscaler removes from pools that lead: they count in the pool's pace and
         budgets."""
         leading = [pool for pool in self.pools if pool.autoscaler is Precedence.LEAD]
-        going = [node for node in self.inventory.nodes if node.going is not None] if leading else []
-        return {node.name: pool.name for pool in leading for node in going if pool.has(node)}
+        going = [node for node in self.inventory.nodes if node.removal_taint is not None] if leading else []
+        return {node.name: pool.name for pool in leading for node in going if pool.has_node(node)}
 
     def annotated_nodes(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
         """Returns the nodes with an authentic annotation of this compactor, the oldest drain first: it also ends
         first."""
-        ours = self.notes.ours
+        ours = self.annotations.ours
         pairs = [(node, ours[node.name]) for node in self.inventory.nodes if node.name in ours] if ours else []
         return sorted(
             pairs, key=lambda pair: (pair[1].since if isinstance(pair[1], DrainAnnotation) else 0, pair[0].name)
@@ -97,10 +97,10 @@ class Workloads:
         """Counts the pods of the view."""
         workloads = cls(view)
         for pod in view.inventory.pods:
-            if pod.owner is None or pod.finished or is_gone(pod, view):
+            if pod.owner is None or pod.is_finished or is_gone(pod, view):
                 continue
             key = (pod.namespace, pod.owner.kind, pod.owner.name)
-            if pod.ready:
+            if pod.is_ready:
                 workloads.ready[key] = workloads.ready.get(key, 0) + 1
             else:
                 workloads.unready.setdefault(key, []).append(pod)
@@ -144,4 +144,4 @@ class Workloads:
 
 def is_gone(pod: PodInfo, view: ClusterView) -> bool:
     """Returns whether the pod is being deleted, by any client."""
-    return pod.deleted is not None or pod.uid in view.evicted_uids
+    return pod.deletion_requested_at is not None or pod.uid in view.evicted_uids

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, group_of
 from trimtab.cluster.pod import PodInfo
-from trimtab.compaction.candidates import DELAY, NO_SCALE_DOWN
+from trimtab.compaction.candidates import DELAY_DELETION_PREFIX, NO_SCALE_DOWN
 from trimtab.compaction.drain.actions import NOT_CREATED, NOT_PLACED, NOT_STARTED, FailureCause, Release
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.release import with_nodes_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, unneeded_time
-from trimtab.scheduling.cluster_model import FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
 
@@ -45,10 +45,14 @@ def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
     """Yields causes on the node itself."""
     if node.annotations.get(NO_SCALE_DOWN) == "true":
         yield f"the node has the annotation {NO_SCALE_DOWN}"
-    yield from (f"the node has the annotation {key}" for key in sorted(node.annotations) if key.startswith(DELAY))
+    yield from (
+        f"the node has the annotation {key}"
+        for key in sorted(node.annotations)
+        if key.startswith(DELAY_DELETION_PREFIX)
+    )
     system = sorted(
         pod.key for pod in view.inventory.pods
-        if pod.node == node.name and pod.namespace == "kube-system" and not (pod.daemon or pod.static or pod.finished)
+        if pod.node == node.name and pod.namespace == "kube-system" and not (pod.is_daemon or pod.is_static or pod.is_finished)
     )  # fmt: skip
     if system:
         yield f"system pods run on it: {', '.join(system)}"
@@ -57,24 +61,24 @@ def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
 def _autoscaler_cause(autoscaler: Autoscaler, view: ClusterView) -> str:
     if not autoscaler.scale_down:
         return "the autoscaler never removes nodes (--scale-down-enabled=false)"
-    if autoscaler.silent(view.at) or not autoscaler.healthy:
+    if autoscaler.is_silent(view.now) or not autoscaler.healthy:
         return "the autoscaler does not report, or reports the cluster as unhealthy"
     return ""
 
 
 def _group_minimum_cause(node: NodeInfo, note: DrainAnnotation, autoscaler: Autoscaler) -> str:
     own = group_of(node, autoscaler.groups)
-    for group in (own,) if own is not None else autoscaler.of(note.pool):
+    for group in (own,) if own is not None else autoscaler.groups_of_pool(note.pool):
         if group.min_size is not None and group.target is not None and group.target <= group.min_size:
             return f"group {group.name} is at its minimum of {group.min_size}"
     return ""
 
 
 def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits: int) -> str:
-    unneeded_seconds = unneeded_time(autoscaler, ready=node.ready)
+    unneeded_seconds = unneeded_time(autoscaler, ready=node.is_ready)
     since = next((taint.value for taint in node.taints if taint.key == CANDIDATE_TAINT), "")
-    if since.isdecimal() and view.at - int(since) < unneeded_seconds:
-        unneeded = view.at - int(since)
+    if since.isdecimal() and view.now - int(since) < unneeded_seconds:
+        unneeded = view.now - int(since)
         return (
             f"too little time: the node has been unneeded for {unneeded} s, and the autoscaler removes it after"
             f" {unneeded_seconds} s"
@@ -85,7 +89,7 @@ def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits
 
 
 def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
-    groups = autoscaler.of(note.pool)
+    groups = autoscaler.groups_of_pool(note.pool)
     if not groups:
         return ""
     counts = ", ".join(f"{group.candidates} in group {group.name}" for group in groups)
@@ -111,7 +115,7 @@ def overdue_successor(
         for pod in workloads.unready.get(key, ()):
             if pod.created is None or pod.created < note.since:
                 continue
-            age = view.at - pod.created
+            age = view.now - pod.created
             if not pod.node and age > terms.pending:
                 successor = find_waiting_successor(note, view, workloads, terms.pending)
                 reason = NOT_PLACED(f"pod {successor or pod.key} has had no node for {age} s")
@@ -136,28 +140,34 @@ class PendingPods:
         capacity, classes = self._calculate()
         if not classes or capacity is None:
             return ""
-        number = capacity.world.index[node.name]
+        number = capacity.world.node_numbers[node.name]
         return next((name for name, pod_class in classes if self._fits_only_on(capacity, pod_class, number)), "")
 
     def _fits_only_on(self, capacity: FreeCapacity, pod_class: PodClass, number: int) -> bool:
         """Returns whether the pod fits on this node and on no open one. Of the nodes that are open here only for the
         what-if, only this one counts."""
         nodes = capacity.world.nodes
-        cordoned = {n for n, node in enumerate(nodes) if node.name in self.view.notes.ours}
+        cordoned = {n for n, node in enumerate(nodes) if node.name in self.view.annotations.ours}
         others = (n for n in range(len(nodes)) if n not in cordoned)
-        return admits(capacity, pod_class, number) and not any(admits(capacity, pod_class, n) for n in others)
+        return fits_on_node(capacity, pod_class, number) and not any(
+            fits_on_node(capacity, pod_class, n) for n in others
+        )
 
     def _calculate(self) -> tuple[FreeCapacity | None, list[tuple[str, PodClass]]]:
         if self._classes is None:
             late_pods = {pod.key for pod in self.view.inventory.pods if self._is_late(pod)}
-            model = build(with_nodes_open(self.view.inventory, self.view.notes.ours)) if late_pods else None
+            model = (
+                build_cluster_model(with_nodes_open(self.view.inventory, self.view.annotations.ours))
+                if late_pods
+                else None
+            )
             self._capacity = FreeCapacity(model) if model is not None else None
             self._classes = (
-                [(pod.key, pod_class) for pod, pod_class in model.waiting if pod.key in late_pods] if model else []
+                [(pod.key, pod_class) for pod, pod_class in model.pending_pods if pod.key in late_pods] if model else []
             )
         return self._capacity, self._classes
 
     def _is_late(self, pod: PodInfo) -> bool:
-        if not pod.seeking or pod.finished or pod.created is None:
+        if not pod.needs_node or pod.is_finished or pod.created is None:
             return False
-        return self.view.at - pod.created > self.timeouts.pending
+        return self.view.now - pod.created > self.timeouts.pending

@@ -21,12 +21,12 @@ from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 
-LABEL = "trimtab.dev/state"
+STATE_LABEL = "trimtab.dev/state"
 """The label of the ConfigMaps; its value is the pool's name."""
-PREFIX = "trimtab-state-"
+NAME_PREFIX = "trimtab-state-"
 """The prefix of their names."""
-KEY = "state.json"
-REOPENED = "trimtab.dev/resumed-at"
+STATE_KEY = "state.json"
+REOPENED_ANNOTATION = "trimtab.dev/resumed-at"
 """The annotation of the ConfigMap that `trimtab compactor resume --pool` writes: when the pool was reopened."""
 VERSION = 1
 MAX_HISTORY_ENTRIES = 200
@@ -134,7 +134,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             promised={name: saving for name, saving in self.promised.items() if name != node},
         )  # fmt: skip
 
-    def knows(self, node: str, drain: str) -> bool:
+    def knows_drain(self, node: str, drain: str) -> bool:
         """Returns whether this drain is in progress on this node, or has ended, according to the entry written before
         its cordon."""
         return self.drains.get(node) == drain or drain in self.ended
@@ -284,7 +284,7 @@ def is_final(before: PoolState, after: PoolState) -> bool:
     return closed or bool(after.ended.keys() - before.ended.keys() or before.surged.keys() - after.surged.keys())
 
 
-def together(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
+def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
     """Returns the observations of all pools. A node is in one pool, so nothing is counted twice."""
     by_pool = [state.to_observations({}) for _, state in sorted(states.items())]
     return Observations(
@@ -295,12 +295,12 @@ def together(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Ob
     )
 
 
-def moved(states: Iterable[PoolState]) -> frozenset[str]:
+def moved_pods(states: Iterable[PoolState]) -> frozenset[str]:
     """Returns the pods that are not moved again for now."""
     return frozenset(pod for state in states for pod in state.moved)
 
 
-def write(state: PoolState) -> str:
+def encode_state(state: PoolState) -> str:
     """Returns the text for a ConfigMap. While it is too long, the older half of the history is removed."""
     text = msgspec.json.encode(state).decode()
     # The history is the only part that grows without a bound of its own.
@@ -310,9 +310,9 @@ def write(state: PoolState) -> str:
     return text
 
 
-def read(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
+def decode_state(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
     """Returns the state in the data of the ConfigMap of this name. Empty data is an empty state."""
-    text = data.get(KEY, "")
+    text = data.get(STATE_KEY, "")
     if not text:
         return PoolState()
     try:

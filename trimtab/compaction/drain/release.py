@@ -14,8 +14,8 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.backoff import is_unplaced
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
@@ -30,12 +30,12 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
     pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, terms)] if emptied else []
     if not pods:
         return {}
-    model = build(with_nodes_open(view.inventory, {node.name for node in emptied}))
-    classes = {pod.uid: pod_class for pod, pod_class in model.waiting}
+    model = build_cluster_model(with_nodes_open(view.inventory, {node.name for node in emptied}))
+    classes = {pod.uid: pod_class for pod, pod_class in model.pending_pods}
     # In the order in which kube-scheduler would place them: priority first, then the oldest.
     order = sorted(pods, key=lambda pod: (-pod.priority, pod.created or 0, pod.key))
     queue = [(pod.key, classes[pod.uid]) for pod in order if pod.uid in classes]
-    closed = {model.index[node.name] for node in emptied}
+    closed = {model.node_numbers[node.name] for node in emptied}
     chosen = choose_nodes(FreeCapacity(model), queue, _sort_by_size(model, closed))
     return _within_allowance({model.nodes[number].name: pod for number, pod in chosen.items()}, view)
 
@@ -60,7 +60,7 @@ def choose_nodes(
             break
         chosen[best] = unplaced[fitting[best][0]][0]
         for number in fitting[best]:
-            capacity.take(unplaced[number][1], best)
+            capacity.add_pod(unplaced[number][1], best)
         unplaced = [pair for number, pair in enumerate(unplaced) if number not in set(fitting[best])]
         candidates.remove(best)
     return chosen
@@ -75,7 +75,7 @@ def with_nodes_open(inventory: Inventory, names: Iterable[str]) -> Inventory:
 
 def _uncordoned(node: NodeInfo) -> NodeInfo:
     return replace(
-        node, cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+        node, is_cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)
     )
 
 
@@ -83,22 +83,27 @@ def _may_open(node: NodeInfo, note: object) -> bool:
     """Returns whether the node is empty, ready, and cordoned only by the compactor."""
     if not isinstance(note, DrainAnnotation) or note.emptied is None:
         return False
-    return node.ready and node.cordoned and node.going is None
+    return node.is_ready and node.is_cordoned and node.removal_taint is None
 
 
 def _is_waiting(pod: PodInfo, view: ClusterView, terms: DrainTimeouts) -> bool:
-    return pod.seeking and not pod.finished and pod.deleted is None and is_unplaced(pod, view.at, terms.pending)
+    return (
+        pod.needs_node
+        and not pod.is_finished
+        and pod.deletion_requested_at is None
+        and is_unplaced(pod, view.now, terms.pending)
+    )
 
 
 def _sort_by_size(model: ClusterModel, numbers: Iterable[int]) -> list[int]:
-    sizes = {number: [model.amount(number, name) for name in model.main_resources] for number in numbers}
+    sizes = {number: [model.allocatable_amount(number, name) for name in model.main_resources] for number in numbers}
     return sorted(sizes, key=lambda number: (sizes[number], number))
 
 
 def _place_pod(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> bool:
-    target = next((node for node in nodes if admits(capacity, pod_class, node)), None)
+    target = next((node for node in nodes if fits_on_node(capacity, pod_class, node)), None)
     if target is not None:
-        capacity.take(pod_class, target)
+        capacity.add_pod(pod_class, target)
     return target is not None
 
 
@@ -106,8 +111,8 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
     """Returns the numbers of the pods of the queue that the node holds together; the capacity stays unchanged."""
     numbers = []
     for number, (_, pod_class) in enumerate(queue):
-        if admits(capacity, pod_class, node):
-            capacity.take(pod_class, node)
+        if fits_on_node(capacity, pod_class, node):
+            capacity.add_pod(pod_class, node)
             numbers.append(number)
     for number in numbers:
         capacity.remove_pod(queue[number][1], node)
@@ -116,7 +121,7 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
 
 def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, str]:
     """Returns the chosen nodes without those that exceed a pool's openings per hour."""
-    notes, remaining = view.notes.ours, dict[str, int]()
+    notes, remaining = view.annotations.ours, dict[str, int]()
     allowed: dict[str, str] = {}
     for name, pod in chosen.items():
         note = notes[name]

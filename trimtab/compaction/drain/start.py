@@ -29,7 +29,7 @@ def steps_within_pace(
     when no other eviction happened in that hour: otherwise it would never be drained.
     """
     drains = pool.drains - sum(name == pool.name for name in observations.draining.values())
-    counted_evictions = observations.lately(now) + owed
+    counted_evictions = observations.recent_evictions(now) + owed
     evictions_left = pool.evictions_per_hour - counted_evictions
     steps: list[DrainStep] = []
     for step in wave.steps:
@@ -78,7 +78,7 @@ class ActiveDrains:
     drains."""
 
 
-def closed(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
+def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
     """Returns why the pool is closed by failures or backs off; None when drains may begin."""
     if memory.backoff is not None and now < memory.backoff.retry_after:
         return backoff_reason(pool.name, memory.backoff, now)
@@ -89,7 +89,7 @@ def closed(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) ->
     return CLOSED(f"pool {pool.name} is closed for another {remaining} s: {cause}")
 
 
-def just_opened(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
+def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
     """Returns the reason when a drained node of the pool was uncordoned recently; None where none was."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
@@ -110,7 +110,7 @@ def steps_to_start(
 ) -> tuple[DrainStep, ...]:
     """Returns the steps that may begin in this pool now, best first. Checked when they are planned, and when they
     begin."""
-    if closed(pool, memory, now, terms) is not None or just_opened(pool, memory, now) is not None:
+    if closed_reason(pool, memory, now, terms) is not None or opening_reason(pool, memory, now) is not None:
         return ()
     busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
@@ -123,12 +123,12 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
     workloads = Workloads.count_pods(view)
     moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
-    identity = "\0".join((step.node, str(view.at), *(move.uid for move in moves)))
+    identity = "\0".join((step.node, str(view.now), *(move.uid for move in moves)))
     # Derived from the decision and not random: a repeated start of the same drain has the same name.
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
     surges = dict(_needed_surges(moves, workloads))
     return DrainAnnotation(
-        drain=drain, pool=step.pool, since=view.at, home=view.home, moves=moves, surges=surges, saves=step.saves,
+        drain=drain, pool=step.pool, since=view.now, home=view.namespace, moves=moves, surges=surges, saves=step.saves,
         unit=unit,
     )  # fmt: skip
 
@@ -138,7 +138,7 @@ def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
     owner = pod.owner
     key = (pod.namespace, owner.kind, owner.name) if owner else ("", "", "")
     return PodToEvict(
-        pod=pod.key, uid=pod.uid, kind=key[1], owner=key[2], turn=turn, priority=pod.priority, grace=pod.grace,
+        pod=pod.key, uid=pod.uid, kind=key[1], owner=key[2], turn=turn, priority=pod.priority, grace=pod.grace_seconds,
         wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
     evicted = {move.uid for move in annotation.moves}
     keys = {move.owner_key for move in annotation.moves if move.owner}
     return {
-        pod.key: min(pod.created, view.at)
+        pod.key: min(pod.created, view.now)
         for pod in view.inventory.pods
         if pod.owner is not None
         and (pod.namespace, pod.owner.kind, pod.owner.name) in keys

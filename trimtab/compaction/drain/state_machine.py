@@ -16,8 +16,8 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.pdb import PdbIndex
-from trimtab.cluster.pod import CRITICAL, PodInfo
-from trimtab.cluster.pool import KEEP, RENAMED_KEEP, Pool, Precedence
+from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
 from trimtab.compaction.candidates import keep_annotations, node_keep_reason
@@ -64,23 +64,23 @@ class DrainPlanner:
     def __post_init__(self) -> None:
         self.workloads = Workloads.count_pods(self.view)
         self.pending_pods = PendingPods(self.view, self.timeouts)
-        self.pdb_index = PdbIndex.of(self.view.inventory.budgets)
-        self.eviction_checker = EvictionChecker(self.view.inventory, self.pdb_index, self.view.at)
+        self.pdb_index = PdbIndex.from_pdbs(self.view.inventory.pdbs)
+        self.eviction_checker = EvictionChecker(self.view.inventory, self.pdb_index, self.view.now)
         self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
         for pod in self.view.inventory.pods:
-            if pod.node in self.pods_on_node and not pod.finished:
+            if pod.node in self.pods_on_node and not pod.is_finished:
                 self.pods_on_node[pod.node].append(pod)
-            if pod.deleted is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
-                self.spent_disruptions.update(self.pdb_index.over(pod.namespace, pod.ask.labels))
+            if pod.deletion_requested_at is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
+                self.spent_disruptions.update(self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels))
 
     def next_actions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
         """Returns the next actions of this drain; never empty."""
-        if node.going is not None:
+        if node.removal_taint is not None:
             return (
                 *self._undo_surges(note),
-                a.Abandon(a.DELETING(f"node {node.name} is being deleted (taint {node.going.key})")),
+                a.Abandon(a.DELETING(f"node {node.name} is being deleted (taint {node.removal_taint.key})")),
             )
         stop = (
             self._node_failure(node, note)
@@ -96,7 +96,7 @@ class DrainPlanner:
 
     def _is_evicted_soon(self, pod: PodInfo) -> bool:
         """Returns whether the pod is on a node of a leading pool that the autoscaler has begun to drain."""
-        return pod.node in self.deletions and not (pod.daemon or pod.static or pod.finished)
+        return pod.node in self.deletions and not (pod.is_daemon or pod.is_static or pod.is_finished)
 
     def undo_actions(self, note: DrainAnnotation) -> tuple[Action, ...]:
         """Returns what must be undone before the drain's node is uncordoned."""
@@ -113,16 +113,16 @@ class DrainPlanner:
     # ── reasons to stop ──────────────────────────────────────────────────
     def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         name = node.name
-        if not node.cordoned and name in self.view.deleting_nodes:
+        if not node.is_cordoned and name in self.view.deleting_nodes:
             reason = a.DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
             return Release(reason, FailureCause.NODE)
-        if not node.cordoned:
+        if not node.is_cordoned:
             return Release(a.UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
-        if not node.ready and not self._has_no_pods_left(node, note):
+        if not node.is_ready and not self._has_no_pods_left(node, note):
             return Release(a.NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
         if note.emptied is None:
             limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
-            if self.view.at > note.since + limit_seconds:
+            if self.view.now > note.since + limit_seconds:
                 # Half of the time without a running compactor, or an annotation by a clock that was behind: then the
                 # limit says nothing about the pool.
                 was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
@@ -154,7 +154,8 @@ class DrainPlanner:
         """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
         annotation counts."""
         reason = node_keep_reason(
-            node, keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP, RENAMED_KEEP)
+            node,
+            keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP_ANNOTATION, RENAMED_KEEP),
         )
         return Release(a.KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
@@ -176,9 +177,9 @@ class DrainPlanner:
         autoscaler = self.view.autoscaler
         if autoscaler is None:
             return None
-        nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has(member)]
+        nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has_node(member)]
         busy = describe_scale_up(autoscaler, note.pool, nodes)
-        silent = autoscaler.silence(self.view.at) if autoscaler.silent(self.view.at) else ""
+        silent = autoscaler.silence_reason(self.view.now) if autoscaler.is_silent(self.view.now) else ""
         if busy or not autoscaler.healthy or silent:
             how = f"is scaling up {busy}" if busy else silent or "is not healthy"
             return Release(a.SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} is drained"))
@@ -200,14 +201,22 @@ class DrainPlanner:
     def _unplanned_pods(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
         """Returns the pods that would have to move and are not in the annotation, except those being deleted."""
         planned = {move.uid for move in note.moves}
-        pods = (pod for pod in self.pods_on_node.get(node.name, ()) if pod.uid not in planned and pod.deleted is None)
-        return sorted(pod.key for pod in pods if not (pod.daemon or pod.static))
+        pods = (
+            pod
+            for pod in self.pods_on_node.get(node.name, ())
+            if pod.uid not in planned and pod.deletion_requested_at is None
+        )
+        return sorted(pod.key for pod in pods if not (pod.is_daemon or pod.is_static))
 
     def _stuck_pod(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         planned = {move.uid for move in note.moves}
         for pod in self.pods_on_node.get(node.name, ()):
-            if pod.uid in planned and pod.deleted is not None and self.view.at > pod.deleted + self.timeouts.end:
-                seconds = self.view.at - pod.deleted
+            if (
+                pod.uid in planned
+                and pod.deletion_requested_at is not None
+                and self.view.now > pod.deletion_requested_at + self.timeouts.end
+            ):
+                seconds = self.view.now - pod.deletion_requested_at
                 reason = a.STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return Release(reason, FailureCause.POOL)
         return None
@@ -230,11 +239,11 @@ class DrainPlanner:
     # ── emptied ──────────────────────────────────────────────────────────
     def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
         assert note.emptied is not None
-        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.ready)
-        if self.view.at > note.emptied + waits:
+        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.is_ready)
+        if self.view.now > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
             return Release(a.NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
-        remaining = note.emptied + waits - self.view.at
+        remaining = note.emptied + waits - self.view.now
         return Wait(a.LEFT_EMPTY(f"node {node.name} is empty; it is uncordoned in {remaining} s if it is not removed"))
 
     # ── emptying ─────────────────────────────────────────────────────────
@@ -291,7 +300,7 @@ class DrainPlanner:
         forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
             return Release(a.FORBIDDEN(str(forbidden)), FailureCause.NODE)
-        budgets = self.pdb_index.over(pod.namespace, pod.ask.labels)
+        budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
         if len(budgets) > 1:
             return Release(a.FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
@@ -304,15 +313,19 @@ class DrainPlanner:
             return refusal
         # The PDB's status is updated later by the disruption controller: what this round evicts must count now.
         self.spent_disruptions.update(budgets)
-        if move.priority >= CRITICAL:
+        if move.priority >= CRITICAL_PRIORITY:
             self._moving_critical_workloads().add(move.owner_key)
         self.chosen_evictions[self.workloads.top_owner(move.owner_key)] += 1
         return a.Evict(move)
 
     def _budget_wait(self, pod: PodInfo, number: int) -> Wait | None:
-        budget = self.view.inventory.budgets[number]
-        free = not pod.ready and (budget.always or budget.whole)
-        if budget.stale or budget.broken or (not free and budget.allowed <= self.spent_disruptions[number]):
+        budget = self.view.inventory.pdbs[number]
+        free = not pod.is_ready and (budget.always_evictable or budget.is_healthy)
+        if (
+            budget.is_stale
+            or budget.selector_problem
+            or (not free and budget.allowed <= self.spent_disruptions[number])
+        ):
             return Wait(a.NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
         return None
 
@@ -328,7 +341,7 @@ class DrainPlanner:
 
     def _critical_wait(self, move: PodToEvict) -> Wait | None:
         """Returns a wait where another system workload moves: only one at a time in the whole cluster."""
-        if move.priority < CRITICAL:
+        if move.priority < CRITICAL_PRIORITY:
             return None
         for other in self._moving_critical_workloads():
             if other != move.owner_key:
@@ -350,7 +363,9 @@ class DrainPlanner:
                     self._critical_workloads |= {
                         move.owner_key
                         for move in note.moves
-                        if move.priority >= CRITICAL and move.uid not in uids and self.workloads.newly_missing(move)
+                        if move.priority >= CRITICAL_PRIORITY
+                        and move.uid not in uids
+                        and self.workloads.newly_missing(move)
                     }
         return self._critical_workloads
 
@@ -363,7 +378,7 @@ class DrainPlanner:
             return None
         wanted = self._wanted_replicas(name)
         if wanted == original:
-            if self.view.at > note.surged.get(name, self.view.at) + SURGE_RETRY_SECONDS:
+            if self.view.now > note.surged.get(name, self.view.now) + SURGE_RETRY_SECONDS:
                 reason = a.FORBIDDEN(f"another client removed the second replica of Deployment {name}")
                 return Release(reason, FailureCause.NODE)
             return a.SetReplicas(name, original, original + 1)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.timestamps import seconds_of
+from trimtab.cluster.timestamps import parse_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,5 +58,5 @@ def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
 
 def _flag_seconds(flags: Mapping[str, str], name: str, default: int) -> int:
     """Returns the flag's duration, which may be 0; the default where it is absent or invalid."""
-    seconds = seconds_of(flags[name]) if name in flags else None
+    seconds = parse_duration(flags[name]) if name in flags else None
     return default if seconds is None else seconds

@@ -73,7 +73,7 @@ class Search:
             self.state[node] = CANDIDATE
 
     # ── the first pass ───────────────────────────────────────────────────
-    def fill(self, most: int | None = None) -> None:
+    def run_first_pass(self, most: int | None = None) -> None:
         """Tries every candidate once, best first. With `most`, only so many are tried, and the others only receive
         pods."""
         for node in self.order[:most]:
@@ -106,7 +106,7 @@ class Search:
             self.undo_moves(log, mark)
             return False
         self.state[node] = DRAINED
-        self.capacity.close(node)
+        self.capacity.cordon_node(node)
         self.refusals.pop(node, None)
         self.drained_nodes.append(node)
         return True
@@ -277,7 +277,7 @@ class Search:
         self.index.close_node(node)
         self.undo_moves(log)
         self.state[node] = DRAINED
-        self.capacity.close(node)
+        self.capacity.cordon_node(node)
         limits = self.limits[node]
         if limits is not None:
             limits.remove_node(node)
@@ -313,10 +313,10 @@ class Search:
             self._place_pod(pod, request, place, log)
         return True
 
-    def set_aside(self, before: SavedCapacity) -> SavedCapacity:
+    def suspend_search(self, before: SavedCapacity) -> SavedCapacity:
         """Restores the capacity and all limits to before the search. `resume_search` continues with the state that this
         returns."""
-        after = self.capacity.saved()
+        after = self.capacity.save_state()
         self.capacity.restore_state(before)
         self._count_arrivals(-1)
         for node in reversed(self.drained_nodes):
@@ -325,7 +325,7 @@ class Search:
                 limits.restore_node(node)
         return after
 
-    def take_up(self, after: SavedCapacity) -> None:
+    def resume_search(self, after: SavedCapacity) -> None:
         """Undoes `suspend_search`."""
         for node in self.drained_nodes:
             limits = self.limits[node]

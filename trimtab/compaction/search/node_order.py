@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from trimtab.cluster.pool import Goal, Pool
-from trimtab.machines.prices import amount, filled, quote
+from trimtab.machines.prices import amount_of, quote_price, with_estimates
 from trimtab.scheduling.cluster_model import ClusterModel
 
 SHARE_UNIT = 1_000_000
@@ -18,8 +18,10 @@ def node_order(model: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int
     goals = {pool.goal for pool in pools.values()}
     if goals == {Goal.NODES}:
         return dict.fromkeys(pools, 1), "nodes"
-    cores = {node: model.amount(node, "cpu") for node in pools}
-    prices = filled({node: amount(quote(model.nodes[node], pool.prices)) for node, pool in pools.items()}, cores)
+    cores = {node: model.allocatable_amount(node, "cpu") for node in pools}
+    prices = with_estimates(
+        {node: amount_of(quote_price(model.nodes[node], pool.prices)) for node, pool in pools.items()}, cores
+    )
     unit = "micro-dollars an hour" if prices else "millicores"
     prices = prices or cores
     if goals <= {Goal.COST}:

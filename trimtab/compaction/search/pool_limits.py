@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.cluster.node import ZONE, group_of
+from trimtab.cluster.node import ZONE_LABEL, group_of
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM
@@ -55,8 +55,8 @@ class ZoneMinimums:
             self.remaining_nodes[zone] += sign
 
     def _user_of_zone(self, zone: str) -> str:
-        for pod in {id(pod.ask): pod for pod in self.model.pods}.values():
-            if any(spread.topology_key == ZONE for spread in pod.ask.spreads):
+        for pod in {id(pod.requirements): pod for pod in self.model.pods}.values():
+            if any(spread.topology_key == ZONE_LABEL for spread in pod.requirements.hard_spreads):
                 return f"the spread of pod {pod.key} over zones"
         inside = [node for node in self.model.nodes if node.zone == zone]
         outside = [node for node in self.model.nodes if node.zone in self.remaining_nodes and node.zone != zone]
@@ -143,7 +143,7 @@ class PoolLimits:
     """The mean allocatable amounts of the pool's nodes."""
     largest_node: tuple[int, int] = (0, 0)
     """The largest allocatable amounts of any of the pool's nodes."""
-    remaining: AmountPair = field(default_factory=lambda: [0, 0])
+    allowance: AmountPair = field(default_factory=lambda: [0, 0])
     """The amounts that may still arrive before the pool's free capacity is less than its headroom; negative where it is
     already.
 
@@ -163,7 +163,7 @@ class PoolLimits:
 
     def _size(self, node: int) -> tuple[int, int]:
         major, minor = self.model.main_resources
-        return self.model.amount(node, major), self.model.amount(node, minor)
+        return self.model.allocatable_amount(node, major), self.model.allocatable_amount(node, minor)
 
     def _count_amounts(self, node: int, sign: int) -> None:
         size = self._size(node)
@@ -225,7 +225,7 @@ class PoolLimits:
             self.requested_by_zone[zone][i] += sign * amount
             # A pod lowers the free capacity of the pool and what is left after the failure of any zone by the same
             # amount, wherever it is placed.
-            self.remaining[i] -= sign * amount
+            self.allowance[i] -= sign * amount
 
     def _recalculate_allowance(self) -> None:
         """Sets `allowance` from the free capacity and the headroom of the pool."""
@@ -235,20 +235,20 @@ class PoolLimits:
         for i in (0, 1):
             wanted = self.allocatable[i] * headroom.percent // 100 + headroom.nodes * self.mean_node[i]
             wanted += self.largest_node[i] if spare is Spare.NODE else 0
-            self.remaining[i] = self.free[i] - wanted
+            self.allowance[i] = self.free[i] - wanted
             if spare is Spare.ZONE:
                 # A zone that fails takes its free capacity away, and the pods in it request theirs elsewhere.
                 worst = max(
                     (self.free_by_zone[zone][i] + used[i] for zone, used in self.requested_by_zone.items()), default=0
                 )
-                self.remaining[i] -= worst
+                self.allowance[i] -= worst
 
     def shortage_reason(self) -> Reason | None:
         """Returns which headroom is missing now; None when nothing is."""
         if self.keeps_no_headroom:
             return None
         for i, resource in enumerate(self.model.main_resources):
-            if self.remaining[i] < 0:
+            if self.allowance[i] < 0:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
                         f"pool {self.pool.name} could not hold the pods of a zone that fails ({resource})"
@@ -268,9 +268,9 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
     """
     # As cluster-autoscaler simulator/utilization (1.34): on a node with GPUs only the GPUs are compared with a
     # threshold, else the larger utilization of cpu and memory.
-    gpu = next((name for name in GPU_RESOURCES if model.amount(node, name) > 0), None)
+    gpu = next((name for name in GPU_RESOURCES if model.allocatable_amount(node, name) > 0), None)
     if gpu is not None:
-        allocatable = model.amount(node, gpu)
+        allocatable = model.allocatable_amount(node, gpu)
         requested = (
             allocatable - model.other_free[model.other_resources.index(gpu)][node]
             if gpu in model.other_resources
@@ -278,7 +278,7 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
         )
         return autoscaler.gpu_threshold if requested * 100 < autoscaler.gpu_threshold * allocatable else None
     free = (model.major[node], model.minor[node])
-    allocatable_amounts = [model.amount(node, resource) for resource in model.main_resources]
+    allocatable_amounts = [model.allocatable_amount(node, resource) for resource in model.main_resources]
     amounts = zip(allocatable_amounts, free, _ignored_requests(model, node, autoscaler), strict=True)
     is_under = all(
         (allocatable - ignored - free_amount) * 100 < autoscaler.threshold * (allocatable - ignored)
@@ -292,6 +292,10 @@ def _ignored_requests(model: ClusterModel, node: int, autoscaler: Autoscaler) ->
     daemons, mirrors = autoscaler.ignores_daemon_sets, autoscaler.ignores_mirror_pods
     if not (daemons or mirrors):
         return (0, 0)
-    pods = [n for n in model.on[node] if (daemons and model.pods[n].daemon) or (mirrors and model.pods[n].static)]
-    classes = [model.kind_of[n] for n in pods]
+    pods = [
+        n
+        for n in model.pods_on_node[node]
+        if (daemons and model.pods[n].is_daemon) or (mirrors and model.pods[n].is_static)
+    ]
+    classes = [model.class_of[n] for n in pods]
     return sum(pod_class.major for pod_class in classes), sum(pod_class.minor for pod_class in classes)

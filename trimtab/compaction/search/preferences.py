@@ -55,7 +55,7 @@ class _PreferenceOptimizer:
     def __post_init__(self) -> None:
         model, numbers, dest = self.problem.model, dict[str, int](), self.search.targets
         self.zone = [numbers.setdefault(node.zone, len(numbers)) for node in model.nodes]
-        self.workload = [pod_class.workload for pod_class in model.kind_of]
+        self.workload = [pod_class.workload for pod_class in model.class_of]
         places = list(model.node_of)
         for pod, place in dest.items():
             places[pod] = place
@@ -76,10 +76,10 @@ class _PreferenceOptimizer:
         for number in self.soft_groups:
             self.counts[number] = self.counts[number].copy()
         for pod in self.search.targets if self.soft_groups else ():
-            self._count_groups(model.kind_of[pod], model.node_of[pod], -1)
+            self._count_groups(model.class_of[pod], model.node_of[pod], -1)
 
     def _count_groups(self, pod_class: PodClass, node: int, sign: int) -> None:
-        for group in [self.soft_groups[number] for number in pod_class.adds if number in self.soft_groups]:
+        for group in [self.soft_groups[number] for number in pod_class.member_groups if number in self.soft_groups]:
             domain = group.domain_of[node]
             if domain >= 0:
                 counts = self.counts[group.number]
@@ -209,7 +209,7 @@ class _PreferenceOptimizer:
         self.pods_on_node[base + node] += sign
         self.pods_in_zone[base + self.zone[node]] += sign
         if self.soft_groups:
-            self._count_groups(self.problem.model.next_of[pod], node, sign)
+            self._count_groups(self.problem.model.successor_class_of[pod], node, sign)
 
     def _try_move(self, pod: int, request: PlacementRequest, node: int) -> bool:
         """Moves the pod, unless the pool would then have less free capacity than its headroom. Returns whether it

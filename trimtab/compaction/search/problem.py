@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.cluster.node import INSTANCE_TYPE
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Owner, Verdict
@@ -38,7 +38,7 @@ class CompactionProblem:
     """Workloads with a pod that was moved and is not ready yet."""
     pinned_nodes: set[int] = field(default_factory=set)
     """Nodes that would be candidates but for a pod that must stay."""
-    loads: list[list[int]] = field(default_factory=list)
+    pods_to_move: list[list[int]] = field(default_factory=list)
     """Node → pods that must move with it, largest first."""
     movable_pods: list[int] = field(default_factory=list)
     """The numbers of all these pods, in order."""
@@ -50,9 +50,9 @@ class CompactionProblem:
     unexamined: list[int] = field(default_factory=list)
     """Candidates that were not examined closely, the last to be drained last; only where a part of a plan was
     requested."""
-    errands: list[PlacementRequest | None] = field(default_factory=list)
+    requests: list[PlacementRequest | None] = field(default_factory=list)
     """Pod → its placement request; None where it depends on the order of moves."""
-    ways: PlacementRequests = field(init=False)
+    placement_requests: PlacementRequests = field(init=False)
     """Created the requests; holds the sets of nodes to which they refer."""
     savings: dict[int, int] = field(default_factory=dict)
     """Node → what its removal saves, in `unit`."""
@@ -65,7 +65,7 @@ class CompactionProblem:
     """Pending pods that block no pool, each as a sentence."""
 
 
-def prepare(
+def prepare_problem(
     model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, most: int | None = None
 ) -> CompactionProblem:
     """Reads the input of a search from the cluster model.
@@ -73,7 +73,7 @@ def prepare(
     `most`: how many candidates are examined closely, the most promising ones; None means all.
     """
     problem = CompactionProblem(
-        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.at), {}
+        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.now), {}
     )
     # The order of these steps matters: each reads what the ones before have set.
     problem.capacity.reserve_growth()
@@ -103,7 +103,7 @@ def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
 
 
 def _close_receivers(problem: CompactionProblem) -> None:
-    for number in closed_receivers(problem.model, problem.pool_of, problem.context.at):
+    for number in closed_receivers(problem.model, problem.pool_of, problem.context.now):
         problem.capacity.closed_nodes[number] = 1
 
 
@@ -139,12 +139,12 @@ def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> No
 
 
 def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
-    problem.loads = [[] for _ in problem.model.nodes]
+    problem.pods_to_move = [[] for _ in problem.model.nodes]
     examined = problem.candidates
     if most is not None:
-        ranked = by_evictions(problem.candidates, problem.model.on, problem.savings)
+        ranked = by_evictions(problem.candidates, problem.model.pods_on_node, problem.savings)
         examined, problem.unexamined = sorted(ranked[:most]), ranked[most:]
-    problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved)
+    problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved_pods)
     _judge_pods(problem, examined)
     problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
@@ -153,9 +153,9 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
     """Judges the pods of these nodes, in the order of their names: replicas then follow each other."""
     checker, loads, budget_of, nothing_moved = (
         problem.eviction_checker,
-        problem.loads,
+        problem.pods_to_move,
         problem.budget_of,
-        not problem.context.moved,
+        not problem.context.moved_pods,
     )
     waived_pods = problem.context.waived_pods
     pools: list[Pool | None] = [None] * len(problem.model.nodes)
@@ -168,15 +168,15 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
         pool = pools[node]
         if pool is None:
             continue
-        template = pod.alike
+        template = pod.likeness
         if template < 0 or template != last[1] or pool is not last[0]:
             verdicts = checker.cached_verdicts(pool)
             verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
             last = (pool, template if nothing_moved and template in verdicts else -1)
         if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
-            verdict = IGNORED if pod.daemon else UNRESTRICTED
+            verdict = IGNORED if pod.is_daemon else UNRESTRICTED
         if not nothing_moved:
-            verdict = checker.block_moved(pod, verdict) if pod.key in problem.context.moved else verdict
+            verdict = checker.block_moved(pod, verdict) if pod.key in problem.context.moved_pods else verdict
             verdict = (
                 checker.block_unsettled(pod, verdict, problem.unsettled_owners) if problem.unsettled_owners else verdict
             )
@@ -215,12 +215,14 @@ def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: s
     members = [
         n
         for n, of_node in problem.pool_of.items()
-        if of_node is pool and nodes[n].labels.get(INSTANCE_TYPE) == instance_type
+        if of_node is pool and nodes[n].labels.get(INSTANCE_TYPE_LABEL) == instance_type
     ]
-    draining = [n for n in members if nodes[n].going is not None or nodes[n].name in problem.context.own_cordons]
+    draining = [
+        n for n in members if nodes[n].removal_taint is not None or nodes[n].name in problem.context.own_cordons
+    ]
     # The cheapest nodes to drain come first: the commitment covers those that would be drained last.
     candidates_left = by_evictions(
-        [n for n in members if n in candidates and n not in draining], problem.loads, problem.savings
+        [n for n in members if n in candidates and n not in draining], problem.pods_to_move, problem.savings
     )
     staying = len(members) - len(candidates_left) - len(draining)
     return candidates_left[-(count - staying) :] if count > staying else []
@@ -228,8 +230,8 @@ def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: s
 
 def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
     """Reserves capacity for pods that do not exist yet, before a search uses any."""
-    order = (*by_evictions(problem.candidates, problem.loads, problem.savings), *problem.unexamined)
-    reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.at)
+    order = (*by_evictions(problem.candidates, problem.pods_to_move, problem.savings), *problem.unexamined)
+    reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.now)
     reserved.reserve_for_pending()
     reserved.reserve_for_missing()
     reserved.reserve_for_buffers()
@@ -262,9 +264,9 @@ def _close_planned_nodes(problem: CompactionProblem) -> None:
 def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:
     """Returns the pods of the pool that may move. Of nodes not examined closely: all but DaemonSet and static pods."""
     pods = problem.model.pods
-    close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.loads[n]]
-    rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.on[n]]
-    return close + [p for p in rest if not (pods[p].daemon or pods[p].static)]
+    close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.pods_to_move[n]]
+    rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.pods_on_node[n]]
+    return close + [p for p in rest if not (pods[p].is_daemon or pods[p].is_static)]
 
 
 def _set_limits(problem: CompactionProblem) -> None:
@@ -279,7 +281,7 @@ def _set_limits(problem: CompactionProblem) -> None:
     )
     for pool, numbers in by_pool.values():
         limits = PoolLimits(
-            pool, problem.model, numbers, zones, groups, autoscaler.least(pool.name) if autoscaler else 0
+            pool, problem.model, numbers, zones, groups, autoscaler.min_nodes_of_pool(pool.name) if autoscaler else 0
         )
         for number in numbers:
             problem.limits[number] = limits
@@ -292,9 +294,9 @@ def _set_limits(problem: CompactionProblem) -> None:
 def _create_requests(problem: CompactionProblem) -> None:
     """Creates placement requests. They read the capacity's counts, so this comes after everything that reserves
     capacity."""
-    classes, problem.ways = problem.model.next_of, PlacementRequests(problem.capacity)
-    problem.errands = [None] * len(classes)
-    requests, free, node_of = problem.errands, problem.ways.unbound_requests.get, problem.model.node_of
+    classes, problem.placement_requests = problem.model.successor_class_of, PlacementRequests(problem.capacity)
+    problem.requests = [None] * len(classes)
+    requests, free, node_of = problem.requests, problem.placement_requests.unbound_requests.get, problem.model.node_of
     is_candidate = bytearray(len(problem.model.nodes))
     for node in problem.candidates:
         is_candidate[node] = 1
@@ -309,11 +311,11 @@ def _create_requests(problem: CompactionProblem) -> None:
         if request is not None:
             requests[pod] = request
         else:
-            requests[pod] = problem.ways.request_for(last, node_of[pod])
+            requests[pod] = problem.placement_requests.request_for(last, node_of[pod])
             request = free(last.number)
     ranks = [pod_class.sort_key for pod_class in classes]
     majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
     for node in problem.candidates:
-        load = problem.loads[node]
+        load = problem.pods_to_move[node]
         load.sort(key=ranks.__getitem__)
         problem.moving_amounts[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))

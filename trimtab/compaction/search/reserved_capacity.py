@@ -20,7 +20,7 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
 RECREATING_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
@@ -62,8 +62,8 @@ class ReservedCapacity:
         nodes = range(len(self.capacity.world.nodes)) if among is None else list(among)
         last = [n for n in reversed(self.order) if n in candidates and (among is None or n in set(nodes))]
         for node in (*(n for n in nodes if n not in candidates), *last):
-            if admits(self.capacity, pod_class, node):
-                self.capacity.take(pod_class, node)
+            if fits_on_node(self.capacity, pod_class, node):
+                self.capacity.add_pod(pod_class, node)
                 self.reserved.append((pod_class, node))
                 if node in candidates:
                     name = self.capacity.world.nodes[node].name
@@ -74,8 +74,8 @@ class ReservedCapacity:
     def reserve_for_pending(self) -> None:
         """Reserves capacity for pending pods."""
         model = self.capacity.world
-        for pod, pod_class in model.waiting:
-            if not pod.seeking:
+        for pod, pod_class in model.pending_pods:
+            if not pod.needs_node:
                 continue
             if not self.reserve_for(pod_class, f"pod {pod.key}, which waits for a node"):
                 self._block_pools(pod, pod_class)
@@ -129,16 +129,16 @@ class ReservedCapacity:
     def reserve_for_draining(self, draining: Iterable[str]) -> None:
         """Reserves capacity for the remaining pods of nodes that are being drained, which this plan does not move."""
         model, candidates = self.capacity.world, set(self.order)
-        for node in (model.index[name] for name in sorted(draining) if name in model.index):
-            for pod in model.on[node] if node not in candidates else ():
+        for node in (model.node_numbers[name] for name in sorted(draining) if name in model.node_numbers):
+            for pod in model.pods_on_node[node] if node not in candidates else ():
                 info = model.pods[pod]
-                if not (info.daemon or info.static or info.finished or info.deleted is not None):
-                    self.reserve_for(model.next_of[pod], f"pod {info.key}, whose node is being drained")
+                if not (info.is_daemon or info.is_static or info.is_finished or info.deletion_requested_at is not None):
+                    self.reserve_for(model.successor_class_of[pod], f"pod {info.key}, whose node is being drained")
 
     def reserve_for_largest(self, pool: Pool, pods: Iterable[int]) -> None:
         """Reserves capacity for one more of the largest pod of a pool that may move; none if there is no such capacity
         now."""
-        classes = self.capacity.world.next_of
+        classes = self.capacity.world.successor_class_of
         largest = max(pods, key=lambda pod: (classes[pod].major, classes[pod].minor, -pod), default=None)
         if largest is not None:
             unconstrained = change(
@@ -154,7 +154,9 @@ def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> boo
         return False
     requested = [*zip(model.main_resources, (pod_class.major, pod_class.minor), strict=True)]
     requested += [(model.other_resources[number], amount) for number, amount in pod_class.other_requests]
-    return all(amount <= model.amount(node, name) for name, amount in requested if not name.startswith("volumes:"))
+    return all(
+        amount <= model.allocatable_amount(node, name) for name, amount in requested if not name.startswith("volumes:")
+    )
 
 
 def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
@@ -171,10 +173,10 @@ def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
         return []
     present = dict.fromkeys(wanted_counts, 0)
     class_of_owner: dict[tuple[str, str, str], PodClass] = {}
-    for pod, pod_class in (*zip(model.pods, model.next_of, strict=True), *model.waiting):
+    for pod, pod_class in (*zip(model.pods, model.successor_class_of, strict=True), *model.pending_pods):
         name = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
         if name in wanted_counts:
-            present[name] += pod.deleted is None
+            present[name] += pod.deletion_requested_at is None
             class_of_owner.setdefault(name, pod_class)
     return [
         (f"{owner[1]} {owner[0]}/{owner[2]}", class_of_owner[owner], wanted_counts[owner] - present[owner])

@@ -113,24 +113,24 @@ CAPACITY_WEIGHT = 4
 
 def search_drains(problem: CompactionProblem, effort: int) -> Search:
     """Returns the better of two searches in different orders, improved."""
-    by_evictions_order = by_evictions(problem.candidates, problem.loads, problem.savings)
+    by_evictions_order = by_evictions(problem.candidates, problem.pods_to_move, problem.savings)
     by_capacity_order = by_evictions_and_capacity(
-        problem.candidates, problem.loads, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
+        problem.candidates, problem.pods_to_move, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
     )
 
-    before = problem.capacity.saved() if by_capacity_order != by_evictions_order else None
+    before = problem.capacity.save_state() if by_capacity_order != by_evictions_order else None
     search = _run_first_pass(problem, by_evictions_order)
     if before is not None:
         # Both searches write into the same capacity and limits, so the first is suspended while the second runs.
-        after = search.set_aside(before)
+        after = search.suspend_search(before)
         larger = _run_first_pass(problem, by_capacity_order)
         (saved, moved), (more_saved, more_moved) = (
             _savings_and_moves(problem, search),
             _savings_and_moves(problem, larger),
         )
         if more_saved <= saved or (more_moved - moved) * saved > MAX_COST_RATIO * (more_saved - saved) * max(1, moved):
-            larger.set_aside(before)
-            search.take_up(after)
+            larger.suspend_search(before)
+            search.resume_search(after)
         else:
             search = larger
     search.effort = effort
@@ -141,21 +141,27 @@ def search_drains(problem: CompactionProblem, effort: int) -> Search:
 
 def search_once(problem: CompactionProblem) -> Search:
     """Returns one pass over the closely examined candidates, in order of evictions; the others only receive pods."""
-    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.loads, problem.savings))
+    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings))
     improve_preferences(problem, search)
     return search
 
 
 def _run_first_pass(problem: CompactionProblem, order: Sequence[int]) -> Search:
-    allowances = [None if limits is None or limits.keeps_no_headroom else limits.remaining for limits in problem.limits]
-    index = BestFitIndex(problem.ways, allowances)
+    allowances = [None if limits is None or limits.keeps_no_headroom else limits.allowance for limits in problem.limits]
+    index = BestFitIndex(problem.placement_requests, allowances)
     search = Search(
-        problem.capacity, [*order, *problem.unexamined], problem.loads, problem.errands, index, problem.limits, 0
+        problem.capacity,
+        [*order, *problem.unexamined],
+        problem.pods_to_move,
+        problem.requests,
+        index,
+        problem.limits,
+        0,
     )
     for node in set(range(len(problem.model.nodes))) - set(search.order):
         if not problem.capacity.closed_nodes[node]:
             index.open_node(node)
-    search.fill(len(order))
+    search.run_first_pass(len(order))
     return search
 
 

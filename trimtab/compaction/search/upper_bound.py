@@ -106,11 +106,11 @@ def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]
 
 def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
     """Returns what no plan over these candidates can exceed."""
-    model, next_of = problem.model, problem.model.next_of
+    model, next_of = problem.model, problem.model.successor_class_of
     pinned = {node: [next_of[pod] for pod in _all_pods(problem, node)] for node in problem.pinned_nodes}
     uses = {node: {pod_class.node_set for pod_class in classes} for node, classes in pinned.items()}
-    uses |= {node: {next_of[pod].node_set for pod in problem.loads[node]} for node in problem.candidates}
-    moving = {node: (*problem.moving_amounts[node], len(problem.loads[node])) for node in problem.candidates}
+    uses |= {node: {next_of[pod].node_set for pod in problem.pods_to_move[node]} for node in problem.candidates}
+    moving = {node: (*problem.moving_amounts[node], len(problem.pods_to_move[node])) for node in problem.candidates}
     moving |= {
         node: (sum([one.major for one in classes]), sum([one.minor for one in classes]), len(classes))
         for node, classes in pinned.items()
@@ -129,8 +129,8 @@ def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
     A DaemonSet pod that keeps its node would be deleted with it: it needs no place elsewhere.
     """
     pods = problem.model.pods
-    return problem.loads[node] + [
-        pod for pod in problem.model.on[node] if pod in problem.blocked_pods and not pods[pod].daemon
+    return problem.pods_to_move[node] + [
+        pod for pod in problem.model.pods_on_node[node] if pod in problem.blocked_pods and not pods[pod].is_daemon
     ]
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.scheduling.cluster_model import FreeCapacity
-from trimtab.scheduling.filters import admits
+from trimtab.scheduling.filters import fits_on_node
 
 Needs = Mapping[int, int]
 """Budget → the number of its pods on the node."""
@@ -123,23 +123,23 @@ def _early_savings(
 
 def replay_drain(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
     """Drains one node in the capacity, or leaves the capacity unchanged. Returns whether every move is possible."""
-    kind_of, next_of = capacity.world.kind_of, capacity.world.next_of
-    capacity.close(node)
+    kind_of, next_of = capacity.world.class_of, capacity.world.successor_class_of
+    capacity.cordon_node(node)
     for position, pod in enumerate(pods):
-        groups, pod_class, target = kind_of[pod].adds, next_of[pod], dest[pod]
+        groups, pod_class, target = kind_of[pod].member_groups, next_of[pod], dest[pod]
         if groups:
-            capacity.uncount(groups, node)
-        if not admits(capacity, pod_class, target):
-            capacity.count(groups, node)
+            capacity.uncount_pod(groups, node)
+        if not fits_on_node(capacity, pod_class, target):
+            capacity.count_pod(groups, node)
             undo_replay(capacity, node, pods[:position], dest)
             return False
-        capacity.take(pod_class, target)
+        capacity.add_pod(pod_class, target)
     return True
 
 
 def undo_replay(capacity: FreeCapacity, node: int, pods: Iterable[int], dest: Mapping[int, int]) -> None:
     """Undoes `replay_drain`."""
     for pod in reversed(list(pods)):
-        capacity.remove_pod(capacity.world.next_of[pod], dest[pod])
-        capacity.count(capacity.world.kind_of[pod].adds, node)
+        capacity.remove_pod(capacity.world.successor_class_of[pod], dest[pod])
+        capacity.count_pod(capacity.world.class_of[pod].member_groups, node)
     capacity.uncordon_node(node)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import EmptyDir, Volume
 from trimtab.policy import reasons
 from trimtab.policy.field_types import Quantity, Required, policy_type
@@ -46,7 +46,7 @@ def _field_name(volume: Volume) -> str:
 
 def _find_unlimited(settings: EmptyDirs, volume: Volume) -> EmptyDir | None:
     """Returns the emptyDir of a volume that the policy selects and that has no limit; None otherwise."""
-    empty_dir = get(volume.empty_dir, None)
+    empty_dir = value_or(volume.empty_dir, None)
     if empty_dir is None or (empty_dir.size_limit is not UNSET and empty_dir.size_limit is not None):
         return None
     is_selected = not settings.medium or (empty_dir.medium or "disk") in settings.medium

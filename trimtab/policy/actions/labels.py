@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from trimtab.cluster.api.meta import change, get
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import pod_label_unlisted
 from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, policy_type
@@ -80,14 +80,14 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
             wanted[key] = draft.subject.labels[chosen.label]
         else:
             draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    labels = _merge_entries("labels", wanted, settings.override, draft, get(draft.metadata.labels, {}))
+    labels = _merge_entries("labels", wanted, settings.override, draft, value_or(draft.metadata.labels, {}))
     if labels is not None:
         draft.metadata = change(draft.metadata, labels=labels)
 
 
 def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
-    before = get(draft.metadata.annotations, {})
+    before = value_or(draft.metadata.annotations, {})
     annotations = _merge_entries("annotations", settings.add, settings.override, draft, before)
     if annotations is not None:
         draft.metadata = change(draft.metadata, annotations=annotations)
@@ -95,7 +95,7 @@ def propose_annotation_changes(settings: Annotations, draft: PodChanges, places:
 
 def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
     """Returns the first label that the pod lacks, or has with another value."""
-    present = get(result.after.pod.metadata.labels, {})
+    present = value_or(result.after.pod.metadata.labels, {})
     namespace_labels = result.after.namespace_labels or {}
     from_namespace = settings.from_namespace or {}
     # A namespace without the label gives no value that the pod could have: then the pod lacks its label. `get` returns
@@ -116,7 +116,7 @@ def _has_listed_value(value: ListedValue, present: dict[str, str], current: str 
 
 def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
     """Returns the first annotation that the pod lacks, or has with another value."""
-    return _first_missing("annotations", settings.add, get(result.after.pod.metadata.annotations, {}))
+    return _first_missing("annotations", settings.add, value_or(result.after.pod.metadata.annotations, {}))
 
 
 def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:

@@ -68,7 +68,7 @@ def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[Con
 
 def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
     """Returns the first limit that is not as the rule says."""
-    limits_before = {place.name: limits_of(place.container.resources) for place in result.before.places}
+    limits_before = {place.name: limits_of(place.container.resources) for place in result.before.container_refs}
     for place in result.places:
         for resource, rule in limit_rules(settings):
             after, before = (

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from trimtab.cluster.api.core import RuntimeClass
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import same
-from trimtab.cluster.selectors import covered
+from trimtab.cluster.resources import is_same_list
+from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
 from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
@@ -33,12 +33,12 @@ class OverheadAction:
 def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Strips, denies or reports overhead that the pod sets itself, as the policy says."""
     # Nearly every pod carries no overhead when the webhook is called, or the class's own.
-    if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.known:
+    if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.listed_kinds:
         return
     # RuntimeClasses of Linux sandboxes do not apply to Windows nodes.
     if draft.subject.is_windows and not settings.required:
         return
-    name = get(draft.spec.runtime_class_name, "")
+    name = value_or(draft.spec.runtime_class_name, "")
     runtime_class = draft.subject.facts.runtime_classes.get(name)
     # The class may have been deleted, or not be listed yet: the API server decides on such a pod.
     if runtime_class is None and name:
@@ -46,19 +46,23 @@ def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[C
     defined = runtime_class.overhead.pod_fixed if runtime_class else {}
     if not defined:
         _handle_stray(settings, draft)
-    elif not same(defined, get(draft.spec.overhead, {})):
+    elif not is_same_list(defined, value_or(draft.spec.overhead, {})):
         _handle_contradicting(settings, draft, name, defined)
 
 
 def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
     """Returns the field where the pod has an overhead that its class does not define."""
-    own = get(result.spec.overhead, {})
-    runtime_class = result.after.facts.runtime_classes.get(get(result.spec.runtime_class_name, ""))
-    return FIELD if own and not (runtime_class is not None and same(runtime_class.overhead.pod_fixed, own)) else None
+    own = value_or(result.spec.overhead, {})
+    runtime_class = result.after.facts.runtime_classes.get(value_or(result.spec.runtime_class_name, ""))
+    return (
+        FIELD
+        if own and not (runtime_class is not None and is_same_list(runtime_class.overhead.pod_fixed, own))
+        else None
+    )
 
 
 def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
-    own = shown(get(draft.spec.overhead, {}))
+    own = format_amounts(value_or(draft.spec.overhead, {}))
     reason = reasons.OVERHEAD_STRAY(f"the pod brings overhead {own or '{}'} and no RuntimeClass that defines it")
     if settings.stray == "strip":
         _strip(draft, own)
@@ -71,14 +75,14 @@ def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
 def _handle_contradicting(
     settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]
 ) -> None:
-    own = shown(get(draft.spec.overhead, {}))
-    if draft.subject.terms.overhead == "server" or draft.applied_before.get(FIELD) == own:
-        draft.leave_unchanged(FIELD, overhead_contradiction(name, own, shown(defined)), loud=True)
+    own = format_amounts(value_or(draft.spec.overhead, {}))
+    if draft.subject.settings.overhead == "server" or draft.applied_before.get(FIELD) == own:
+        draft.leave_unchanged(FIELD, overhead_contradiction(name, own, format_amounts(defined)), loud=True)
         return
     if settings.contradicting == "strip":
         _strip(draft, own)
         return
-    reason = overhead_contradiction(name, own, shown(defined))
+    reason = overhead_contradiction(name, own, format_amounts(defined))
     if settings.contradicting == "deny" and draft.decide_first(FIELD, "denied"):
         draft.denied = reason
     elif settings.contradicting == "warn":
@@ -102,12 +106,12 @@ def finish_overhead(draft: PodChanges) -> None:
     Where the API server's RuntimeClass admission plugin is on, checks that it did its work. Where it is off, does that
     work: overhead exactly as in `podFixed`, node selector and tolerations.
     """
-    name = get(draft.spec.runtime_class_name, "")
+    name = value_or(draft.spec.runtime_class_name, "")
     runtime_class = draft.subject.facts.runtime_classes.get(name)
     if runtime_class is None or draft.denied is not None:
         return
     draft.policy = ""
-    if draft.subject.terms.overhead == "server":
+    if draft.subject.settings.overhead == "server":
         _check_served(draft, runtime_class)
     else:
         _apply_runtime_class(draft, runtime_class)
@@ -117,24 +121,26 @@ def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
     """Reports a missing overhead. Only for a class that the pod had before the webhook can the plugin have done its
     work."""
     # The plugin runs before webhooks, and again only for a class that a webhook set.
-    was_set_before = get(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
-    if was_set_before and runtime_class.overhead.pod_fixed and not get(draft.spec.overhead, {}):
+    was_set_before = value_or(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
+    if was_set_before and runtime_class.overhead.pod_fixed and not value_or(draft.spec.overhead, {}):
         name = runtime_class.metadata.name
         reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead and the pod carries none")
         draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None:
-    own, defined = get(draft.spec.overhead, {}), runtime_class.overhead.pod_fixed
+    own, defined = value_or(draft.spec.overhead, {}), runtime_class.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {runtime_class.metadata.name} brings it")
-    if own and not same(defined, own):
+    if own and not is_same_list(defined, own):
         # An overhead that an earlier call of Trimtab wrote is no contradiction of the author's.
-        if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != shown(own):
+        if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != format_amounts(own):
             # The RuntimeClass admission plugin would refuse the pod, too.
-            draft.denied = overhead_contradiction(runtime_class.metadata.name, shown(own), shown(defined) or "none")
+            draft.denied = overhead_contradiction(
+                runtime_class.metadata.name, format_amounts(own), format_amounts(defined) or "none"
+            )
         return
     if defined and not own:
-        draft.record_change(FIELD, None, shown(defined), reason)
+        draft.record_change(FIELD, None, format_amounts(defined), reason)
         draft.spec = change(draft.spec, overhead=dict(defined))
     _apply_scheduling(draft, runtime_class, reason)
 
@@ -142,12 +148,12 @@ def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None
 def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Reason) -> None:
     """Adds the class's node selector and tolerations as the RuntimeClass admission plugin does
     (plugin/pkg/admission/runtimeclass/admission.go)."""
-    selector = get(draft.spec.node_selector, {})
+    selector = value_or(draft.spec.node_selector, {})
     missing = {k: v for k, v in runtime_class.scheduling.node_selector.items() if k not in selector}
     for key, value in sorted(missing.items()):
         draft.record_change(f"nodeSelector[{key}]", None, value, reason)
-    tolerations = get(draft.spec.tolerations, ())
-    lacking = tuple(t for t in runtime_class.scheduling.tolerations if not covered(t, tolerations))
+    tolerations = value_or(draft.spec.tolerations, ())
+    lacking = tuple(t for t in runtime_class.scheduling.tolerations if not is_covered(t, tolerations))
     for toleration in lacking:
         draft.record_change(
             f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason
@@ -158,6 +164,6 @@ def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Re
         draft.spec = change(draft.spec, tolerations=tolerations + lacking)
 
 
-def shown(amounts: Mapping[str, Written]) -> str:
+def format_amounts(amounts: Mapping[str, Written]) -> str:
     """Formats amounts as a list in order of name, such as "cpu 250m, memory 120Mi"."""
     return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))

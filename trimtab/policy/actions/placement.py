@@ -5,7 +5,7 @@ and stays empty). All that one policy asks for is applied together or not at all
 would let pods onto a pool that they are not meant for.
 """
 
-from trimtab.cluster.api.meta import UNSET, SelectorRequirement, change, get
+from trimtab.cluster.api.meta import UNSET, SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import (
     Affinity,
     NodeAffinity,
@@ -16,10 +16,10 @@ from trimtab.cluster.api.pod import (
     Toleration,
 )
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.selectors import covered
+from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
-from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolved
-from trimtab.policy.affinity_conflicts import contradiction, is_empty, required_terms
+from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolve_labels
+from trimtab.policy.affinity_conflicts import find_contradiction, is_empty, required_terms
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
@@ -27,7 +27,7 @@ from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Applies the whole placement, or nothing and records why."""
-    resolved_settings = resolved(settings, draft.subject)
+    resolved_settings = resolve_labels(settings, draft.subject)
     if isinstance(resolved_settings, Reason):
         is_loud = resolved_settings.code is not reasons.POD_LABEL_MISSING
         draft.leave_unchanged("placement", resolved_settings, loud=is_loud)
@@ -39,7 +39,7 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
     if obstacle is not None:
         draft.leave_unchanged("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
         return
-    savepoint, spec_before, reason_count = draft.create_savepoint(), draft.spec, len(draft.left)
+    savepoint, spec_before, reason_count = draft.create_savepoint(), draft.spec, len(draft.fields_kept)
     _apply_node_selector(settings, draft)
     _apply_required(settings, draft)
     _apply_required_any(settings, draft)
@@ -49,9 +49,9 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
     if missing is None:
         return
     # Everything is taken back, except the reasons: they say which part could not be applied, and why.
-    obstacles, half_applied = tuple(draft.left)[reason_count:], draft.spec is not spec_before
+    obstacles, half_applied = tuple(draft.fields_kept)[reason_count:], draft.spec is not spec_before
     draft.restore_savepoint(savepoint)
-    draft.left |= dict.fromkeys(obstacles)
+    draft.fields_kept |= dict.fromkeys(obstacles)
     if half_applied:
         sentence = f"{missing} cannot be given, so none of the policy's placement is"
         draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
@@ -59,36 +59,38 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
 
 def missing_part(settings: PlacementAction, spec: PodSpec) -> str | None:
     """Returns the first part of the placement that a pod with this spec lacks; None where it has all of it."""
-    selector = get(spec.node_selector, {})
+    selector = value_or(spec.node_selector, {})
     for key, value in (settings.node_selector or {}).items():
         if selector.get(key) != value:
             return f"nodeSelector[{key}]"
     for label in settings.require:
-        if not _has_in_every_term(spec, label.requirement):
+        if not _has_in_every_term(spec, label.selector_requirement):
             return _required_name(label)
     if settings.require_any and not _has_any(spec, _alternatives(settings)):
         return _required_any_name(settings)
-    preferred = [get(term.preference.match_expressions, ()) for term in _preferred_terms(spec)]
+    preferred = [value_or(term.preference.match_expressions, ()) for term in _preferred_terms(spec)]
     for label in settings.prefer:
-        if (label.requirement,) not in preferred:
+        if (label.selector_requirement,) not in preferred:
             return _preferred_name(label)
-    present = get(spec.tolerations, ())
+    present = value_or(spec.tolerations, ())
     for wish in settings.tolerate:
-        if not covered(wish.api_toleration, present):
+        if not is_covered(wish.api_toleration, present):
             return _tolerated_name(wish.api_toleration)
     return None
 
 
 def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
     """Returns the first part of the placement that the pod lacks."""
-    resolved_settings = resolved(settings, result.after)
+    resolved_settings = resolve_labels(settings, result.after)
     if isinstance(resolved_settings, Reason):
         return "placement"
     return missing_part(resolved_settings, result.spec)
 
 
 def _is_overruled(settings: PlacementAction, draft: PodChanges) -> bool:
-    values_by_field = [(_required_name(label), shown(label.requirement)) for label in settings.require]
+    values_by_field = [
+        (_required_name(label), format_requirement(label.selector_requirement)) for label in settings.require
+    ]
     values_by_field += [(f"nodeSelector[{key}]", value) for key, value in (settings.node_selector or {}).items()]
     overruled = [name for name, text in values_by_field if draft.is_overruled(name, text)]
     return bool(overruled)
@@ -96,7 +98,7 @@ def _is_overruled(settings: PlacementAction, draft: PodChanges) -> bool:
 
 def _preferred_name(label: NodeLabel) -> str:
     """Names the field with its value: preferences are a list, and a new entry replaces no other one."""
-    return f"nodeAffinity.preferred[{label.label} {shown(label.requirement)}]"
+    return f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]"
 
 
 def _tolerated_name(toleration: Toleration) -> str:
@@ -117,16 +119,16 @@ def _find_obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | Non
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
     if draft.subject.is_daemon and not draft.names_daemons and not settings.required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
-    needed = [label.requirement for label in settings.require]
+    needed = [label.selector_requirement for label in settings.require]
     needed += [
         SelectorRequirement(key=k, operator="In", values=(v,)) for k, v in (settings.node_selector or {}).items()
     ]
-    impossible = contradiction(draft.spec, [*needed, *_runtime_class_requirements(draft)])
+    impossible = find_contradiction(draft.spec, [*needed, *_runtime_class_requirements(draft)])
     if impossible:
         return reasons.CONTRADICTION(impossible)
     if settings.require_any:
         contradictions = [
-            contradiction(draft.spec, [*needed, *group, *_runtime_class_requirements(draft)])
+            find_contradiction(draft.spec, [*needed, *group, *_runtime_class_requirements(draft)])
             for group in _alternatives(settings)
         ]
         # One group without a contradiction is enough: groups are ORed.
@@ -142,13 +144,13 @@ def _find_obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | Non
 
 def _runtime_class_requirements(draft: PodChanges) -> list[SelectorRequirement]:
     """Returns what the pod's RuntimeClass will require of its node, once the API server has filled it in."""
-    runtime_class = draft.subject.facts.runtime_classes.get(get(draft.spec.runtime_class_name, ""))
+    runtime_class = draft.subject.facts.runtime_classes.get(value_or(draft.spec.runtime_class_name, ""))
     selector = runtime_class.scheduling.node_selector if runtime_class else {}
     return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
 
 def _apply_node_selector(settings: PlacementAction, draft: PodChanges) -> None:
-    selector = get(draft.spec.node_selector, {})
+    selector = value_or(draft.spec.node_selector, {})
     reason = reasons.POLICY_SAYS("the policy selects these nodes")
     wanted = (settings.node_selector or {}).items()
     is_kept = bool(wanted) and grows_applied(draft.subject, "nodeSelector")
@@ -166,30 +168,34 @@ def _apply_node_selector(settings: PlacementAction, draft: PodChanges) -> None:
 def _apply_required(settings: PlacementAction, draft: PodChanges) -> None:
     has_own_terms = bool(required_terms(draft.subject.pod.spec))
     for label in settings.require:
-        requirement = label.requirement
+        requirement = label.selector_requirement
         if _has_in_every_term(draft.spec, requirement):
-            draft.decide_first(_required_name(label), shown(requirement))  # also where it was written down before
+            draft.decide_first(
+                _required_name(label), format_requirement(requirement)
+            )  # also where it was written down before
             continue
         if draft.claim_field(
-            _required_name(label), None, shown(requirement),
+            _required_name(label), None, format_requirement(requirement),
             reasons.POLICY_SAYS("the policy requires it of the node"), replaces=has_own_terms,
         ):  # fmt: skip
             draft.spec = _add_required(draft.spec, requirement)
 
 
 def _alternatives(settings: PlacementAction) -> list[list[SelectorRequirement]]:
-    return [[label.requirement for label in group] for group in settings.require_any]
+    return [[label.selector_requirement for label in group] for group in settings.require_any]
 
 
 def _required_any_name(settings: PlacementAction) -> str:
     """Names the field with its values: several policies may each require one of some groups."""
-    text = " or ".join(" and ".join(f"{r.key} {shown(r)}" for r in group) for group in _alternatives(settings))
+    text = " or ".join(
+        " and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in _alternatives(settings)
+    )
     return f"nodeAffinity.required[{text}]"
 
 
 def _has_any(spec: PodSpec, alternatives: list[list[SelectorRequirement]]) -> bool:
     """Returns whether every term that matches a node contains one of the groups as a whole."""
-    terms = [get(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
+    terms = [value_or(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
     return bool(terms) and all(any(all(r in term for r in group) for group in alternatives) for term in terms)
 
 
@@ -210,7 +216,7 @@ def _apply_required_any(settings: PlacementAction, draft: PodChanges) -> None:
 
 
 def _add_expressions(term: NodeSelectorTerm, group: list[SelectorRequirement]) -> NodeSelectorTerm:
-    expressions = get(term.match_expressions, ())
+    expressions = value_or(term.match_expressions, ())
     added = tuple(requirement for requirement in group if requirement not in expressions)
     return change(term, match_expressions=(*expressions, *added))
 
@@ -221,7 +227,7 @@ _MAX_TERMS = 64
 
 def _has_in_every_term(spec: PodSpec, requirement: SelectorRequirement) -> bool:
     terms = [term for term in required_terms(spec) if not is_empty(term)]
-    return bool(terms) and all(requirement in get(term.match_expressions, ()) for term in terms)
+    return bool(terms) and all(requirement in value_or(term.match_expressions, ()) for term in terms)
 
 
 def _add_required(spec: PodSpec, requirement: SelectorRequirement) -> PodSpec:
@@ -231,28 +237,28 @@ def _add_required(spec: PodSpec, requirement: SelectorRequirement) -> PodSpec:
 
 
 def _add_expression(term: NodeSelectorTerm, requirement: SelectorRequirement) -> NodeSelectorTerm:
-    expressions = get(term.match_expressions, ())
+    expressions = value_or(term.match_expressions, ())
     if is_empty(term) or requirement in expressions:
         return term
     return change(term, match_expressions=(*expressions, requirement))
 
 
 def _change_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
-    affinity = get(spec.affinity, Affinity())
-    node = change(get(affinity.node_affinity, NodeAffinity()), **parts)
+    affinity = value_or(spec.affinity, Affinity())
+    node = change(value_or(affinity.node_affinity, NodeAffinity()), **parts)
     return change(spec, affinity=change(affinity, node_affinity=node))
 
 
 def _apply_preferred(settings: PlacementAction, draft: PodChanges) -> None:
     has_own_terms = bool(_preferred_terms(draft.subject.pod.spec))
     for label in settings.prefer:
-        requirement = label.requirement
+        requirement = label.selector_requirement
         present = _preferred_terms(draft.spec)
-        if any(get(term.preference.match_expressions, ()) == (requirement,) for term in present):
+        if any(value_or(term.preference.match_expressions, ()) == (requirement,) for term in present):
             continue
         name = _preferred_name(label)
         reason = reasons.POLICY_SAYS("the policy prefers such nodes")
-        if draft.claim_field(name, None, shown(requirement), reason, replaces=has_own_terms):
+        if draft.claim_field(name, None, format_requirement(requirement), reason, replaces=has_own_terms):
             term = PreferredTerm(
                 # The middle of the API's range of 1 to 100.
                 weight=label.weight or 50,
@@ -263,15 +269,15 @@ def _apply_preferred(settings: PlacementAction, draft: PodChanges) -> None:
 
 def _preferred_terms(spec: PodSpec) -> tuple[PreferredTerm, ...]:
     node = UNSET if spec.affinity is UNSET else spec.affinity.node_affinity
-    return () if node is UNSET else get(node.preferred, ())
+    return () if node is UNSET else value_or(node.preferred, ())
 
 
 def _apply_tolerations(settings: PlacementAction, draft: PodChanges) -> None:
     for added in settings.tolerate:
         toleration = added.api_toleration
-        present = get(draft.spec.tolerations, ())
+        present = value_or(draft.spec.tolerations, ())
         # A toleration with a wider key, operator or effect already tolerates the taint.
-        if covered(toleration, present):
+        if is_covered(toleration, present):
             continue
         name = _tolerated_name(toleration)
         text = f"{toleration.operator} {toleration.value}".strip()
@@ -280,6 +286,6 @@ def _apply_tolerations(settings: PlacementAction, draft: PodChanges) -> None:
             draft.spec = change(draft.spec, tolerations=(*present, toleration))
 
 
-def shown(requirement: SelectorRequirement) -> str:
+def format_requirement(requirement: SelectorRequirement) -> str:
     """Formats the condition of a requirement, such as "In batch, spot"."""
     return f"{requirement.operator} {', '.join(requirement.values)}".strip()

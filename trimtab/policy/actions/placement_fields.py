@@ -61,7 +61,7 @@ class NodeLabel:
     """Under `prefer`: the weight, 1 to 100 (default 50)."""
 
     @property
-    def requirement(self) -> SelectorRequirement:
+    def selector_requirement(self) -> SelectorRequirement:
         """The condition as Kubernetes writes it in a node selector term."""
         operator, values = self._condition
         return SelectorRequirement(key=self.label, operator=operator, values=values)
@@ -158,7 +158,7 @@ class PlacementAction:
     required: Required = False
 
 
-def resolved(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
+def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
     """Returns the settings with the values that labels of the namespace and of the pod give them; a Reason where a
     label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)

@@ -5,7 +5,7 @@ before it calls webhooks, and refuses a pod where they do not fit the new class.
 the server fills them in again.
 """
 
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.policy import reasons
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
@@ -29,7 +29,7 @@ class PriorityClassChoice:
 def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Sets the class and removes what followed from the old one, or records why not."""
     classes = draft.subject.facts.priority_classes
-    before = get(draft.spec.priority_class_name, "")
+    before = value_or(draft.spec.priority_class_name, "")
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
@@ -38,7 +38,7 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
     if own and not settings.override:
         draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
         return
-    if "PriorityClass" not in draft.subject.facts.known:
+    if "PriorityClass" not in draft.subject.facts.listed_kinds:
         draft.leave_unchanged(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
         return
     if settings.name not in classes and settings.name not in CRITICAL:
@@ -56,7 +56,7 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
 
 def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
     """Returns the field where the pod would run with another priority."""
-    return None if get(result.spec.priority_class_name, "") == settings.name else FIELD
+    return None if value_or(result.spec.priority_class_name, "") == settings.name else FIELD
 
 
 def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:

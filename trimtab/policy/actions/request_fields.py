@@ -52,9 +52,9 @@ class RequestRule:
         # `from: request` without any of these would set the request to itself.
         if self.from_ == "request" and (self.percent == 0 or not (self.min or self.max or self.percent < 100)):
             raise ValueError("`min`, `max` or a `percent` from 1% to 99% with `from: request`: the request comes of it")
-        if self.min and self.max and quantity.compare(self.min, self.max) > 0:
+        if self.min and self.max and quantity.compare_quantities(self.min, self.max) > 0:
             raise ValueError(f"a min ({self.min}) not above the max ({self.max})")
-        if self.otherwise and self.max and quantity.compare(self.otherwise, self.max) > 0:
+        if self.otherwise and self.max and quantity.compare_quantities(self.otherwise, self.max) > 0:
             raise ValueError(f"an `otherwise` ({self.otherwise}) not above the max ({self.max})")
 
 
@@ -137,7 +137,7 @@ class RequestsAction:
     required: Required = False
 
 
-def rules_of(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
+def request_rules(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
     """Yields (resource, rule) for each resource that has a rule."""
     for resource, rule in (
         ("cpu", settings.cpu), ("memory", settings.memory), ("ephemeral-storage", settings.ephemeral_storage),

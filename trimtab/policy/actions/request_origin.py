@@ -10,11 +10,11 @@ from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, confidence_at
 from trimtab.cluster.resources import limits_of
-from trimtab.cluster.timestamps import written as written_at
+from trimtab.cluster.timestamps import format_timestamp as written_at
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.request_fields import RequestRule, ResourceRequestRule
 from trimtab.policy.pod_context import ContainerRef, PodContext
-from trimtab.policy.recorded_usage import doubts, killed, origin
+from trimtab.policy.recorded_usage import describe_oom_kill, describe_origin, find_doubts
 
 
 def share_of_request(rule: RequestRule, resource: str, share_base: Written) -> int:
@@ -98,7 +98,7 @@ def _find_usage(
     for owner, usage in subject.usage_of(place.container.name):
         if isinstance(usage, NotYet):
             not_yet = not_yet or usage
-        elif usage.of(resource) is not None:
+        elif usage.percentiles_of(resource) is not None:
             return _find_ended(subject, owner, usage, max_age) or usage
     if not_yet is not None:
         return not_yet
@@ -110,7 +110,7 @@ def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_ag
     """Returns NotYet where the recommendation ended before its owner was created. An owner that existed before the end
     keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
     known."""
-    end, created = usage.end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    end, created = usage.validity_end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
     # An owner without a known creation time keeps what it has: that is the smaller surprise.
     if end is None or created is None or created <= end:
         return None
@@ -147,9 +147,9 @@ def _origin_from_usage(
     rule: ResourceRequestRule, resource: str, usage: ContainerUsage, vpa: autoscalers.VpaConstraints | None
 ) -> RequestOrigin:
     """Returns the number that follows from usage, with the sentence that explains it."""
-    percentiles = usage.of(resource)
+    percentiles = usage.percentiles_of(resource)
     assert percentiles is not None
-    is_first = vpa is not None and vpa.corrects and rule.under_vpa == "p5"
+    is_first = vpa is not None and vpa.can_correct and rule.under_vpa == "p5"
     number = _first_number(resource, percentiles) if is_first else _static_number(rule, resource, percentiles)
     # The confidence belongs to this very amount: a larger request is more certain to be enough.
     confidence, history = confidence_at(resource, percentiles, number.amount, usage.confidence_of(resource)), ""
@@ -161,9 +161,11 @@ def _origin_from_usage(
         history += f" (confidence {confidence:.0%})"
     vpa_note = ""
     if vpa is not None:
-        vpa_note = f", VPA {vpa.name} takes over" if vpa.corrects else f"; of VPA {vpa.name}: {vpa.uncorrected}"
+        vpa_note = f", VPA {vpa.name} takes over" if vpa.can_correct else f"; of VPA {vpa.name}: {vpa.uncorrected}"
     value = quantity.format_quantity(resource, number.amount)
-    doubt_notes = "" if is_first else "".join(f"; {doubt}" for doubt in doubts(resource, percentiles, number.amount))
+    doubt_notes = (
+        "" if is_first else "".join(f"; {doubt}" for doubt in find_doubts(resource, percentiles, number.amount))
+    )
     reason = number.code(f"{number.origin}{history} is {value}{vpa_note}{doubt_notes}")
     return RequestOrigin(
         amount=number.amount, reason=reason, confidence=confidence, is_recommended=True, is_young=percentiles.young,
@@ -190,17 +192,17 @@ def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles)
     headroom = f" and {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
     if parsed_rule.percentile is None and usage.request is not None:
         code = reasons.OOM_KILLED if usage.bound == "oom-kill" else reasons.FROM_USAGE
-        number = _UsageNumber(quantity.scheduler_value(resource, usage.request), origin(resource, usage), code)
+        number = _UsageNumber(quantity.scheduler_value(resource, usage.request), describe_origin(resource, usage), code)
     else:
         percentile = Decimal(95) if parsed_rule.percentile is None else parsed_rule.percentile
-        recorded = usage.of(percentile)
+        recorded = usage.amount_at(percentile)
         name = "the largest" if percentile == 100 else f"P{percentile.normalize():f}"
         # A percentile that this recommendation does not hold: it was published by an older version.
         if recorded is None:
             name, recorded = "P95", usage.p95
         number = _UsageNumber(quantity.scheduler_value(resource, recorded), f"{name}{_peaks_suffix(resource)}")
     number = _UsageNumber(parsed_rule.with_headroom(number.amount), number.origin + headroom, number.code)
-    bounds = [(usage.floor, killed(usage), reasons.OOM_KILLED)]
+    bounds = [(usage.floor, describe_oom_kill(usage), reasons.OOM_KILLED)]
     if rule.pods == "largest":
         bounds.append((usage.pod_use, f"what pod {usage.pod} uses on average", reasons.FROM_USAGE))
     # The largest of these floors gives the reason.

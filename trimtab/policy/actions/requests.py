@@ -19,7 +19,7 @@ from trimtab.policy.actions.request_fields import (
     RequestRule,
     RequestsAction,
     ResourceRequestRule,
-    rules_of,
+    request_rules,
 )
 from trimtab.policy.actions.request_origin import (
     RequestOrigin,
@@ -36,7 +36,7 @@ from trimtab.policy.write_resources import find_written_request
 
 def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Wants one request per container and resource that this policy is the first to decide."""
-    requests = draft.subject.once(_PodRequests)
+    requests = draft.subject.compute_once(_PodRequests)
     for place in places:
         rules = _rules_for(settings, place)
         if rules.cpu is not None:
@@ -56,7 +56,7 @@ def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str
     as met."""
     for place in result.places:
         rules, requests = _rules_for(settings, place), requests_of(place.container.resources)
-        for resource, rule in rules_of(rules):
+        for resource, rule in request_rules(rules):
             name = f"{place.name}.requests.{resource}"
             if _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
                 return name
@@ -80,8 +80,8 @@ def _is_unmet(rule: RequestRule, current: Written | None, kept_reason: Reason | 
 
 
 def _is_outside(rule: RequestRule, amount: Written) -> bool:
-    is_below = rule.min is not None and quantity.compare(amount, rule.min) < 0
-    return is_below or (rule.max is not None and quantity.compare(amount, rule.max) > 0)
+    is_below = rule.min is not None and quantity.compare_quantities(amount, rule.min) < 0
+    return is_below or (rule.max is not None and quantity.compare_quantities(amount, rule.max) > 0)
 
 
 def _rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
@@ -111,7 +111,7 @@ class _PodRequests:
     so it holds no reference back to the context."""
 
     def __init__(self, subject: PodContext) -> None:
-        self._vpa_constraints = subject.once(autoscalers.index_vpa_constraints)
+        self._vpa_constraints = subject.compute_once(autoscalers.index_vpa_constraints)
         # LimitRanger and the VPA's webhook leave annotations; without theirs the request is the author's own.
         self._has_other_writers = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
         self._cache: dict[tuple[ContainerRef, str], _ContainerRequest] = {}
@@ -125,7 +125,7 @@ class _PodRequests:
 
     def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
         current, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
-        sizing = self._vpa_constraints.of(place, resource)
+        sizing = self._vpa_constraints.constraints_for(place, resource)
         if not self._has_other_writers:
             return _ContainerRequest(place, resource, name, current, current, None, sizing)
         is_filled_in = current is not None and is_defaulted(subject, place, "request", resource)
@@ -162,7 +162,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     if (
         source == "usage"
         and rule.otherwise is not None
-        and (own is None or name in draft.applied_before or quantity.same(own, rule.otherwise))
+        and (own is None or name in draft.applied_before or quantity.is_same_quantity(own, rule.otherwise))
     ):
         draft.guesses[place, resource] = None
     vpa = request.sizing
@@ -236,7 +236,7 @@ def _is_already_applied(rule: RequestRule, resource: str, own: Written, share_ba
     if rule.percent == 100:
         return not _is_outside(rule, own)
     amount = share_of_request(rule, resource, share_base)
-    return quantity.same(own, limit_to_bounds(rule, resource, amount, _NO_REASON)[0])
+    return quantity.is_same_quantity(own, limit_to_bounds(rule, resource, amount, _NO_REASON)[0])
 
 
 _NO_REASON = reasons.POLICY_SAYS("")
@@ -249,7 +249,7 @@ def _is_given_by_another_policy(
     counts as that policy's: a manifest copied from a cluster is admitted again without a change."""
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
-        and quantity.same(own, limit_to_bounds(rule, resource, origin.amount, origin.reason)[0])
+        and quantity.is_same_quantity(own, limit_to_bounds(rule, resource, origin.amount, origin.reason)[0])
         for rule in _rules_of_other_policies(draft, place, resource)
         if rule.when == "missing" and rule.from_ != "request"
     )
@@ -264,7 +264,7 @@ def _rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: s
             continue
         for name, _, settings in turn.actions:
             if name == "requests" and place in turn.select_containers(draft.subject):
-                yield from (rule for named, rule in rules_of(_rules_for(settings, place)) if named == resource)
+                yield from (rule for named, rule in request_rules(_rules_for(settings, place)) if named == resource)
 
 
 def _propose_target(

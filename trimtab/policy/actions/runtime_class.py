@@ -5,12 +5,12 @@ selector and tolerations from it in the same request. So by default nothing but 
 """
 
 from trimtab.cluster.api.core import RuntimeClass
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.selectors import covered
+from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
-from trimtab.policy.affinity_conflicts import contradiction
+from trimtab.policy.affinity_conflicts import find_contradiction
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
@@ -32,7 +32,7 @@ class RuntimeClassChoice:
 
 def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Sets the class, or records why not."""
-    before = get(draft.spec.runtime_class_name, None)
+    before = value_or(draft.spec.runtime_class_name, None)
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
         return
@@ -51,15 +51,15 @@ def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tup
 
 def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
     """Returns the field where the pod would run under another class, or under none."""
-    return None if get(result.spec.runtime_class_name, None) == settings.name else FIELD
+    return None if value_or(result.spec.runtime_class_name, None) == settings.name else FIELD
 
 
 def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
     """Returns the list that the class would add to although the pod's author applies it again as a whole; empty where
     there is none."""
     class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
-    present, selector = get(draft.spec.tolerations, ()), get(draft.spec.node_selector, {})
-    has_tolerations = all(covered(toleration, present) for toleration in class_scheduling.tolerations)
+    present, selector = value_or(draft.spec.tolerations, ()), value_or(draft.spec.node_selector, {})
+    has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)
     if not has_tolerations and grows_applied(draft.subject, "tolerations"):
         return "tolerations"
     has_selector = class_scheduling.node_selector.items() <= selector.items()
@@ -74,7 +74,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
         return reasons.WINDOWS("a Windows pod gets no RuntimeClass by policy")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod names RuntimeClass {before} itself")
-    if "RuntimeClass" not in facts.known:
+    if "RuntimeClass" not in facts.listed_kinds:
         return reasons.FACTS_MISSING("RuntimeClasses are not listed yet")
     new_class = facts.runtime_classes.get(settings.name)
     if new_class is None:
@@ -98,7 +98,7 @@ def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | Non
 def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: RuntimeClass | None) -> Reason | None:
     """Returns why the API server would refuse the pod under this class, or no node could take it; None: neither."""
     spec = _without_class_scheduling(draft.spec, old_class)
-    selector = get(spec.node_selector, {})
+    selector = value_or(spec.node_selector, {})
     for key, value in new_class.scheduling.node_selector.items():
         # RuntimeClass admission merges selectors and refuses the pod on a conflict (plugin/pkg/admission/runtimeclass).
         if selector.get(key, value) != value:
@@ -107,7 +107,7 @@ def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: Runtim
             )
             return reasons.RUNTIME_CLASS_CONFLICT(sentence)
     merged = change(spec, node_selector={**selector, **new_class.scheduling.node_selector})
-    impossible = contradiction(merged)
+    impossible = find_contradiction(merged)
     return (
         reasons.RUNTIME_CLASS_CONFLICT(f"RuntimeClass {new_class.metadata.name}: {impossible}") if impossible else None
     )
@@ -119,8 +119,8 @@ def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> 
         return spec
     class_scheduling = old_class.scheduling
     # Entries equal to those of the class count as the class's own.
-    selector = {k: v for k, v in get(spec.node_selector, {}).items() if class_scheduling.node_selector.get(k) != v}
-    tolerations = tuple(t for t in get(spec.tolerations, ()) if t not in class_scheduling.tolerations)
+    selector = {k: v for k, v in value_or(spec.node_selector, {}).items() if class_scheduling.node_selector.get(k) != v}
+    tolerations = tuple(t for t in value_or(spec.tolerations, ()) if t not in class_scheduling.tolerations)
     return change(spec, node_selector=selector or UNSET, tolerations=tolerations or UNSET)
 
 
@@ -147,4 +147,4 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
 
 
 def _format_overhead(spec: PodSpec) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(get(spec.overhead, {}).items()))
+    return ", ".join(f"{name} {value}" for name, value in sorted(value_or(spec.overhead, {}).items()))

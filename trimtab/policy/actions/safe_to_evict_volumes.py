@@ -5,9 +5,9 @@ The cluster autoscaler keeps a node whose pods have local storage, unless the po
 `HasBlockingLocalStorage`).
 """
 
-from trimtab.cluster.api.meta import UNSET, change, get
+from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Volume
-from trimtab.cluster.selectors import glob
+from trimtab.cluster.selectors import name_matcher
 from trimtab.policy import reasons
 from trimtab.policy.field_types import Flag, Pattern, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
@@ -30,7 +30,7 @@ class SafeToEvictVolumes:
 
 def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Adds the volumes to the autoscaler's annotation, after those that it already names."""
-    annotations = get(draft.metadata.annotations, {})
+    annotations = value_or(draft.metadata.annotations, {})
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
@@ -52,7 +52,7 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
 
 def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
     """Returns the annotation where one of these volumes would still keep a node."""
-    annotations = get(result.after.pod.metadata.annotations, {})
+    annotations = value_or(result.after.pod.metadata.annotations, {})
     listed = set(annotations.get(LOCAL_VOLUMES, "").split(","))
     is_never_evicted = annotations.get(SAFE_TO_EVICT) == "false"
     scratch_volumes = _scratch_volumes(settings, result.spec.volumes)
@@ -66,10 +66,10 @@ def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) ->
 def _scratch_volumes(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) -> list[str]:
     """Returns the names of selected local volumes in order. A memory-backed emptyDir is no local storage to the
     autoscaler and need not be named."""
-    is_selected = glob(settings.volumes)
+    is_selected = name_matcher(settings.volumes)
     names = []
     for volume in volumes:
-        empty_dir = get(volume.empty_dir, None)
+        empty_dir = value_or(volume.empty_dir, None)
         is_scratch = empty_dir is not None and empty_dir.medium != "Memory"
         is_local = is_scratch or (settings.host_paths and volume.host_path is not UNSET)
         if is_local and is_selected(volume.name):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trimtab.cluster.api.meta import UNSET, LabelSelector, change, get
+from trimtab.cluster.api.meta import UNSET, LabelSelector, change, value_or
 from trimtab.cluster.api.pod import TopologySpreadConstraint
 from trimtab.policy import reasons
 from trimtab.policy.field_types import LabelKey, Required, policy_type
@@ -72,14 +72,14 @@ def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[C
 
 def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
     """Returns the first topology that no constraint of the pod spreads over."""
-    present = {constraint.topology_key for constraint in get(result.spec.topology_spread_constraints, ())}
+    present = {constraint.topology_key for constraint in value_or(result.spec.topology_spread_constraints, ())}
     missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
     return next((f"topologySpreadConstraints[{key}]" for key in missing), None)
 
 
 def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
-    present = get(draft.spec.topology_spread_constraints, ())
+    present = value_or(draft.spec.topology_spread_constraints, ())
     author_constraints = draft.subject.pod.spec.topology_spread_constraints
     # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
     if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):

@@ -161,7 +161,7 @@ def picture(every: Sequence[Held], score: Any) -> str:
 
 
 def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
-    frontier = [(f"P{share * 100:g}", mean([score(one.window.percentiles((share,))[0], one.rows) for one in of]))
+    frontier = [(f"P{share * 100:g}", mean([score(one.window.compute_percentiles((share,))[0], one.rows) for one in of]))
                 for share in SHARES]  # fmt: skip
     rules: dict[str, Score] = {name: mean([score(compute_amount(rule, one.seen()), one.rows) for one in of])
                                for name, rule in RULES.items()}  # fmt: skip

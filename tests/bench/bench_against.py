@@ -34,25 +34,44 @@ EVENTS = 6000
 LEAST_PAIRS = 15
 DRAWS = 4000
 
-WEBHOOK = """
+FIRST_OF = """
+import importlib
+
+def first_of(*places):
+    '''The first of these `module:name` that this commit has; newest first.'''
+    for place in places:
+        module, _, name = place.partition(":")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
+            continue
+    raise ImportError(f"none of {', '.join(places)}")
+"""
+"""What a script says first that runs with another commit's code: modules and functions had other names there."""
+
+WEBHOOK = (
+    FIRST_OF
+    + """
 import json, sys, time
 from pathlib import Path
-from trimtab.cluster.snapshot import load
 from trimtab.policy.load import load_policies
-from trimtab.runtime import files
-try:
-    from trimtab.admission.handler import answer
-    from trimtab.admission.response_cache import ResponseCache
-    from trimtab.policy.cluster_facts import from_snapshot
-    from trimtab.policy.pod_context import DEFAULT_TERMS
-except ImportError:  # as all this was called up to a0a2e91
-    from trimtab.admission.answer import answer
-    from trimtab.admission.remembered import Memory as ResponseCache
-    from trimtab.policy.facts import from_snapshot
-    from trimtab.policy.subject import DEFAULT_TERMS
 
-world = load([("snapshot.json", Path(sys.argv[1], "snapshot.json").read_bytes())])
-read = load_policies(files.read([Path(sys.argv[1], "policies", part) for part in ("recommended", "library")]))
+load_snapshot = first_of("trimtab.cluster.snapshot:load_snapshot", "trimtab.cluster.snapshot:load")
+read_files = first_of("trimtab.runtime.files:read_files", "trimtab.runtime.files:read")
+answer_review = first_of(
+    "trimtab.admission.handler:answer_review", "trimtab.admission.handler:answer", "trimtab.admission.answer:answer"
+)
+ResponseCache = first_of(
+    "trimtab.admission.response_cache:ResponseCache", "trimtab.admission.remembered:Memory"
+)
+from_snapshot = first_of("trimtab.policy.cluster_facts:from_snapshot", "trimtab.policy.facts:from_snapshot")
+DEFAULT_SETTINGS = first_of(
+    "trimtab.policy.pod_context:DEFAULT_SETTINGS", "trimtab.policy.pod_context:DEFAULT_TERMS",
+    "trimtab.policy.subject:DEFAULT_TERMS",
+)
+
+world = load_snapshot([("snapshot.json", Path(sys.argv[1], "snapshot.json").read_bytes())])
+read = load_policies(read_files([Path(sys.argv[1], "policies", part) for part in ("recommended", "library")]))
 assert not world.mistakes and not read.mistakes, (world.mistakes, read.mistakes)
 facts, policies = from_snapshot(world.snapshot), read.policies
 
@@ -75,23 +94,30 @@ def body(number):
 
 bodies, memory = [body(number) for number in range(400)], ResponseCache()
 for one in bodies[:50]:
-    answer(one, policies, facts, DEFAULT_TERMS)
+    answer_review(one, policies, facts, DEFAULT_SETTINGS)
 begun = time.process_time()
 for one in bodies:
     for _ in range(10):  # decided once, and nine siblings
-        answer(one, policies, facts, DEFAULT_TERMS, memory)
+        answer_review(one, policies, facts, DEFAULT_SETTINGS, memory)
 print(time.process_time() - begun)
 """
+)
 
-PLAN = """
+PLAN = (
+    FIRST_OF
+    + """
 import sys, time
 sys.path.insert(0, "tests/bench")
 import bench_plan
+
+make_plan = first_of("bench_plan:make_plan", "bench_plan:plan")
+build_cluster_model = first_of("bench_plan:build_cluster_model", "bench_plan:build")
 inventory = bench_plan.read("synthetic", bench_plan.synthetic(1000))
 begun = time.process_time()
-bench_plan.plan(bench_plan.build(inventory), [bench_plan.ALL])
+make_plan(build_cluster_model(inventory), [bench_plan.ALL])
 print(time.process_time() - begun)
 """
+)
 
 
 def main() -> None:

@@ -86,8 +86,9 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
     settings, diary = Settings(), LiveHistory()
     elapsed, half = (lambda: cluster.now), settings.max_written_kilobytes * 500
     checkpoints = Checkpointer(
-        sharded_configmaps.checkpoint_backend(writer, namespace), sharded_configmaps.day_backend(writer, namespace), diary,
-        settings.checkpoint_interval_seconds,
+        sharded_configmaps.checkpoint_backend(writer, namespace),
+        sharded_configmaps.day_backend(writer, namespace),
+        diary, settings.checkpoint_interval_seconds,
         WriteBudget(half, elapsed), elapsed, max_stored_bytes=settings.max_stored_megabytes * 1_000_000,
     )  # fmt: skip
     publishing = Publisher(
@@ -97,8 +98,9 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
         WriteBudget(half, elapsed),
     )
     return Loop(
-        history=diary, source=InstantCollector(lambda: [cluster.look()]), pod_state=PodWatchState(), checkpointer=checkpoints,
-        publisher=publishing, metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("warning", "json"),
+        history=diary, source=InstantCollector(lambda: [cluster.look()]), pod_state=PodWatchState(),
+        checkpointer=checkpoints, publisher=publishing, metrics=Metrics(CollectorRegistry(), lambda: True),
+        log=log.build_logger("warning", "json"),
         publish_interval_seconds=settings.publish_interval_seconds, now=lambda: int(cluster.now), elapsed=elapsed,
     )  # fmt: skip
 
@@ -116,7 +118,8 @@ def _values(diary: LiveHistory) -> int:
 def _tell(loop: Loop, hour: int, put: float, cpu: float) -> None:
     usage, told = loop.checkpointer.stored_bytes, loop.publisher.shard_store.stored_bytes
     print(
-        f"{hour:3} h: {put / 1000:5.0f} KB in ten minutes on average, {len(loop.recommendations.workloads):6} workloads known, "
+        f"{hour:3} h: {put / 1000:5.0f} KB in ten minutes on average, "
+        f"{len(loop.recommendations.workloads):6} workloads known, "
         f"{usage / 1e6:5.1f} MB of usage, {told / 1e6:5.1f} MB of recommendations, "
         f"{loop.checkpointer.unsaved_seconds / 60:3.0f} minutes unsaved, {cpu:6.0f} CPU s, faults {loop.fault_count}",
         flush=True,
@@ -133,11 +136,8 @@ def _in_real_time(loop: Loop, cluster: Cluster) -> tuple[int, int, float]:
 
     late, looks, values, longest = list[int](), cluster.looks, _values(loop.history), 0.0
     with Sampler(look, LOOK_SECONDS, time.monotonic, lambda: late.append(1)) as line:
-        loop.source, loop.publish_interval_seconds, loop.checkpointer.write_interval_seconds = (
-            InstantCollector(line.take_readings),
-            0.0,
-            0.0,
-        )
+        loop.source = InstantCollector(line.take_readings)
+        loop.publish_interval_seconds = loop.checkpointer.write_interval_seconds = 0.0
         for _ in range(ROUNDS):
             line.wait_for_reading(lambda: True)
             began = time.monotonic()

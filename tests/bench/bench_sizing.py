@@ -19,6 +19,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import datasketches
@@ -178,6 +179,10 @@ class _Alone(OwnerIndex):
         return Owner("Deployment", pod)
 
 
+def _read_into(book: BatchHistory, body: bytes, name: str) -> None:
+    add_all_series(book, parse_series(body, name), _Alone())
+
+
 def answers() -> None:
     """An answer of Prometheus, read, parsed and sketched; the best of some rounds, since neighbours cost cache."""
     for name in ("cpu", "memory"):
@@ -187,9 +192,7 @@ def answers() -> None:
         taken, grown, alone = [], [], []
         for _ in range(ROUNDS):
             book = BatchHistory()
-            taken.append(
-                _cpu(lambda body=body, book=book, name=name: add_all_series(book, parse_series(body, name), _Alone()))
-            )  # type: ignore[misc]
+            taken.append(_cpu(partial(_read_into, book, body, name)))
             grown.append(max(0.0, rss() - before) / (1 << 20))
             alone.append(_cpu(lambda body=body: _decode(body)))  # type: ignore[misc]
         print(f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "

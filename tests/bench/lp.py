@@ -48,21 +48,26 @@ class Relaxation:
 
 def rows_of(made, world):
     """(classes of receivers, kinds of pods, node → class, candidate → its pods by kind) as the relaxation sees them."""
-    shelves = list(zip(*made.ways.masks, strict=True)) or [()] * len(world.nodes)
+    shelves = list(zip(*made.placement_requests.node_sets, strict=True)) or [()] * len(world.nodes)
     classes, kinds = {}, {}
     of = [
         classes.setdefault(
-            (shelves[n], world.amount(n, "cpu"), world.amount(n, "memory"), id(made.limits[n])), len(classes)
+            (shelves[n], world.allocatable_amount(n, "cpu"), world.allocatable_amount(n, "memory"), id(made.limits[n])),
+            len(classes),
         )
         for n in range(len(world.nodes))
     ]
     loads = []
     for node in made.candidates:
         counts = {}
-        for pod in made.loads[node]:
-            errand = made.errands[pod]
-            rest = tuple((r, a) for r, a in errand.kind.rest if not world.names[r].startswith("volumes:"))
-            name = kinds.setdefault((errand.where, errand.major, errand.minor, rest), len(kinds))
+        for pod in made.pods_to_move[node]:
+            errand = made.requests[pod]
+            rest = tuple(
+                (r, a)
+                for r, a in errand.pod_class.other_requests
+                if not world.other_resources[r].startswith("volumes:")
+            )
+            name = kinds.setdefault((errand.node_set, errand.major, errand.minor, rest), len(kinds))
             counts[name] = counts.get(name, 0) + 1
         loads.append(counts)
     return classes, kinds, of, loads
@@ -71,22 +76,22 @@ def rows_of(made, world):
 def relaxed(made, world, evictions=None):
     """The program; `evictions` bounds the pods that move."""
     classes, kinds, of, loads = rows_of(made, world)
-    extended = [r for r, name in enumerate(world.names) if not name.startswith("volumes:")]
-    amounts = (world.major, world.minor, world.slots, *(world.rest[r] for r in extended))
-    scale = [1000 if r == "cpu" else 1 << 30 for r in world.resources] + [1] * (1 + len(extended))
+    extended = [r for r, name in enumerate(world.other_resources) if not name.startswith("volumes:")]
+    amounts = (world.major, world.minor, world.slots, *(world.other_free[r] for r in extended))
+    scale = [1000 if r == "cpu" else 1 << 30 for r in world.main_resources] + [1] * (1 + len(extended))
     free = [[max(0, a[n]) / s for a, s in zip(amounts, scale, strict=True)] for n in range(len(world.nodes))]
     upper, equal = Rows(), Rows()
     shelf = [0] * len(classes)
     first = [[upper.row(0) for _ in scale] for _ in classes]
     for n, number in enumerate(of):
         shelf[number] = n
-        if not world.closed[n]:
+        if not world.closed_nodes[n]:
             for row, amount in zip(first[number], free[n], strict=True):
                 upper.limits[row] += amount
     variables, flows = len(made.candidates), {}
     for kind, number in kinds.items():
         for c in range(len(classes)):
-            if made.ways.masks[kind[0]][shelf[c]]:
+            if made.placement_requests.node_sets[kind[0]][shelf[c]]:
                 flows[number, c] = variables
                 variables += 1
     asks = [
@@ -100,28 +105,28 @@ def relaxed(made, world, evictions=None):
             upper.add(row, variable, amount)
         equal.add(number, variable, 1)
     for x, node in enumerate(made.candidates):
-        for row, amount in zip(first[of[node]], free[node] if not world.closed[node] else (), strict=False):
+        for row, amount in zip(first[of[node]], free[node] if not world.closed_nodes[node] else (), strict=False):
             upper.add(row, x, amount)
         for number, count in loads[x].items():
             equal.add(number, x, -count)
     if evictions is not None:
         row = upper.row(evictions)
         for x, node in enumerate(made.candidates):
-            upper.add(row, x, len(made.loads[node]))
+            upper.add(row, x, len(made.pods_to_move[node]))
     arrivals = {}
     for (number, c), variable in flows.items():
         limits = made.limits[shelf[c]]
         arrivals.setdefault(id(limits), []).append((number, variable))
     for limits in {id(found): found for found in made.limits if found is not None}.values():
         _pool_rows(made, world, limits, asks, arrivals.get(id(limits), ()), upper, scale)
-    return Relaxation([made.saves[n] for n in made.candidates], upper, equal, variables)
+    return Relaxation([made.savings[n] for n in made.candidates], upper, equal, variables)
 
 
 def _pool_rows(made, world, limits, asks, arrivals, upper, scale):
     """What the pool's settings keep: nodes, and room of both resources on those that stay."""
-    staying = [n for n in limits.nodes if not world.closed[n]]
+    staying = [n for n in limits.nodes if not world.closed_nodes[n]]
     number = {node: x for x, node in enumerate(made.candidates)}
-    row = upper.row(len(staying) - max(limits.pool.min_nodes, limits.least))
+    row = upper.row(len(staying) - max(limits.pool.min_nodes, limits.group_min_nodes))
     for node in staying:
         if node in number:
             upper.add(row, number[node], 1)
@@ -129,11 +134,11 @@ def _pool_rows(made, world, limits, asks, arrivals, upper, scale):
     assert not headroom.nodes, "only shares and the largest pod are told as rows"
     assert limits.pool.spare is Spare.NONE, "only shares and the largest pod are told as rows"
     reserved = [kind for kind, node in made.reserved if made.limits[node] is limits]
-    if limits.loose:
+    if limits.keeps_no_headroom:
         return
-    for i, resource in enumerate(world.resources):
+    for i, resource in enumerate(world.main_resources):
         free = [(world.major, world.minor)[i][n] / scale[i] for n in staying]
-        kept_of = [world.amount(n, resource) * headroom.percent / 100 / scale[i] for n in staying]
+        kept_of = [world.allocatable_amount(n, resource) * headroom.percent / 100 / scale[i] for n in staying]
         keeps = [f - k for f, k in zip(free, kept_of, strict=True)]
         kept = sum((kind.major, kind.minor)[i] for kind in reserved) / scale[i]
         # A pool that has less already may stay as it is.
@@ -165,15 +170,17 @@ def bound(made, world, evictions=None):
 
 def volume(made, world, evictions):
     """The most that whole nodes could save with so many evictions, if pods were sand and all nodes shared them."""
-    nodes, evicted = made.candidates, [len(made.loads[n]) for n in made.candidates]
+    nodes, evicted = made.candidates, [len(made.pods_to_move[n]) for n in made.candidates]
     rows, limits = [evicted], [evictions]
     for resource in ("major", "minor"):
         free = getattr(world, resource)
-        rows.append([max(0, free[n]) + sum(getattr(made.errands[p], resource) for p in made.loads[n]) for n in nodes])
-        limits.append(sum(max(0, free[n]) for n in range(len(world.nodes)) if not world.closed[n]))
+        rows.append(
+            [max(0, free[n]) + sum(getattr(made.requests[p], resource) for p in made.pods_to_move[n]) for n in nodes]
+        )
+        limits.append(sum(max(0, free[n]) for n in range(len(world.nodes)) if not world.closed_nodes[n]))
     scaled = numpy.array(rows, float) / numpy.array(limits, float)[:, None]
     solved = milp(
-        [-made.saves[n] for n in nodes],
+        [-made.savings[n] for n in nodes],
         constraints=LinearConstraint(scaled, ub=numpy.ones(len(limits))),
         bounds=Bounds(0, 1),
         integrality=numpy.ones(len(nodes)),

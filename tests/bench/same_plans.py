@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.bench.bench_against import ROOT, checked_out
+from tests.bench.bench_against import FIRST_OF, ROOT, checked_out
 from tests.bench.full_cluster import full_cluster
 from tests.cluster_of import HOST, NOW, SAFE, ZONE, apart, budget, node, pod, spread
 
@@ -30,33 +30,50 @@ GENERATED = ((100, 2), (120, 3), (400, 4), (1000, 1), (1000, 11))
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-ASKED = """
-import hashlib, re, sys
+ASKED = (
+    FIRST_OF
+    + """
+import hashlib, inspect, re, sys
 from dataclasses import replace
 from pathlib import Path
 import msgspec
-from trimtab.cluster.pool import Goal, Headroom, Pool, Spare, pool_name, preset
-from trimtab.cluster.snapshot import load
-from trimtab.compaction.plan import plan
-from trimtab.compaction.simulate import Scheduler, simulate
-try:
-    from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-    from trimtab.cluster.cluster_state import snapshot_inventory
-    from trimtab.compaction.candidates import PlanningContext
-    from trimtab.compaction.plan import first_wave
-    from trimtab.compaction.plan_types import Observations
-    from trimtab.compaction.search.problem import prepare
-    from trimtab.scheduling.cluster_model import build
-    from trimtab.scheduling.drain_simulation import DrainSimulation
-except ImportError:  # as all this was called up to a0a2e91
-    from trimtab.cluster.autoscaler import Autoscaler, Group as NodeGroupStatus
-    from trimtab.cluster.inventory import take as snapshot_inventory
-    from trimtab.compaction.candidates import Now as PlanningContext
-    from trimtab.compaction.observations import Observations
-    from trimtab.compaction.search.first import first_wave
-    from trimtab.compaction.search.prepare import prepare
-    from trimtab.packing.drain import Drains as DrainSimulation
-    from trimtab.packing.world import build
+from trimtab.cluster.pool import Goal, Headroom, Pool, Spare, pool_name
+from trimtab.compaction.simulate import Scheduler
+
+pool_from_preset = first_of("trimtab.cluster.pool:pool_from_preset", "trimtab.cluster.pool:preset")
+load_snapshot = first_of("trimtab.cluster.snapshot:load_snapshot", "trimtab.cluster.snapshot:load")
+make_plan = first_of("trimtab.compaction.plan:make_plan", "trimtab.compaction.plan:plan")
+simulate_rounds = first_of("trimtab.compaction.simulate:simulate_rounds", "trimtab.compaction.simulate:simulate")
+Autoscaler = first_of("trimtab.cluster.cluster_autoscaler:Autoscaler", "trimtab.cluster.autoscaler:Autoscaler")
+NodeGroupStatus = first_of(
+    "trimtab.cluster.cluster_autoscaler:NodeGroupStatus", "trimtab.cluster.autoscaler:Group"
+)
+snapshot_inventory = first_of("trimtab.cluster.cluster_state:snapshot_inventory", "trimtab.cluster.inventory:take")
+PlanningContext = first_of("trimtab.compaction.candidates:PlanningContext", "trimtab.compaction.candidates:Now")
+first_wave = first_of("trimtab.compaction.plan:first_wave", "trimtab.compaction.search.first:first_wave")
+Observations = first_of(
+    "trimtab.compaction.plan_types:Observations", "trimtab.compaction.observations:Observations"
+)
+prepare_problem = first_of(
+    "trimtab.compaction.search.problem:prepare_problem", "trimtab.compaction.search.problem:prepare",
+    "trimtab.compaction.search.prepare:prepare",
+)
+build_cluster_model = first_of(
+    "trimtab.scheduling.cluster_model:build_cluster_model", "trimtab.scheduling.cluster_model:build",
+    "trimtab.packing.world:build",
+)
+DrainSimulation = first_of(
+    "trimtab.scheduling.drain_simulation:DrainSimulation", "trimtab.packing.drain:Drains"
+)
+
+def member_of(it, *names):
+    '''The first of these that it has.'''
+    return getattr(it, next(name for name in names if hasattr(it, name)))
+
+def context(**given):
+    known = inspect.signature(PlanningContext).parameters
+    older = {"now": "at", "moved_pods": "moved"}
+    return PlanningContext(**{name if name in known else older[name]: value for name, value in given.items()})
 
 NOW = int(sys.argv[2])
 ALL = Pool(name="all", everything=True, min_nodes=0, single_replicas=True)
@@ -68,48 +85,52 @@ def settings(inventory):
     names = sorted({pool_name(node) for node in inventory.nodes} - {""})
     yield "all", [ALL]
     yield "nodes", [replace(ALL, goal=Goal.NODES)]
-    yield "keen", [replace(preset("keen", "all"), everything=True)]
+    yield "keen", [replace(pool_from_preset("keen", "all"), everything=True)]
     yield "room", [replace(ALL, headroom=Headroom(percent=12, largest_pod=True), spare=Spare.NODE, least_gain=40)]
     yield "zone", [replace(ALL, spare=Spare.ZONE, min_per_zone=1, under={"cpu": 75}, jobs=True)]
     if names:
-        yield "careful", [preset("careful", name) for name in names]
-        yield "balanced", [preset("balanced", name) for name in names]
+        yield "careful", [pool_from_preset("careful", name) for name in names]
+        yield "balanced", [pool_from_preset("balanced", name) for name in names]
         goals = (Goal.NODES, Goal.COST)
-        yield "mixed", [replace(preset("balanced", n), goal=goals[i % 2], min_nodes=2) for i, n in enumerate(names)]
+        mixed = [pool_from_preset("balanced", name) for name in names]
+        yield "mixed", [replace(pool, goal=goals[i % 2], min_nodes=2) for i, pool in enumerate(mixed)]
 
 for path in sorted(Path(sys.argv[1]).iterdir()):
-    reading = load([(path.name, path.read_bytes())])
+    reading = load_snapshot([(path.name, path.read_bytes())])
     assert not reading.mistakes, (path.name, reading.mistakes[:3])
     inventory = snapshot_inventory(reading.snapshot)
     is_small = len(inventory.nodes) < 50
-    world = build(inventory)
+    world = build_cluster_model(inventory)
     again = {k: v * 3 // 2 for k, v in {"cpu": 300, "memory": 1 << 28}.items()}
     some = inventory.nodes[0].name
     moved = frozenset(pod.key for pod in inventory.pods[::7])
     group = NodeGroupStatus(name="pool-a", healthy=True, scale_up="", min_size=1)
     scaler = Autoscaler(updated=NOW, groups=(group,), threshold=45)
-    moments = {"now": PlanningContext(), "at": PlanningContext(at=NOW)}
+    moments = {"now": context(), "at": context(now=NOW)}
     if is_small:
         moments |= {
-            "scaled": PlanningContext(at=NOW, autoscaler=scaler),
-            "draining": PlanningContext(at=NOW, observations=Observations(draining={some: "all"}), moved=moved),
+            "scaled": context(now=NOW, autoscaler=scaler),
+            "draining": context(now=NOW, observations=Observations(draining={some: "all"}), moved_pods=moved),
         }
     for said, pools in settings(inventory):
         for when, now in moments.items():
             name = f"{path.name} {said} {when}"
-            told(f"{name} plan", plan(world, pools, now))
+            told(f"{name} plan", make_plan(world, pools, now))
             told(f"{name} first", first_wave(world, pools, now, close=3 if is_small else 60))
         if is_small:
-            told(f"{path.name} {said} again", plan(build(inventory, lambda pod: again), pools))
-            told(f"{path.name} {said} lazy", plan(world, pools, effort=0))
+            told(f"{path.name} {said} again", make_plan(build_cluster_model(inventory, lambda pod: again), pools))
+            told(f"{path.name} {said} lazy", make_plan(world, pools, effort=0))
             for scheduler in Scheduler:
-                told(f"{path.name} {said} {scheduler}", simulate(inventory, pools, scheduler).rounds)
-    made, drains = prepare(world, [ALL], PlanningContext()), DrainSimulation(world)
-    can = [drains.can(node, made.loads[node]) for node in made.candidates[:200]]
-    places = [drains.where(node, made.loads[node]) for node in made.candidates[:20]]
+                told(f"{path.name} {said} {scheduler}", simulate_rounds(inventory, pools, scheduler).rounds)
+    made, drains = prepare_problem(world, [ALL], context()), DrainSimulation(world)
+    pods_to_move = member_of(made, "pods_to_move", "loads")
+    can_drain, place_pods = member_of(drains, "can_drain", "can"), member_of(drains, "place_pods", "where")
+    can = [can_drain(node, pods_to_move[node]) for node in made.candidates[:200]]
+    places = [place_pods(node, pods_to_move[node]) for node in made.candidates[:20]]
     places = [re.sub("[A-Za-z]+[(]", "(", str(place)) for place in places]  # whatever the classes are called
     told(f"{path.name} single nodes", [can, places])
 """
+)
 
 
 def main() -> None:

@@ -73,14 +73,14 @@ def optimum(made, world):
     nodes, candidates = range(len(world.nodes)), {n: at for at, n in enumerate(made.candidates)}
     places, columns = {}, len(candidates)
     for node in candidates:
-        for pod in made.loads[node]:
+        for pod in made.pods_to_move[node]:
             for target in nodes:
-                if target != node and made.errands[pod].nodes[target] and not made.room.closed[target]:
+                if target != node and made.requests[pod].nodes[target] and not made.capacity.closed_nodes[target]:
                     places[pod, target] = columns
                     columns += 1
-    program, errands = _Program(columns), made.errands
+    program, errands = _Program(columns), made.requests
     for node, x in candidates.items():
-        for pod in made.loads[node]:
+        for pod in made.pods_to_move[node]:
             program.row([(x, -1), *((c, 1) for (p, _), c in places.items() if p == pod)], 0, 0)
     for node in nodes:
         for amount, free in (("major", world.major), ("minor", world.minor)):
@@ -94,7 +94,7 @@ def optimum(made, world):
     for limits in {id(found): found for found in made.limits if found is not None}.values():
         _pool(made, world, limits, candidates, places, program)
     gain = numpy.zeros(columns)
-    gain[: len(candidates)] = [-made.saves[n] for n in candidates]
+    gain[: len(candidates)] = [-made.savings[n] for n in candidates]
     return program.solved(gain)
 
 
@@ -102,9 +102,11 @@ def _pool(made, world, limits, candidates, places, program):
     mine = set(limits.nodes)
     program.row([(candidates[n], 1) for n in mine if n in candidates], -numpy.inf, len(mine) - limits.pool.min_nodes)
     reserved = [kind for kind, node in made.reserved if made.limits[node] is limits]
-    for amount, free, resource in zip(("major", "minor"), (world.major, world.minor), world.resources, strict=True):
-        keeps = {n: free[n] - world.amount(n, resource) * limits.pool.headroom.percent / 100 for n in mine}
-        arrivals = [(c, getattr(made.errands[p], amount)) for (p, t), c in places.items() if t in mine]
+    for amount, free, resource in zip(
+        ("major", "minor"), (world.major, world.minor), world.main_resources, strict=True
+    ):
+        keeps = {n: free[n] - world.allocatable_amount(n, resource) * limits.pool.headroom.percent / 100 for n in mine}
+        arrivals = [(c, getattr(made.requests[p], amount)) for (p, t), c in places.items() if t in mine]
         kept = sum(getattr(kind, amount) for kind in reserved)
         going = [(candidates[n], keeps[n]) for n in mine if n in candidates]
         program.row([*arrivals, *going], -numpy.inf, max(0, sum(keeps.values()) - kept))

@@ -53,7 +53,7 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
     policies = load_policies(files.read_files([Path(path) for path in crowd.POLICIES.split(":")])).policies
     review, memory = wire.decode(body), ResponseCache()
     raw = bytes(review.request.object)
-    pod: Pod = answers._pods.decode(raw)
+    pod: Pod = answers._pod_decoder.decode(raw)
     found = decide_pod(pod, policies, facts, NAMESPACE)
     first = answers.answer_review(body, policies, facts, DEFAULT_SETTINGS, memory)
     key = (NAMESPACE, (normalize_pod_bytes(raw) or (raw, b""))[0])
@@ -75,12 +75,12 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
 
     timed: dict[str, Callable[[], object]] = {
         "decode the review": lambda: bytes(wire.decode(body).request.object),
-        "decode the pod": lambda: answers._pods.decode(raw),
+        "decode the pod": lambda: answers._pod_decoder.decode(raw),
         "match": match,
         "decide": lambda: decide_with_policies(subject(pod), policies),
         "patch": lambda: diff_pods(pod, found.decision.pod),
         "check": check,
-        "encode": lambda: wire.encode(review, answers._judged(found).response),
+        "encode": lambda: wire.encode(review, answers._build_finding(found).response),
         "recall": lambda: (normalize_pod_bytes(raw), memory.find_finding(key, policies, facts, DEFAULT_SETTINGS)),
         "encode again": lambda: wire.encode(review, first.record.finding.response),
         "tell": lambda: teller.log_review(first.record),

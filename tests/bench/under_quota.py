@@ -27,13 +27,13 @@ STEPS = 1000
 
 
 def main() -> None:
-    files = main_module._fixed
+    files = main_module._from_files
 
     def source(settings: Settings, meters: WebhookMetrics) -> main_module.PolicyStateSource:
         standing = files(settings, meters)
         return replace(standing, world=_under_quota(standing.world()))
 
-    main_module._fixed = source
+    main_module._from_files = source
     trimtab()
 
 

@@ -24,6 +24,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.cli.install import apply as apply_module
+from trimtab.cli.install.cleanup import CleanupStep
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues, account_name
 from trimtab.kube import objects
@@ -50,10 +51,10 @@ class Installed:
             for found in render_manifests(self.values)
         ]
 
-    def apply(self) -> list[apply_module.CleanupStep]:
+    def apply(self) -> list[CleanupStep]:
         return list(apply_module.apply_manifests(Writer(client=self.client), self.manifests, self.values))
 
-    def remove(self) -> list[apply_module.CleanupStep]:
+    def remove(self) -> list[CleanupStep]:
         return list(
             apply_module.remove_manifests(Writer(client=self.client), self.manifests, self.values, everything=True)
         )

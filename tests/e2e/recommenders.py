@@ -102,7 +102,7 @@ def allow(whole: Cluster, own: Cluster) -> None:
         ("Role", rbac.NAMESPACE_RULES["recommender"]),
     ):
         meta = {"name": f"recommender-{own.namespace}", **({"namespace": own.namespace} if kind == "Role" else {})}
-        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
+        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "rules": [r.to_manifest() for r in rules]}
         ref = {"apiGroup": GROUP, "kind": kind, "name": meta["name"]}
         binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": meta}
         own.apply([role, {**binding, "roleRef": ref, "subjects": [subject]}])

@@ -90,7 +90,7 @@ def allow(cluster: Cluster) -> None:
     for kind, rules in (("ClusterRole", rbac.CLUSTER_RULES["watchdog"]), ("Role", rbac.NAMESPACE_RULES["watchdog"])):
         meta = {"name": name, **({"namespace": OURS} if kind == "Role" else {})}
         cluster.apply(
-            {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": [r.plain() for r in rules]}
+            {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": [r.to_manifest() for r in rules]}
         )
         ref = {"apiGroup": group, "kind": kind, "name": name}
         binding = {"apiVersion": f"{group}/v1", "kind": f"{kind}Binding", "metadata": meta}

@@ -151,7 +151,7 @@ def test_only_the_autoscaler_itself_is_believed_about_its_groups(status):
 def test_a_group_that_may_get_a_node_is_named():
     status = autoscaler(*[(f"batch-{n}", 0, 9, "NoActivity") for n in range(5)])
     _, _, verdict = outcome(asks("1"), [BATCH], MADE, status)
-    [warning] = [left.reason for left in verdict.decision.left if left.loud]
+    [warning] = [left.reason for left in verdict.decision.fields_kept if left.loud]
     assert "batch-0, batch-1, batch-2 and 2 more" in str(warning)
 
 
@@ -188,9 +188,9 @@ def test_only_the_policy_that_caused_it_is_taken_back():
     sizes = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes", priority=500)
     after, _, found = outcome(asks("1"), [POOL, sizes], *world)
     assert (cpu_of(after), after.metadata.labels["a"]) == (["6"], "b")
-    assert [left.field for left in found.decision.left if left.loud] == ["placement"]
+    assert [left.field for left in found.decision.fields_kept if left.loud] == ["placement"]
     after, _, found = outcome(asks("1"), [POOL, ALWAYS], *world)
-    assert (cpu_of(after), [left.field for left in found.decision.left if left.loud]) == (["1"], ["requests"])
+    assert (cpu_of(after), [left.field for left in found.decision.fields_kept if left.loud]) == (["1"], ["requests"])
 
 
 def test_deciding_again_changes_nothing_and_takes_back_the_same():

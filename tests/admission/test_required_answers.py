@@ -45,7 +45,7 @@ def test_the_reason_of_a_denial_reaches_whoever_creates_the_pod():
 
 
 def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_else(monkeypatch):
-    monkeypatch.setattr(answering, "judge", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(answering, "decide_pod", lambda *_, **__: 1 / 0)
     assert told(review(POD)) == (
         False,
         "trimtab: sandbox may require a change of the pod, and it could not be decided:"
@@ -55,13 +55,13 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
 
 
 def test_a_patch_that_fails_its_check_denies(monkeypatch):
-    monkeypatch.setattr(judging, "problem", lambda *_, **__: "it does not apply")
+    monkeypatch.setattr(judging, "check_patch", lambda *_, **__: "it does not apply")
     found = answer_review(review(POD), SANDBOX, WORLD).record
     assert (found.outcome, found.problem) == (AdmissionOutcome.DENIED, "it does not apply")
 
 
 def test_a_mistake_of_ours_is_not_remembered(monkeypatch):
-    monkeypatch.setattr(judging, "problem", lambda *_, **__: "it does not apply")
+    monkeypatch.setattr(judging, "check_patch", lambda *_, **__: "it does not apply")
     memory = ResponseCache()
     told(review(POD), memory)
     assert len(memory) == 0

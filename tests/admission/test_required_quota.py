@@ -44,7 +44,7 @@ def world(used: str = "800m", hard: str = "1"):
 
 
 def warnings_of(found) -> list[str]:
-    return [f"{left.policy} {left.field}: {left.reason.sentence}" for left in found.decision.left if left.loud]
+    return [f"{left.policy} {left.field}: {left.reason.sentence}" for left in found.decision.fields_kept if left.loud]
 
 
 def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():

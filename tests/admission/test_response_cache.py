@@ -64,7 +64,7 @@ def test_pods_that_differ_in_the_name_of_their_token_volume_share_an_answer():
         {"namespaces": {"team-a": {"trimtab.dev/opt-out": "true"}}},
         {"recommendations": facts(usage(cpu=("10m", "40m"))).recommendations},
         {"quotas": {"team-a": (quota({"limits.cpu": "9"}, used={"limits.cpu": "0"}),)}},
-        {"known": frozenset({"Namespace"})},
+        {"listed_kinds": frozenset({"Namespace"})},
     ],
 )
 def test_what_was_read_and_changed_is_read_anew(change):

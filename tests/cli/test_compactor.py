@@ -22,7 +22,7 @@ NOW = 1_800_000_000
 
 def found(memory: PoolState, pool: Pool | None = None, **more: str) -> CompactorState:
     pools = PoolReading((pool or Pool(name="web", dry_run=False),))
-    told = {"leader": "one", "paused": "", "home": "trimtab-system", **more}
+    told = {"leader": "one", "paused": "", "namespace": "trimtab-system", **more}
     return CompactorState(
         read_at=NOW, snapshot=Snapshot(), pools=pools, pool_states={"web": memory}, problems=(), **told
     )

@@ -21,7 +21,7 @@ COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (trimtab (?:plan|
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `trimtab demo --keep demo` leaves."""
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "pool.json").write_bytes(sample_pool.build_snapshot())
+    (tmp_path / "demo" / "pool.json").write_bytes(sample_pool.build_pool_list())
     for step in steps(PAGE):
         if step.how.startswith("file "):
             (tmp_path / step.how.removeprefix("file ")).write_text(step.command)

@@ -71,8 +71,10 @@ class World:
 
     def replica(self) -> LeaderProcess:
         return LeaderProcess(
-            name="tester", settings=self.settings, log=log.build_logger("info", "json", self.said), client=None,  # type: ignore[arg-type]
-            election=self.votes, identity="me", max_silence_seconds=60.0, shutdown=self.time, elapsed=lambda: self.time.now,
+            name="tester", settings=self.settings, log=log.build_logger("info", "json", self.said),
+            client=None,  # type: ignore[arg-type]
+            election=self.votes, identity="me", max_silence_seconds=60.0,
+            shutdown=self.time, elapsed=lambda: self.time.now,
         )  # fmt: skip
 
     def lines(self) -> list[str]:

@@ -33,8 +33,10 @@ def captured(value: Told) -> PodInfo:
 
 def said(pod: PodInfo) -> Told:
     """All of it but its number, which only tells pods of one reader apart."""
-    own = {name: getattr(pod, name) for name in pod.__struct_fields__ if name not in ("ask", "alike")}
-    return own | {f"ask.{name}": getattr(pod.requirements, name) for name in pod.requirements.__dataclass_fields__}
+    own = {name: getattr(pod, name) for name in pod.__struct_fields__ if name not in ("requirements", "likeness")}
+    return own | {
+        f"requirements.{name}": getattr(pod.requirements, name) for name in pod.requirements.__dataclass_fields__
+    }
 
 
 def line(what: str, value: Told) -> bytes:

@@ -20,7 +20,7 @@ def told(gathering, *objects):
     for item in objects:
         kind = getattr(item, "kind", type(item).__name__)
         gathering.put(kind, (item.metadata.namespace, item.metadata.name), HOLDS[kind](item))
-    return gathering.facts()
+    return gathering.build_facts()
 
 
 def recommended(cpu, lower):

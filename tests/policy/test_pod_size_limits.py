@@ -107,7 +107,7 @@ def test_what_the_first_call_added_does_not_make_the_second_another_one():
 def _applied(made, found):
     import jsonpatch
 
-    return json.dumps(jsonpatch.apply_patch(made, list(found.record.operations)))
+    return json.dumps(jsonpatch.apply_patch(made, list(found.record.patch_operations)))
 
 
 def test_a_number_without_end_is_unreadable_and_no_mistake_of_ours():

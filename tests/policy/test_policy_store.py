@@ -19,7 +19,7 @@ def stored(name: str, actions: str = NO_LIMITS, **spec: object) -> Custom:
 def put(store, *objects):
     for result in objects:
         store.put(result.metadata.name, load_object(result))
-    return store.policies()
+    return store.current_policies()
 
 
 def test_they_decide_in_the_order_of_their_priority():

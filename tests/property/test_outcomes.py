@@ -29,7 +29,7 @@ def shown(manifest, by, world):
 
 
 def codes(found):
-    return {left.reason.code for call in found.calls for left in call.decision.left}
+    return {left.reason.code for call in found.calls for left in call.decision.fields_kept}
 
 
 @given(some.manifests(), POLICIES, CROWDED)

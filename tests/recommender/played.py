@@ -208,8 +208,8 @@ class Process:
             seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)
         self.loop = Loop(
             history=diary, source=self.source, pod_state=seen, checkpointer=checkpoints, publisher=publishing,
-            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"), publish_interval_seconds=600,
-            now=lambda: world.now, elapsed=elapsed,
+            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"),
+            publish_interval_seconds=600, now=lambda: world.now, elapsed=elapsed,
         )  # fmt: skip
         self.loop.restore_state()
 

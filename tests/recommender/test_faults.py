@@ -54,7 +54,8 @@ def test_a_day_of_moments_is_published() -> None:
     moments(world).lives(2 * HOUR)
     known = world.of("web")
     assert known is not None
-    assert {resource: (found := known.percentiles_of(resource)) is not None and found.young for resource in ("cpu", "memory")} == {
+    percentiles = {resource: known.percentiles_of(resource) for resource in ("cpu", "memory")}
+    assert {resource: found is not None and found.young for resource, found in percentiles.items()} == {
         "cpu": True, "memory": True}  # fmt: skip
     moments(world).lives(DAY)
     known = world.of("web")

@@ -207,4 +207,4 @@ def _required_objection(
 def _with_warning(decision: Decision, reported: Objection, culprits: list[tuple[str, str]]) -> Decision:
     policy, action = culprits[0] if culprits else ("", reported.actions[0])
     kept_field = FieldKept(field=to_camel(action), policy=policy, reason=reported.reason, loud=True)
-    return change(decision, left=(*decision.fields_kept, kept_field))
+    return change(decision, fields_kept=(*decision.fields_kept, kept_field))

@@ -18,17 +18,16 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
-from trimtab.cluster.yaml_documents import read_documents as read_documents
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.runtime import clock
-from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles
-from trimtab.runtime.files import read_files as read_files
+from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles, read_files, shipped_policies
 
 if TYPE_CHECKING:
     from trimtab.histogram.live_history import LiveHistory
     from trimtab.kube.client import Client
 
 
-__all__ = ["Content", "read_paths", "shipped"]
+__all__ = ["Content", "read_paths", "shipped_policies"]
 
 
 def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:

@@ -114,7 +114,8 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
     price = price_of(from_snapshot(snapshot))
     notes = []
     if price is None:
-        prices = f"${LIST_PRICE.monthly_cost(1000, 0):.2f} a core and ${LIST_PRICE.monthly_cost(0, 1 << 30):.2f} a GiB in a month"
+        core, gib = LIST_PRICE.monthly_cost(1000, 0), LIST_PRICE.monthly_cost(0, 1 << 30)
+        prices = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
         notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")
     labels = {
         namespace_shape.metadata.name: value_or(namespace_shape.metadata.labels, {})

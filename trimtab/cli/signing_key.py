@@ -62,7 +62,7 @@ def _find_lost_signatures(
     client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
 ) -> Iterator[str]:
     """Yield the annotations and states that only the compactor's previous key signed."""
-    from trimtab.cli.doctor.check_signatures import read_annotations, read_states
+    from trimtab.cli.doctor.check_signatures import read_drain_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer
 
@@ -70,7 +70,7 @@ def _find_lost_signatures(
     if keys.previous is None or signer is None:
         return
     yield from (
-        f"the annotation on node {node}" for node in sorted(read_annotations(client, namespace, signer).outdated)
+        f"the annotation on node {node}" for node in sorted(read_drain_annotations(client, namespace, signer).outdated)
     )
     later_signer = replace(signer, keys=keys.without_previous)
     later_states = read_states(client, namespace, later_signer)

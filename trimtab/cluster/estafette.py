@@ -32,7 +32,8 @@ MARKED_SECONDS_VARIABLE, NODE_AGE_SECONDS_VARIABLE = (
 CODE_SECONDS: Mapping[str, int] = {MARKED_SECONDS_VARIABLE: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
 """Environment variable → the default in its code (main.go)."""
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
-    MARKED_SECONDS_VARIABLE: ("neededMarkedTimeForRemovalSeconds", 600), NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
+    MARKED_SECONDS_VARIABLE: ("neededMarkedTimeForRemovalSeconds", 600),
+    NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
 }  # fmt: skip
 """Environment variable → the Helm value that sets it, and the chart's default (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9

@@ -86,8 +86,8 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
     """Returns the node of a Node object; `storage` is the CSINode of the same name."""
     meta = shape.metadata
     return NodeInfo(
-        name=meta.name, labels=value_or(meta.labels, {}), annotations=value_or(meta.annotations, {}), taints=shape.spec.taints,
-        is_cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
+        name=meta.name, labels=value_or(meta.labels, {}), annotations=value_or(meta.annotations, {}),
+        taints=shape.spec.taints, is_cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
         is_ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
         created=parse_timestamp(meta.creation_timestamp), provider_id=shape.spec.provider_id,
         attachable_volumes=_volume_limits(storage),

@@ -219,7 +219,7 @@ class PodReader:
             owner=owner, annotations=annotations, created=parse_timestamp(meta.creation_timestamp),
             started=parse_timestamp(status.start_time), deletion_requested_at=parse_timestamp(meta.deletion_timestamp),
             # The API server's default (SetDefaults_PodSpec); a pod from a file may lack it.
-            grace_seconds=30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
+            grace_seconds=30 if (grace := spec.termination_grace_period_seconds) is None else grace,
             phase=phase, is_ready=ready, priority=priority, local_volumes=local, likeness=alike,
             claims=claims, has_device_claims=bool(spec.resource_claims),
             device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),

@@ -33,7 +33,8 @@ _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|P
 _SCALE = {
     None: NANO_PER_UNIT, "n": 1, "u": 10**3, "m": 10**6,
     "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,
-    "Ki": NANO_PER_UNIT << 10, "Mi": NANO_PER_UNIT << 20, "Gi": NANO_PER_UNIT << 30, "Ti": NANO_PER_UNIT << 40, "Pi": NANO_PER_UNIT << 50, "Ei": NANO_PER_UNIT << 60,
+    "Ki": NANO_PER_UNIT << 10, "Mi": NANO_PER_UNIT << 20, "Gi": NANO_PER_UNIT << 30,
+    "Ti": NANO_PER_UNIT << 40, "Pi": NANO_PER_UNIT << 50, "Ei": NANO_PER_UNIT << 60,
 }  # fmt: skip
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.pdb import Pdb, PdbIndex
-from trimtab.cluster.pod import CRITICAL_PRIORITY as CRITICAL_PRIORITY
-from trimtab.cluster.pod import NODE_CRITICAL_PRIORITY, PodInfo
+from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration

@@ -214,7 +214,9 @@ def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again
             requirements = successor_requirements(pod, again)
             key = (id(pod.requirements), str(requirements.requests))
             # Replicas share one requirements object: the next model then classifies them with one lookup.
-            pods.append(change(pod, node=target_of[pod.key], ask=shared_requirements.setdefault(key, requirements)))
+            pods.append(
+                change(pod, node=target_of[pod.key], requirements=shared_requirements.setdefault(key, requirements))
+            )
         elif pod.node not in drained:
             pods.append(pod)
     nodes = tuple(node for node in inventory.nodes if node.name not in drained)

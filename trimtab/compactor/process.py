@@ -151,10 +151,11 @@ class Process:
         )
         return Loop(
             read_view=sight.read_view, pool_states=books, drainer=drains,
-            planner=CompactionPlanner(door, DryRunActuator(), books, settings.drain_timeouts, settings.recheck_delay_seconds,
+            planner=CompactionPlanner(door, DryRunActuator(), books, settings.drain_timeouts,
+                                       settings.recheck_delay_seconds,
                                        faults, admitting.requests_lookup),
-            leaving_taint=LeavingTaint(door, settings.soft_taint), log=self.log, interval=settings.plan_interval_seconds,
-            tick=settings.drain_poll_interval_seconds,
+            leaving_taint=LeavingTaint(door, settings.soft_taint), log=self.log,
+            interval=settings.plan_interval_seconds, tick=settings.drain_poll_interval_seconds,
             elapsed=clock.elapsed_seconds, pause=_sleep, reopened_at=sight.reopened_at, has_state=sight.has_state,
         )  # fmt: skip
 

@@ -356,8 +356,10 @@ class DailyHistograms:
                 self.unstored_bits |= 1 << self.newest - day
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DailyHistograms) and (self.first, self.last, self.hours_by_day(), self.histograms_by_day()) == (
-            other.first, other.last, other.hours_by_day(), other.histograms_by_day())  # fmt: skip
+        return isinstance(other, DailyHistograms) and (
+            (self.first, self.last, self.hours_by_day(), self.histograms_by_day())
+            == (other.first, other.last, other.hours_by_day(), other.histograms_by_day())
+        )
 
     # Mutable and compared by value, so it must not be hashable.
     __hash__ = None  # type: ignore[assignment]

@@ -103,7 +103,8 @@ class LeaderElector:
         if self.timings.renew_deadline_seconds + self._write_deadline >= self.timings.lease_duration_seconds:
             raise ValueError(
                 f"a renew deadline of {self.timings.renew_deadline_seconds:g} s and a write deadline of "
-                f"{self._write_deadline:g} s must together be shorter than the lease of {self.timings.lease_duration_seconds} s"
+                f"{self._write_deadline:g} s must together be shorter "
+                f"than the lease of {self.timings.lease_duration_seconds} s"
             )
 
     @property

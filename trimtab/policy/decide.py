@@ -162,7 +162,7 @@ def _merge_rounds(first: Decision, second: Decision) -> Decision:
     return change(
         second,
         changes=tuple(changes.values()),
-        left=(
+        fields_kept=(
             *first.fields_kept,
             *(x for x in second.fields_kept if x.field not in changed_fields and x not in reported),
         ),
@@ -207,7 +207,7 @@ def _decide_round(
         decision, applicable, _watched_changes(pod_changes, turns, trials) if trials and is_news else ()
     )
     if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
-        decision = change(decision, left=(*decision.fields_kept, _untrusted_marker(subject)))
+        decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(subject)))
     return decision, applicable
 
 
@@ -216,7 +216,9 @@ def _with_policy_results(
 ) -> Decision:
     """Returns the decision with the results for whole policies: which matched, and which did not apply."""
     left = (*decision.fields_kept, *applicable.policies_left_out) if applicable.matching else (_NO_POLICY_MATCHES,)
-    return change(decision, left=left, matched=tuple([turn.matched for turn in applicable.in_effect]), would=would)
+    return change(
+        decision, fields_kept=left, matched=tuple([turn.matched for turn in applicable.in_effect]), would=would
+    )
 
 
 _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))

@@ -121,8 +121,8 @@ class PodChanges:
         # Lengths cost far less than copies, and most savepoints are never restored.
         return (
             self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
-            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses), len(self.fields_kept),
-            len(self.bounds),
+            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses),
+            len(self.fields_kept), len(self.bounds),
         )  # fmt: skip
 
     def restore_savepoint(self, savepoint: tuple[Any, ...]) -> None:
@@ -130,8 +130,8 @@ class PodChanges:
         self.metadata, self.spec, self.denied, changes, *counts = savepoint
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
-            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses, self.fields_kept,
-            self.bounds,
+            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses,
+            self.fields_kept, self.bounds,
         )  # fmt: skip
         for collected, count in zip(grown, counts, strict=True):
             while len(collected) > count:

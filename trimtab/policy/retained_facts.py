@@ -151,7 +151,7 @@ def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, u
 
 def controller_of(item: Workload | ApiObject) -> Owner | None:
     """Returns the object's own controller; None where it has none."""
-    controller = item.metadata.controller  # type: ignore[union-attr]
+    controller = item.metadata.controller_owner  # type: ignore[union-attr]
     return _cached_owner(controller.kind, controller.name) if controller else None
 
 

@@ -282,7 +282,8 @@ def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str
     terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     for label in settings.require:
         has_affinity = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " + f"has({terms})"
-        has_requirement = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {_requirement_expression(label.selector_requirement)})"
+        required = _requirement_expression(label.selector_requirement)
+        has_requirement = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {required})"
         yield (
             f"nodeAffinity.required[{label.label}]",
             f"{has_affinity} && {terms}.nodeSelectorTerms.all(t, {has_requirement})",

@@ -139,7 +139,8 @@ class Process:
             history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
             publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log,
-            publish_interval_seconds=settings.publish_interval_seconds, now=_now, elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
+            publish_interval_seconds=settings.publish_interval_seconds, now=_now,
+            elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
         )  # fmt: skip
 
     def _half_budget(self) -> WriteBudget:

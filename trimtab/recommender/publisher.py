@@ -53,8 +53,9 @@ def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommen
 
 def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
     return summarize_usage(
-        resource, history.get_window(container, resource), now, history.running_peaks(container, resource), kind=container.kind,
-        running_seconds=history.get_window(container, "cpu").observed_seconds, oom=history.oom_records.get(container),
+        resource, history.get_window(container, resource), now, history.running_peaks(container, resource),
+        kind=container.kind, running_seconds=history.get_window(container, "cpu").observed_seconds,
+        oom=history.oom_records.get(container),
         pods=history.average_pod_uses(container, resource),
     )  # fmt: skip
 

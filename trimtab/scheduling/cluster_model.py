@@ -19,7 +19,7 @@ from trimtab.scheduling.classify_pods import PodClassifier
 from trimtab.scheduling.pod_class import PodClass
 from trimtab.scheduling.topology import TopologyGroup
 
-__all__ = ["Again", "SchedulingRequirements", "ClusterModel", "build"]
+__all__ = ["Again", "ClusterModel", "SchedulingRequirements", "build_cluster_model"]
 
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]

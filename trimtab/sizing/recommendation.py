@@ -28,7 +28,8 @@ def build_container_usage(
     if not statistics:
         return None
     return ContainerUsage(
-        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory), days=max(one.observed_days for one in statistics),
+        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory),
+        days=max(one.observed_days for one in statistics),
         samples=max(one.samples for one in statistics), confidence=min(one.confidence for one in statistics),
         computed_at=now, last_sample_at=last,
         ends_at=None if last is None else last + VALIDITY_SECONDS,

@@ -15,7 +15,7 @@ import msgspec
 from trimtab.cluster.api.autoscaling import TargetRef, VerticalPodAutoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
-from trimtab.cluster.yaml_documents import read_documents as read_documents
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.histogram import bucket_of

@@ -118,7 +118,8 @@ def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
         )
 
     own_projections: dict[str, Callable[[Any], Any]] = {
-        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration, SLICE: vpa_webhook.retain_endpoints, POLICY: _policy,
+        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration,
+        SLICE: vpa_webhook.retain_endpoints, POLICY: _policy,
     }  # fmt: skip
     return {**projections, **{kind: _owner_projection(projections[kind]) for kind in OWNERS}, **own_projections}
 
@@ -128,7 +129,7 @@ def _owner_projection(fact: Callable[[Any], HeldOwner]) -> Callable[[Any], Obser
 
 
 def _written(found: Any, *parts: str) -> Moment | None:
-    return parse_timestamp(found.metadata.written(*parts))
+    return parse_timestamp(found.metadata.last_written_at(*parts))
 
 
 def _configuration(found: ApiObject) -> ObservedWebhookConfiguration:
@@ -145,8 +146,8 @@ def _policy(found: ApiObject) -> ObservedPolicy:
     spec = found.spec if isinstance(found.spec, dict) else {}
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        spec_written_at=meta.last_written_at("spec") or "", mode=str(spec.get("mode", "apply")), loaded=load_object(found),
-        status=read_status(found.status),
+        spec_written_at=meta.last_written_at("spec") or "", mode=str(spec.get("mode", "apply")),
+        loaded=load_object(found), status=read_status(found.status),
     )  # fmt: skip
 
 

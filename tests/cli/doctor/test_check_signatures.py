@@ -20,11 +20,11 @@ NOTHING = DrainAnnotations()
 
 def signed(
     keys: bool | Unreadable | None = True,
-    notes: DrainAnnotations | Unreadable = NOTHING,
+    annotations: DrainAnnotations | Unreadable = NOTHING,
     webhook: bool | Unreadable | None = True,
     **states: PoolState | Unreadable,
 ) -> SignatureState:
-    return SignatureState(webhook_keys=webhook, keys=keys, annotations=notes, states=states)
+    return SignatureState(webhook_keys=webhook, keys=keys, annotations=annotations, states=states)
 
 
 @pytest.mark.parametrize(
@@ -37,31 +37,31 @@ def signed(
         (signed(webhook=None), {"webhook-signing-key-missing": "warn"}),
         (signed(webhook=False), {"webhook-signing-key-missing": "warn"}),
         (signed(webhook=HIDDEN), {"not-checked": "unknown"}),
-        (signed(notes=HIDDEN), {"not-checked": "unknown"}),
-        (signed(notes=FORGED), {"drain-annotation-not-authentic": "error"}),
+        (signed(annotations=HIDDEN), {"not-checked": "unknown"}),
+        (signed(annotations=FORGED), {"drain-annotation-not-authentic": "error"}),
         (signed(False, FORGED), {"signing-key-missing": "error", "drain-annotation-not-authentic": "error"}),
         (signed(HIDDEN, FORGED), {"not-checked": "unknown"}),
-        (signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"})), {}),
+        (signed(annotations=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"})), {}),
         (
-            signed(notes=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n2": "d1"})),
+            signed(annotations=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n2": "d1"})),
             {"drain-orphaned": "warn"},
         ),
-        (signed(notes=DrainAnnotations(ours={"n1": NOTE})), {"state-deleted": "warn"}),
-        (signed(notes=DrainAnnotations(others={"n1": "elsewhere"})), {}),
+        (signed(annotations=DrainAnnotations(ours={"n1": NOTE})), {"state-deleted": "warn"}),
+        (signed(annotations=DrainAnnotations(others={"n1": "elsewhere"})), {}),
         (replace(signed(), renamed=(("n1", "the taint trimtab.dev/leaving"),)), {"renamed-word-on-node": "warn"}),
         (replace(signed(), renamed=HIDDEN), {}),
         (signed(web=Unreadable("ConfigMap trimtab-state-web", "no signature")), {"state-not-authentic": "warn"}),
     ],
 )
 def test_what_is_signed_is_judged(found: SignatureState, says: dict[str, str]) -> None:
-    assert bad(signed=found) == says
+    assert bad(signatures=found) == says
 
 
 def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> None:
     notes = DrainAnnotations(ours={"n2": NOTE, "n1": NOTE, "n3": DrainAnnotation(drain="d3", pool="db", since=1)})
     actual = {
         check_result.finding.reason.sentence
-        for check_result in judge_cluster(replace(WELL, signatures=signed(notes=notes, db=PoolState())))
+        for check_result in judge_cluster(replace(WELL, signatures=signed(annotations=notes, db=PoolState())))
     }
     assert (
         "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2"
@@ -70,4 +70,6 @@ def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> Non
 
 
 def test_where_no_compactor_is_installed_no_key_is_missed() -> None:
-    assert bad(signed=signed(None), processes={**WELL.processes, "compactor": None}).get("signing-key-missing") is None
+    assert (
+        bad(signatures=signed(None), processes={**WELL.processes, "compactor": None}).get("signing-key-missing") is None
+    )

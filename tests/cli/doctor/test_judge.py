@@ -59,7 +59,7 @@ def mutating(**other: Any) -> dict[str, Any]:
 
 
 def lease(**other: Any) -> dict[str, Any]:
-    found = {"holder": "one", "renewed": NOW, "lasts": 30, **other}
+    found = {"holder": "one", "renewed_at": NOW, "duration_seconds": 30, **other}
     return {"leases": {**WELL.leases, "compactor": LeaseState(**found)}}
 
 
@@ -69,7 +69,7 @@ def process(name: str, found: Any) -> dict[str, Any]:
 
 def scaler(**flags: str) -> dict[str, Any]:
     return {
-        "scaler": AutoscalerState(
+        "autoscaler": AutoscalerState(
             status_report=SCALER, flags={name.replace("_", "-"): value for name, value in flags.items()}
         )
     }
@@ -99,31 +99,39 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("kubernetes-too-old", "error", {"version": (1, 29)}),
     ("kubernetes-untested", "warn", {"version": (1, 33)}),
     ("kubernetes-untested", "warn", {"version": (1, 37)}),
-    ("clock-skew", "warn", {"there": NOW - timedelta(seconds=20)}),
-    ("clock-skew", "error", {"there": NOW - timedelta(seconds=70)}),
-    ("namespace-missing", "error", {"home": None}),
-    ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=None)}),
-    ("signing-key-missing", "error", {"signed": replace(SIGNED, keys=False)}),
-    ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=None)}),
-    ("webhook-signing-key-missing", "warn", {"signed": replace(SIGNED, webhook_keys=False)}),
-    ("renamed-word-on-node", "warn", {"signed": replace(SIGNED, renamed=(("n1", "the taint trimtab.dev/leaving"),))}),
+    ("clock-skew", "warn", {"server_time": NOW - timedelta(seconds=20)}),
+    ("clock-skew", "error", {"server_time": NOW - timedelta(seconds=70)}),
+    ("namespace-missing", "error", {"own_namespace": None}),
+    ("signing-key-missing", "error", {"signatures": replace(SIGNED, keys=None)}),
+    ("signing-key-missing", "error", {"signatures": replace(SIGNED, keys=False)}),
+    ("webhook-signing-key-missing", "warn", {"signatures": replace(SIGNED, webhook_keys=None)}),
+    ("webhook-signing-key-missing", "warn", {"signatures": replace(SIGNED, webhook_keys=False)}),
+    (
+        "renamed-word-on-node",
+        "warn",
+        {"signatures": replace(SIGNED, renamed=(("n1", "the taint trimtab.dev/leaving"),))},
+    ),
     (
         "drain-annotation-not-authentic",
         "error",
-        {"signed": replace(SIGNED, annotations=DrainAnnotations(doubtful={"n1": FORGED}))},
+        {"signatures": replace(SIGNED, annotations=DrainAnnotations(doubtful={"n1": FORGED}))},
     ),
     (
         "drain-orphaned",
         "warn",
         {
-            "signed": replace(
+            "signatures": replace(
                 SIGNED, annotations=DrainAnnotations(ours={"n1": FORGED.claim}), states={"web": PoolState()}
             )
         },
     ),
-    ("state-deleted", "warn", {"signed": replace(SIGNED, annotations=DrainAnnotations(ours={"n1": FORGED.claim}))}),
-    ("state-not-authentic", "warn", {"signed": replace(SIGNED, states={"web": HIDDEN})}),
-    ("all-paused", "warn", {"home": NamespaceState(paused="namespace trimtab-system says trimtab.dev/paused: true")}),
+    ("state-deleted", "warn", {"signatures": replace(SIGNED, annotations=DrainAnnotations(ours={"n1": FORGED.claim}))}),
+    ("state-not-authentic", "warn", {"signatures": replace(SIGNED, states={"web": HIDDEN})}),
+    (
+        "all-paused",
+        "warn",
+        {"own_namespace": NamespaceState(paused="namespace trimtab-system says trimtab.dev/paused: true")},
+    ),
     ("crd-missing", "error", {"crd": None}),
     ("crd-missing", "error", {"crd": CrdState(established=False, served=frozenset({"v1alpha1"}))}),
     ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),
@@ -132,42 +140,50 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
     ("process-not-ready", "warn", process("webhook", DeploymentState(replicas=2, ready_replicas=1))),
     ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
-    ("permission-missing", "error", {"rights": {"webhook": ("list nodes", "watch nodes")}}),
+    ("permission-missing", "error", {"missing_permissions": {"webhook": ("list nodes", "watch nodes")}}),
     ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_there=False, is_bound=False),)}),
     ("account-policy-missing", "error", {"account_policies": (replace(POLICED, is_bound=False),)}),
     ("account-policy-missing", "warn", {"account_policies": None}),
     ("account-policy-differs", "warn", {"account_policies": (replace(POLICED, is_ours=False),)}),
     ("lease-not-held", "error", lease(holder="")),
     ("lease-not-held", "error", {"leases": {**WELL.leases, "compactor": None}}),
-    ("lease-stale", "error", lease(renewed=NOW - timedelta(seconds=31))),
-    ("lease-stale", "error", lease(renewed=None)),
+    ("lease-stale", "error", lease(renewed_at=NOW - timedelta(seconds=31))),
+    ("lease-stale", "error", lease(renewed_at=None)),
     ("configuration-missing", "error", {"mutating": ()}),
     ("configuration-missing", "error", {"validating": None}),
-    ("ca-bundle-missing", "error", mutating(bundle=b"")),
+    ("ca-bundle-missing", "error", mutating(ca_bundle=b"")),
     ("service-mismatch", "error", mutating(service=("other", "trimtab-webhook"))),
     ("service-mismatch", "error", mutating(service=None)),
-    ("failure-policy-fail", "error", mutating(fails=True)),
-    ("timeout-too-long", "warn", mutating(timeout=10)),
+    ("failure-policy-fail", "error", mutating(fails_closed=True)),
+    ("timeout-too-long", "warn", mutating(timeout_seconds=10)),
     ("reinvocation-never", "warn", mutating(reinvoked=False)),
-    ("system-namespaces-selected", "error", mutating(spares=frozenset({OURS}))),
+    ("system-namespaces-selected", "error", mutating(excluded_namespaces=frozenset({OURS}))),
     ("pools-validated-elsewhere", "warn", pools_of(None)),
     ("pools-validated-elsewhere", "warn", pools_of(frozenset({OURS, "team"}))),
-    ("webhook-not-called", "error", {"pod": CREATED}),
-    ("validation-not-called", "error", {"document": CREATED}),
+    ("webhook-not-called", "error", {"pod_trial": CREATED}),
+    ("validation-not-called", "error", {"policy_trial": CREATED}),
     ("overhead-setting-mismatch", "error", {"processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")}),
-    ("autoscaler-not-found", "warn", {"scaler": AutoscalerState(status_report=None)}),
+    ("autoscaler-not-found", "warn", {"autoscaler": AutoscalerState(status_report=None)}),
     (
         "autoscaler-status-unusable",
         "error",
-        {"scaler": AutoscalerState(status_report=Unreadable("its status", "no YAML"))},
+        {"autoscaler": AutoscalerState(status_report=Unreadable("its status", "no YAML"))},
     ),
-    ("autoscaler-status-unusable", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, healthy=False))}),
     (
         "autoscaler-status-unusable",
         "error",
-        {"scaler": AutoscalerState(status_report=replace(SCALER, updated=SCALER.updated - 121))},
+        {"autoscaler": AutoscalerState(status_report=replace(SCALER, healthy=False))},
     ),
-    ("autoscaler-status-unusable", "error", {"scaler": AutoscalerState(status_report=replace(SCALER, updated=None))}),
+    (
+        "autoscaler-status-unusable",
+        "error",
+        {"autoscaler": AutoscalerState(status_report=replace(SCALER, updated=SCALER.updated - 121))},
+    ),
+    (
+        "autoscaler-status-unusable",
+        "error",
+        {"autoscaler": AutoscalerState(status_report=replace(SCALER, updated=None))},
+    ),
     ("autoscaler-flags-differ", "warn", scaler(scale_down_unneeded_time="2m")),
     ("autoscaler-drains-same-nodes", "warn", leading(90)),
     ("estafette-still-running", "warn", {"estafette": BESIDE}),
@@ -177,14 +193,14 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         {"estafette": BESIDE, "pools": PoolReading((Pool(name="web", dry_run=False),))},
     ),
     ("estafette-left-cordons", "warn", {"estafette": EstafetteState(running=(), stranded=("a", "b"))}),
-    ("usage-source-missing", "warn", {"source": UsageSourceState(name="metrics API", status=404)}),
+    ("usage-source-missing", "warn", {"usage_source": UsageSourceState(name="metrics API", status=404)}),
     (
         "usage-source-failing",
         "error",
-        {"source": UsageSourceState(name="metrics API", status=503, message="no endpoints")},
+        {"usage_source": UsageSourceState(name="metrics API", status=503, message="no endpoints")},
     ),
-    ("usage-source-failing", "error", {"source": UsageSourceState(name="metrics API", status=200, empty=True)}),
-    ("usage-source-failing", "error", {"source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
+    ("usage-source-failing", "error", {"usage_source": UsageSourceState(name="metrics API", status=200, empty=True)}),
+    ("usage-source-failing", "error", {"usage_source": UsageSourceState(name="http://prometheus.obs.svc", status=404)}),
     ("vpa-webhook-unavailable", "warn", {"vpa": Vpa(installed=True, acts=False)}),
     (
         "policy-not-loaded",
@@ -229,10 +245,10 @@ TOGETHER: list[tuple[set[str], dict[str, Any]]] = [
     ({"certificate-missing", "not-checked"}, {"secret": None}),
     ({"certificate-unusable", "ca-bundle-mismatch"}, {"secret": OTHER}),
     ({"certificate-unusable", "ca-bundle-mismatch"}, {"secret": OLD}),
-    ({"ca-bundles-differ", "ca-bundle-mismatch"}, mutating(bundle=OTHER.bundle)),
+    ({"ca-bundles-differ", "ca-bundle-mismatch"}, mutating(ca_bundle=OTHER.bundle)),
     (
         {"overhead-setting-mismatch"},
-        {"runtime_class": CREATED, "processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")},
+        {"runtime_class_trial": CREATED, "processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")},
     ),
     ({"autoscaler-scale-down-disabled", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
 ]
@@ -245,13 +261,13 @@ def test_what_follows_from_one_fault_is_told_with_it(codes: set[str], other: dic
 
 FINE: list[dict[str, Any]] = [
     {},
-    {"there": NOW - timedelta(seconds=4)},
-    {"there": NOW + timedelta(seconds=4)},
+    {"server_time": NOW - timedelta(seconds=4)},
+    {"server_time": NOW + timedelta(seconds=4)},
     {"vpa": Vpa(installed=True, acts=True)},
     {"policies": ()},
-    {"pools": PoolReading(), "scaler": AutoscalerState(status_report=None)},
+    {"pools": PoolReading(), "autoscaler": AutoscalerState(status_report=None)},
     {
-        "scaler": AutoscalerState(status_report=None),
+        "autoscaler": AutoscalerState(status_report=None),
         "processes": settings("compactor", TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS="false"),
     },
     {
@@ -259,7 +275,7 @@ FINE: list[dict[str, Any]] = [
         "processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS="--scale-down-unneeded-time=2m"),
     },
     {
-        "runtime_class": CREATED,
+        "runtime_class_trial": CREATED,
         "processes": {
             **WELL.processes,
             **{name: settings(name, TRIMTAB_OVERHEAD="webhook")[name] for name in ("webhook", "watchdog")},
@@ -288,7 +304,7 @@ def test_whoever_is_asked_after_us_and_again_may_overrule() -> None:
 
 
 def test_a_pair_past_two_thirds_is_due_and_still_works() -> None:
-    both = {"mutating": (configuration(hook(bundle=AGED.bundle)),)}
+    both = {"mutating": (configuration(hook(ca_bundle=AGED.bundle)),)}
     hooks = tuple(replace(each, ca_bundle=AGED.bundle) for each in VALIDATING.hooks)
     assert bad(secret=AGED, validating=configuration(*hooks), **both) == {"certificate-renewal-due": "warn"}
 
@@ -298,8 +314,12 @@ def test_a_pair_without_our_name_is_of_no_use() -> None:
     assert bad(secret=other) == {"certificate-unusable": "error"}
 
 
-UNKNOWN = [field.name for field in fields(WELL) if field.name not in ("namespace", "asked_in", "here", "opted_out")]
-MANY = {"processes", "rights", "leases"}
+UNKNOWN = [
+    field.name
+    for field in fields(WELL)
+    if field.name not in ("namespace", "trial_namespace", "local_time", "is_opted_out")
+]
+MANY = {"processes", "missing_permissions", "leases"}
 
 
 @pytest.mark.parametrize("what", UNKNOWN)
@@ -315,13 +335,13 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        ({"pod": NO_POD}, "cannot create"),
-        ({"pod": CREATED, "opted_out": True}, "opts its pods out"),
-        ({"pod": CREATED, "opted_out": HIDDEN}, "who asks may not"),
-        ({"pod": DryRunResult(status=403, message="exceeded quota")}, "exceeded quota"),
-        ({"document": NO_POD}, "cannot create"),
-        ({"document": DryRunResult(status=404, message="not found")}, "not by Trimtab"),
-        ({"runtime_class": NO_POD}, "cannot create"),
+        ({"pod_trial": NO_POD}, "cannot create"),
+        ({"pod_trial": CREATED, "is_opted_out": True}, "opts its pods out"),
+        ({"pod_trial": CREATED, "is_opted_out": HIDDEN}, "who asks may not"),
+        ({"pod_trial": DryRunResult(status=403, message="exceeded quota")}, "exceeded quota"),
+        ({"policy_trial": NO_POD}, "cannot create"),
+        ({"policy_trial": DryRunResult(status=404, message="not found")}, "not by Trimtab"),
+        ({"runtime_class_trial": NO_POD}, "cannot create"),
     ],
 )
 def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
@@ -353,14 +373,14 @@ def test_a_check_is_left_out_by_name_and_warnings_count_strictly() -> None:
 
 
 def test_without_a_recommender_nobody_needs_usage() -> None:
-    gone = {"source": HIDDEN, "processes": {**WELL.processes, "recommender": None}}
+    gone = {"usage_source": HIDDEN, "processes": {**WELL.processes, "recommender": None}}
     assert bad(**gone) == {"process-missing": "warn"}
 
 
 def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
     asks = replace(WELL.processes["recommender"], settings={"TRIMTAB_RECOMMENDER_USE_KUBELETS": "true"})
     without = {
-        "source": UsageSourceState(name="metrics API", status=404),
+        "usage_source": UsageSourceState(name="metrics API", status=404),
         "processes": {**WELL.processes, "recommender": asks},
     }
     assert bad(**without) == {"not-checked": "unknown"}
@@ -368,4 +388,4 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
-    assert bad(runtime_class=CREATED) == {"overhead-setting-mismatch": "error"}
+    assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}

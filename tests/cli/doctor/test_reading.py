@@ -36,7 +36,7 @@ class Answers:
         self.answer, self.asked = answer, []  # type: ignore[var-annotated]
         self.deadlines = type("Deadlines", (), {"read": 1.0, "write": 1.0})
 
-    def exchange(self, method: str, path: str, **more: Any) -> Exchange:
+    def send_request(self, method: str, path: str, **more: Any) -> Exchange:
         self.asked.append((method, path, more["query"]))
         return self.answer
 

@@ -41,8 +41,8 @@ CLASS_UNKNOWN = DryRunResult(status=403, message='pod rejected: RuntimeClass "tr
 def hook(name: str = "pods.trimtab.dev", **other: Any) -> WebhookState:
     return replace(
         WebhookState(
-            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), ca_bundle=PAIR.bundle, fails_closed=False, timeout_seconds=3,
-            reinvoked=True, creates_pods=True,
+            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), ca_bundle=PAIR.bundle, fails_closed=False,
+            timeout_seconds=3, reinvoked=True, creates_pods=True,
             excluded_namespaces=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
         ),
         **other,
@@ -55,7 +55,7 @@ def configuration(*hooks: WebhookState, name: str = "trimtab") -> WebhookConfigu
 
 VALIDATING = configuration(
     hook("podpolicies.trimtab.dev", creates_pods=False, reinvoked=False),
-    hook("pools.trimtab.dev", creates_pods=False, namespaces=frozenset({OURS})),
+    hook("pools.trimtab.dev", creates_pods=False, included_namespaces=frozenset({OURS})),
 )
 WELL = ObservedCluster(
     namespace=OURS,

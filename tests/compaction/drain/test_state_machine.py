@@ -52,7 +52,7 @@ def step(
     here = on or node("n1", cordoned=True)
     inventory = cluster(here, node("n2", "8"), *items)
     seen = ClusterView(
-        **{"at": NOW, "inventory": inventory, "pools": (ACT,), "notes": DrainAnnotations({"n1": found}), **view}
+        **{"now": NOW, "inventory": inventory, "pools": (ACT,), "annotations": DrainAnnotations({"n1": found}), **view}
     )
     mine = next(n for n in inventory.nodes if n.name == "n1")
     return DrainPlanner(seen, terms).next_actions(mine, found)

@@ -4,7 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trimtab.histogram.vpa import CPU_SCALE, DAY, MEMORY_SCALE, CheckpointRejected, Histogram, LinearBuckets
+from trimtab.histogram.vpa import (
+    CPU_SCALE,
+    DAY,
+    MEMORY_SCALE,
+    CheckpointRejected,
+    ExponentialBuckets,
+    Histogram,
+    LinearBuckets,
+)
 
 TENTHS = LinearBuckets(1.0, 0.1, 1e-15)
 TENS = LinearBuckets(10.0, 1.0, 1e-15)
@@ -12,7 +20,7 @@ T0 = 1234567890.0
 HOUR = 3600.0
 
 
-def of(*samples: tuple[float, float], scale: LinearBuckets | type[CPU] = TENS) -> Histogram:
+def of(*samples: tuple[float, float], scale: LinearBuckets | ExponentialBuckets = TENS) -> Histogram:
     found = Histogram(scale)  # type: ignore[arg-type]
     for value, weight in samples:
         found.add_sample(value, weight)

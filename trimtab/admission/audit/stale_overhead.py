@@ -43,7 +43,8 @@ def explain_overhead(
     if not stored and not _is_older_than_class(created, since):
         return OVERHEAD_MISSING(f"carries no overhead, RuntimeClass {name} defines {format_amounts(defined)}")
     return reasons.OVERHEAD_STALE(
-        f"carries overhead {format_amounts(stored) or 'none'}, RuntimeClass {name} now defines {format_amounts(defined) or 'none'}"
+        f"carries overhead {format_amounts(stored) or 'none'}, "
+        f"RuntimeClass {name} now defines {format_amounts(defined) or 'none'}"
     )
 
 

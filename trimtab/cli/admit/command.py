@@ -23,8 +23,7 @@ from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cli.output import show_progress
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
-from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read_documents as read_documents
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings

@@ -22,8 +22,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.timestamps import parse_timestamp
-from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read_documents as read_documents
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.match import match_dependencies

@@ -119,11 +119,11 @@ def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> S
 
 def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolStatus:
     pool_state = state.pool_states.get(name, PoolState())
-    closed_reason = closed_reason(pool, pool_state, state.read_at, DrainTimeouts()) if pool is not None else None
+    reason = closed_reason(pool, pool_state, state.read_at, DrainTimeouts()) if pool is not None else None
     return PoolStatus(
         name=name,
         mode="gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act",
-        closed=closed_reason is not None,
+        closed=reason is not None,
         strikes=pool_state.strikes,
         evictions_last_hour=Observations(evictions=pool_state.evictions).recent_evictions(state.read_at),
         evictions_per_hour=pool.evictions_per_hour if pool is not None else None,

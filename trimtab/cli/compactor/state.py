@@ -40,8 +40,7 @@ from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotConfigured, NotFound
 from trimtab.kube.listing import list_kinds
 from trimtab.kube.objects import Writer, decode_as
-from trimtab.kube.resources import LIST_SOURCES, ListSource
-from trimtab.kube.resources import object_path as object_path
+from trimtab.kube.resources import LIST_SOURCES, ListSource, object_path
 from trimtab.runtime import clock
 
 
@@ -162,7 +161,7 @@ MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class AnnotatedNode:
     """A node with the annotation of a drain."""
 
     node: NodeInfo
@@ -174,7 +173,7 @@ class Annotated:
         return f"{self.node.name}: {self.description}"
 
 
-def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[Annotated]:
+def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[AnnotatedNode]:
     """Return the nodes of these names, or without names all nodes with the annotation.
 
     Raises UsageError for a name without such a node.
@@ -190,7 +189,7 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
     return [annotated_node for _, annotated_node in named_nodes if annotated_node is not None]
 
 
-def judge_node(node: NodeInfo, keys: SigningKeys | None) -> Annotated | None:
+def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None:
     """Return the node with its annotation as text; None if it has no annotation of a drain."""
     annotation = read_annotation(node, keys)
     if annotation is None:
@@ -206,7 +205,7 @@ def judge_node(node: NodeInfo, keys: SigningKeys | None) -> Annotated | None:
     return AnnotatedNode(node, f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}")
 
 
-def release_nodes(writer: Writer, annotated_nodes: Sequence[Annotated]) -> Iterator[str]:
+def release_nodes(writer: Writer, annotated_nodes: Sequence[AnnotatedNode]) -> Iterator[str]:
     """Uncordon the nodes and remove their annotations one by one; yield each outcome as text."""
     for annotated_node in annotated_nodes:
         yield (

@@ -151,7 +151,7 @@ def verb(keep: Path | None) -> None:
         except WebhookDidNotStart as error:
             click.echo(f"The webhook did not start:\n{error}", err=True)
             sys.exit(EXIT_FAILED)
-        (folder / "pool.json").write_bytes(sample_pool.build_snapshot())
+        (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
     sample_pool.draw_sample_pool(console)
     compaction.draw_compaction(console, sample_pool.build_inputs())
     _print_next_steps(console)

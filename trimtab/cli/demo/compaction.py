@@ -110,9 +110,9 @@ class SimulatedCluster:
             name=name,
             uid=name,
             created=self.at,
-            ready=False,
+            is_ready=False,
             node=self._choose_node(change(pod, node="")),
-            alike=-1,
+            likeness=-1,
         )
         self.inventory = replace(self.inventory, pods=(*remaining, successor))
         self._update_counts()
@@ -199,7 +199,7 @@ def _owner_key(pod: PodInfo) -> Key | None:
 
 def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:
     created_at = pod.created or 0
-    return change(pod, ready=True) if not pod.is_ready and pod.node and now - created_at >= STARTUP_SECONDS else pod
+    return change(pod, is_ready=True) if not pod.is_ready and pod.node and now - created_at >= STARTUP_SECONDS else pod
 
 
 INTERVAL_SECONDS, SETTLE_SECONDS, TICK_SECONDS, MAX_ROUNDS = 60, 15, 5, 600

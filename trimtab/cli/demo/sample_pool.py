@@ -52,7 +52,7 @@ def draw_sample_pool(console: Console) -> None:
 
 def build_inputs() -> PlanInputs:
     """Return the pool as the inputs of a plan."""
-    reading = read_documents("pool.json", build_snapshot())
+    reading = read_documents("pool.json", build_pool_list())
     inventory = snapshot_inventory(build_snapshot(reading.documents).snapshot)
     pool_reading = pools.find_pools(None, reading.documents, inventory, ())
     return PlanInputs(
@@ -90,7 +90,7 @@ def _requests_bar(node: NodeReport, fill: Fill) -> Text:
     return Text.assemble(("█" * full, "green"), ("░" * (WIDTH - full), GREY), share)
 
 
-def build_snapshot() -> bytes:
+def build_pool_list() -> bytes:
     """Return the pool's objects as `kubectl get nodes,pods,pdb -A -o json` prints them."""
     items = [*map(_build_node, range(_NODES)), *_build_pods(), _build_budget()]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1).encode()

@@ -197,7 +197,7 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
     return SignatureState(
         webhook_keys=read(lambda: _holds_key(client, namespace)),
         keys=True if node_signer is not None else signer,
-        annotations=read(lambda: read_annotations(client, namespace, node_signer)),
+        annotations=read(lambda: read_drain_annotations(client, namespace, node_signer)),
         states=read(lambda: read_states(client, namespace, node_signer)),
         renamed=read(lambda: find_renamed_keys(client, namespace)),
     )
@@ -216,7 +216,7 @@ def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
     return node_signatures.read_signer(Writer(client=client), namespace) or False
 
 
-def read_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
+def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
     """Return the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
     return read_annotations(nodes, keys.keys if keys is not None else None, namespace)

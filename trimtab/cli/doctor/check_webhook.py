@@ -262,7 +262,8 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     else:
         yield report_error(
             WEBHOOK_SILENT,
-            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s without an answer of the webhook",
+            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s "
+            "without an answer of the webhook",
         )
 
 

@@ -124,7 +124,8 @@ def _render_certificate(values: InstallValues) -> Iterator[Manifest]:
         "cert-manager.io/v1", "Issuer", WEBHOOK_NAME, values, component="webhook", spec={"selfSigned": {}}
     )
     spec = {
-        "secretName": CERTIFICATE_SECRET, "dnsNames": [name, f"{name}.cluster.local"], "privateKey": {"algorithm": "ECDSA"},
+        "secretName": CERTIFICATE_SECRET, "dnsNames": [name, f"{name}.cluster.local"],
+        "privateKey": {"algorithm": "ECDSA"},
         "issuerRef": {"kind": "Issuer", "name": WEBHOOK_NAME},
     }  # fmt: skip
     yield build_manifest("cert-manager.io/v1", "Certificate", WEBHOOK_NAME, values, component="webhook", spec=spec)

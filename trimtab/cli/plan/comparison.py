@@ -106,14 +106,14 @@ def report_keeper(keeping_reason: KeepingReason, unit: str) -> KeeperReport:
 
 
 def _report_karpenter(world: ClusterModel, inputs: PlanInputs) -> KarpenterReport | None:
-    karpenter_outlook = karpenter_outlook(world, inputs.context)
-    if karpenter_outlook is None:
+    outlook = karpenter_outlook(world, inputs.context)
+    if outlook is None:
         return None
     return KarpenterReport(
-        pools=list(karpenter_outlook.pools),
-        nodes=karpenter_outlook.nodes,
-        could_go=karpenter_outlook.could.nodes,
-        evictions=karpenter_outlook.could.evictions,
-        saves=convert_saving(karpenter_outlook.could.saves, karpenter_outlook.unit),
-        keepers=[report_keeper(keeping_reason, karpenter_outlook.unit) for keeping_reason in karpenter_outlook.keepers],
+        pools=list(outlook.pools),
+        nodes=outlook.nodes,
+        could_go=outlook.could.nodes,
+        evictions=outlook.could.evictions,
+        saves=convert_saving(outlook.could.saves, outlook.unit),
+        keepers=[report_keeper(keeping_reason, outlook.unit) for keeping_reason in outlook.keepers],
     )

@@ -34,8 +34,7 @@ from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
-from trimtab.cluster.yaml_documents import Document
-from trimtab.cluster.yaml_documents import read_documents as read_documents
+from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState

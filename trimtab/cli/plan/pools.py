@@ -7,8 +7,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
 from trimtab.cluster.estafette import import_pools, is_estafette_document
 from trimtab.cluster.pool import POOL_LABELS, PRESETS, Pool, pool_from_preset, pool_name, pool_source
-from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading
-from trimtab.cluster.pool_config import read_pools as read_pools
+from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
 from trimtab.cluster.yaml_documents import Document
 
 WHOLE_CLUSTER = "all"

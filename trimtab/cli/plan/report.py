@@ -221,7 +221,7 @@ def report_nodes(
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
     moved = (
-        change(pod, ask=successor_requirements(pod, readmitted_requests)) if pod.key in targets else pod
+        change(pod, requirements=successor_requirements(pod, readmitted_requests)) if pod.key in targets else pod
         for pod in inventory.pods
     )
     after = _sum_fills(
@@ -378,7 +378,8 @@ def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
 
 def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
     return WaveReport(
-        number=number, evictions=wave.eviction_count, saves=convert_saving(sum(step.saves for step in wave.steps), unit),
+        number=number, evictions=wave.eviction_count,
+        saves=convert_saving(sum(step.saves for step in wave.steps), unit),
         nodes=[_report_step(step, unit, pods) for step in wave.steps],
     )  # fmt: skip
 

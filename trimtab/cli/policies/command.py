@@ -16,7 +16,7 @@ from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cluster.config_error import ConfigError, suggest_name
-from trimtab.cluster.snapshot import load_snapshot as load_snapshot
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
 from trimtab.policy.load import load_policies

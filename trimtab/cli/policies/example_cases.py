@@ -18,7 +18,7 @@ from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.snapshot import load_snapshot as load_snapshot
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.policy.changed_annotation import ANNOTATION
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot

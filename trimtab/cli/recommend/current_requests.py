@@ -330,5 +330,6 @@ def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
     node_price = average_price(priced_nodes)
     current.price = node_price or LIST_PRICE
     if node_price is None:
-        prices = f"${LIST_PRICE.monthly_cost(1000, 0):.2f} a core and ${LIST_PRICE.monthly_cost(0, 1 << 30):.2f} a GiB in a month"
+        core, gib = LIST_PRICE.monthly_cost(1000, 0), LIST_PRICE.monthly_cost(0, 1 << 30)
+        prices = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
         current.notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")

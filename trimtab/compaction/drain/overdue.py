@@ -52,7 +52,8 @@ def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
     )
     system = sorted(
         pod.key for pod in view.inventory.pods
-        if pod.node == node.name and pod.namespace == "kube-system" and not (pod.is_daemon or pod.is_static or pod.is_finished)
+        if pod.node == node.name and pod.namespace == "kube-system"
+        and not (pod.is_daemon or pod.is_static or pod.is_finished)
     )  # fmt: skip
     if system:
         yield f"system pods run on it: {', '.join(system)}"

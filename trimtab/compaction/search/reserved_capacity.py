@@ -142,7 +142,12 @@ class ReservedCapacity:
         largest = max(pods, key=lambda pod: (classes[pod].major, classes[pod].minor, -pod), default=None)
         if largest is not None:
             unconstrained = change(
-                classes[largest], adds=(), forbidden_groups=(), spreads=(), affinity=None, has_constraints=False
+                classes[largest],
+                member_groups=(),
+                forbidden_groups=(),
+                spreads=(),
+                affinity=None,
+                has_constraints=False,
             )
             members = [node for node, of_node in self.pool_of.items() if of_node is pool]
             self.reserve_for(unconstrained, f"one more pod as large as pool {pool.name}'s largest", members)

@@ -17,9 +17,9 @@ START = """
 import os, sys
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault
-from trimtab.runtime.serve import launch
+from trimtab.runtime.serve import launch_gunicorn
 try:
-    launch(sys.argv[1], environment.read(os.environ), log.build(style="json"), None)
+    launch_gunicorn(sys.argv[1], environment.read_settings(os.environ), log.build_logger(style="json"), None)
 except RuntimeFault as e:
     sys.exit(f"fault: {e}")
 """

@@ -23,7 +23,7 @@ START = """
 import os
 from trimtab.runtime import environment, log
 from webhook.main import run
-run(environment.read(os.environ), log.build(style="json"), "tests.webhook.fake_entry:application")
+run(environment.read_settings(os.environ), log.build_logger(style="json"), "tests.webhook.fake_entry:application")
 """
 
 

@@ -73,7 +73,7 @@ def decide_pod(
     """Decides a pod, builds the patch, and tests the patch before it is sent.
 
     marked: what earlier calls did to the pod.
-    body: its own bytes; both are passed on to `decided`.
+    body: its own bytes; both are passed on to `decide_with_policies`.
     answers: the quota answers that siblings of the pod got; answers for this pod are stored there.
     """
     size_excess = find_excess(pod)

@@ -88,7 +88,7 @@ def why_not_admitted(document: Document) -> str | None:
 
 def is_unknown_kind(document: Document) -> bool:
     """Returns whether the kind is unknown, so that its operator may create pods unnoticed. False for Kubernetes' own
-    groups, and for kinds that `left_as_written` or `template_paths` know."""
+    groups, and for kinds that `why_not_admitted` or `template_paths` know."""
     kind, group = document.kind, group_of(document)
     if kind is None or "." not in group or group.endswith(".k8s.io") or group == "trimtab.dev":
         return False

@@ -35,8 +35,8 @@ _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
 KEEP_ANNOTATION = "trimtab.dev/do-not-disrupt"
 """The annotation of a node or a pod that must stay; its value is "true". Karpenter's word."""
 RENAMED_KEEP = "trimtab.dev/keep"
-"""The earlier name of `KEEP`. It still blocks, with a reason that names the new one: to ignore it would drain a node
-that its owner wants to keep."""
+"""The earlier name of `KEEP_ANNOTATION`. It still blocks, with a reason that names the new one: to ignore it would
+drain a node that its owner wants to keep."""
 
 
 class Goal(StrEnum):

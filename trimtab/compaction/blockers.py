@@ -129,7 +129,7 @@ class EvictionChecker:
         return verdict
 
     def cached_verdicts(self, pool: Pool) -> dict[int, Verdict]:
-        """Returns `PodInfo.alike` → verdict, for one pool."""
+        """Returns `PodInfo.likeness` → verdict, for one pool."""
         return self._verdicts.setdefault(id(pool), {})
 
     def _judge(self, pod: PodInfo, pool: Pool) -> Verdict:

@@ -88,7 +88,7 @@ class Plan:
     pools: Mapping[str, Reason]
     """Pool → why nothing is planned in it now."""
     unit: str
-    """The unit of `saves`: micro-dollars per hour, millicores, nodes, or shares where pools differ."""
+    """The unit of `total_savings`: micro-dollars per hour, millicores, nodes, or shares where pools differ."""
     bound: Bound
     left: Mapping[str, LeftNode] = field(default_factory=dict)
     """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""

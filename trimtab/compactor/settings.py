@@ -13,7 +13,7 @@ from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """The compactor's settings; `environment.variable` gives the name of each one's variable."""
+    """The compactor's settings; `environment.variable_name` gives the name of each one's variable."""
 
     process: ClassVar[str] = "compactor"
 

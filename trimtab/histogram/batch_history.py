@@ -81,7 +81,7 @@ class BatchHistory:
     """Seconds at a pod's start whose cpu is recorded apart from its usage; memory that is allocated at the start stays
     allocated, so it counts."""
     max_start_cpu: dict[ContainerKey, float] = field(default_factory=dict)
-    """The largest cpu value during a start, where `start_up` is set."""
+    """The largest cpu value during a start, where `start_seconds` is set."""
     dense_windows: dict[tuple[ContainerKey, str], _DenseWindow] = field(default_factory=dict)
     vpa_recommendations: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
     """Recommendations of VPAs. They are not usage and are held apart from it."""

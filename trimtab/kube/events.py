@@ -1,7 +1,7 @@
 """Events: one series for an occurrence that repeats, not one Event per loop.
 
 The first occurrence creates an Event; after that its series counts, and is written at the second occurrence and again
-at most once in `quiet` seconds. The Event's name is derived from its content, so that a restarted process continues the
+at most once in `quiet_seconds`. The Event's name is derived from its content, so that a restarted process continues the
 series. (events.k8s.io/v1; an API server deletes Events after an hour by default.)
 """
 

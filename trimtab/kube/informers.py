@@ -22,7 +22,7 @@ from trimtab.runtime.clock import elapsed_seconds
 
 Holds = Mapping[str, Callable[[ApiObject], Any]]
 """Kind → a function that makes what is stored of an object, instead of its shape (read it with
-`ClusterInformers.held`)."""
+`ClusterInformers.values_of`)."""
 
 
 class ClusterInformers:
@@ -57,7 +57,7 @@ class ClusterInformers:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> ClusterInformers:
-        """Start all watches. Returns at once; `wait` waits for the first lists."""
+        """Start all watches. Returns at once; `wait_until_synced` waits for the first lists."""
         for reflector in self.reflectors:
             thread = threading.Thread(target=reflector.run, name=f"watch-{reflector.source}", daemon=True)
             self._threads.append(thread)
@@ -92,7 +92,7 @@ class ClusterInformers:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list was read at least once. It stays true: `age` says how old the content is."""
+        """Whether every list was read at least once. It stays true: `oldest_age` says how old the content is."""
         return all(reflector.health.synced for reflector in self.reflectors)
 
     def wait_until_synced(self, within: float) -> bool:

@@ -2,9 +2,9 @@
 
 A Lease does not fence: a leader that was suspended may still believe that it leads. Three rules prevent two writers:
 
-- a leader stops leading `renew_deadline` after it *began* its last successful renewal, by its own clock;
-- each write checks first (`LeaderElector.fence`), and ends within the client's write deadline; the two together are
-  shorter than the lease;
+- a leader stops leading `renew_deadline_seconds` after it *began* its last successful renewal, by its own clock;
+- each write checks first (`LeaderElector.check_leading`), and ends within the client's write deadline; the two
+  together are shorter than the lease;
 - a new leader takes over only after it has observed the lease unchanged for its whole duration, and then waits one
   write deadline more before its first write. It waits a whole lease duration where somebody emptied the Lease by hand,
   since its holder does not know of it before its next renewal, and where there is no Lease: a replica that has just
@@ -71,7 +71,7 @@ _MAX_ATTEMPTS = 3
 
 
 class LeaderElector:
-    """One replica's part in the election. `run` in a thread; `leading` and `fence` from any."""
+    """One replica's part in the election. `run` in a thread; `is_leading` and `check_leading` from any."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ class LeaderProcess:
     election: LeaderStatus
     identity: str
     max_silence_seconds: float
-    """Seconds without a check of `may` after which `/healthz` fails."""
+    """Seconds without a check of `may_continue` after which `/healthz` fails."""
     shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
     elapsed: Callable[[], float] = clock.elapsed_seconds
     _last_check: float = field(init=False)

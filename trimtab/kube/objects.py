@@ -69,7 +69,7 @@ def read_object(client: Client, kind: str, name: str, namespace: str = "") -> Ap
 def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
     """Apply a document (server-side apply): take ownership of its fields, whoever has written them, and of no others.
 
-    The kind must be in `resources.PLACES`. Returns the metadata as stored.
+    The kind must be in `resources.LIST_SOURCES`. Returns the metadata as stored.
     """
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
@@ -115,7 +115,7 @@ Whole = dict[str, Any]
 
 
 def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
-    """The whole object; None where it does not exist. The kind must be in `resources.PLACES`."""
+    """The whole object; None where it does not exist. The kind must be in `resources.LIST_SOURCES`."""
     doing = f"read {object_ref(kind, name, namespace)}"
     try:
         whole: Whole = decode_as(

@@ -119,7 +119,7 @@ _MIN_STREAM_SECONDS = 5.0
 
 
 class Reflector(Generic[V]):
-    """Runs in the thread that calls `run`; `store` and `state` can be read from any other."""
+    """Runs in the thread that calls `run`; `store` and `health` can be read from any other."""
 
     def __init__(
         self,

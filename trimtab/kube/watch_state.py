@@ -47,7 +47,7 @@ class WatchEvent(Generic[V]):
 
 
 class WatchHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """The health of a watch. Times are those of `clock.elapsed`."""
+    """The health of a watch. Times are those of `clock.elapsed_seconds`."""
 
     synced: bool = False
     """Whether the whole list was read at least once."""

@@ -1,6 +1,7 @@
 """Holds what a decision may read of the cluster: `ClusterFacts`, filled from a snapshot file or from watches.
 
-Absent is not empty: a kind that has not been listed yet is not in `known`, and nothing is decided that depends on it.
+Absent is not empty: a kind that has not been listed yet is not in `listed_kinds`, and nothing is decided that depends
+on it.
 
 `track_dependencies` returns facts that record every question asked of them. A cache keeps these `FactDependencies` with
 a response and calls `check_freshness` when newer facts arrive: the response may be reused exactly where every question

@@ -74,7 +74,7 @@ def decide(
     """Decides on one pod. Never raises, whatever the pod or a policy holds.
 
     watching: also evaluate the policies in mode `warn` and `audit`, and record why fields stay as they are. Without it
-    `would` is empty and `left` holds reasons for whole policies only.
+    `would` is empty and `fields_kept` holds reasons for whole policies only.
 
     One policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
     more changes, and a second call of the webhook finds nothing to do. A field that is decided stays decided.

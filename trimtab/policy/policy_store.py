@@ -30,7 +30,7 @@ class PolicyStore:
     def __init__(self) -> None:
         self._policies: PersistentMap[str, PodPolicy] = PersistentMap()
         self._broken: PersistentMap[str, tuple[ConfigError, ...]] = PersistentMap()
-        # The mapping that `policies` returned last as a set, and that set.
+        # The mapping that `current_policies` returned last as a set, and that set.
         self._last: tuple[Mapping[str, PodPolicy], Policies] = ({}, Policies())
 
     def put(self, name: str, loaded: Loaded) -> None:

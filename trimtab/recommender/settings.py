@@ -10,7 +10,7 @@ from trimtab.runtime.settings import ListenAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """The recommender's settings; `environment.variable` gives the name of each one's variable."""
+    """The recommender's settings; `environment.variable_name` gives the name of each one's variable."""
 
     process: ClassVar[str] = "recommender"
 

@@ -11,7 +11,7 @@ from trimtab.policy.pod_context import AdmissionSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """The watchdog's settings; `environment.variable` gives the name of each one's variable."""
+    """The watchdog's settings; `environment.variable_name` gives the name of each one's variable."""
 
     process: ClassVar[str] = "watchdog"
 

@@ -1,6 +1,6 @@
 """Simulates the API server's admission of a pod, with Trimtab's webhook in the chain.
 
-One step per file, each a function of (pod, facts, namespace) → Pod | PodRejected. `admission_chain.admit` runs them in
+One step per file, each a function of (pod, facts, namespace) → Pod | PodRejected. `run_admission_chain` runs them in
 the server's order around the two calls of the webhook, and returns the stored pod and the steps that changed it, or the
 rejection in the server's words. Tests compare with kube-apiserver 1.36.3: stored pods are equal, rejections have the
 same code and text.
@@ -30,8 +30,8 @@ Not simulated, because it changes nothing that Trimtab reads, or because the inp
     races and caches: a class, LimitRange or quota that changed a second ago, quota that two pods request at once;
     random order: where the server iterates over a map (of LimitRanges, quotas or resources), the order here is by name.
 
-A kind that is not in `facts.known` was never listed: its plugin then does nothing here, because a missing class may
-well exist.
+A kind that is not in `facts.listed_kinds` was never listed: its plugin then does nothing here, because a missing
+class may well exist.
 
 Validation yields errors as the server formats them (`field: Invalid value: …: why`), none if the pod is valid. The
 rules are those of pkg/apis/core/validation/validation.go and apimachinery pkg/api/validate/content, 1.36.

@@ -1,7 +1,7 @@
 """The service accounts of the processes, each with exactly the permissions that its work needs.
 
-No account may read Secrets of other namespaces, or create one. `SELDOM` lists the permissions that a process uses only
-under a condition; all others are used from the first minute.
+No account may read Secrets of other namespaces, or create one. `CONDITIONAL_PERMISSIONS` lists the permissions that a
+process uses only under a condition; all others are used from the first minute.
 """
 
 from collections.abc import Iterable, Iterator

@@ -88,6 +88,10 @@ def test_all_mistakes_are_named_together() -> None:
 def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
     with pytest.raises(SettingsError, match=r"TRIMTAB_POLICY: .*did you mean 'TRIMTAB_POLICIES'\?"):
         environment.read_settings({"TRIMTAB_POLICY": "x"})
+    with pytest.raises(SettingsError, match=r"did you mean 'TRIMTAB_COMPACTOR_MAX_CONCURRENT_DRAINS'\?$"):
+        environment.read_as({"TRIMTAB_COMPACTOR_MAX_CONCURENT_DRAIN": "2"}, CompactorSettings)
+    with pytest.raises(SettingsError, match=r"got 'TRIMTAB_COMPACTOR_COLOUR'$"):
+        environment.read_as({"TRIMTAB_COMPACTOR_COLOUR": "2"}, CompactorSettings)
 
 
 SETTINGS: dict[str, Any] = {

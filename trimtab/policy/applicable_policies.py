@@ -5,7 +5,7 @@ of a pod's owners, the few policies whose `match` does not exclude them by these
 itself; the rollout and opt-outs decide which of the matching policies are in effect.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from trimtab.policy.match import (
     annotations_asked_for,
     asks_for_requests,
     containers_test,
+    fields_selected_by,
     in_rollout,
     names_critical,
     names_daemons,
@@ -109,6 +110,10 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """The system's PriorityClasses that the policy's match names."""
     matches_amounts: bool
     """The match reads annotations or requests, which policies themselves change."""
+    fills_requests: bool
+    """The policy gives a request only where the author wrote none."""
+    may_match_later: bool
+    """The match selects by a field that a policy of the set may change, so it may hold in a later round only."""
     means_container: Callable[[ContainerRef], bool] | None
     """The containers that the match selects; None: all."""
 
@@ -123,7 +128,21 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 def compile_policies(policies: Policies) -> tuple[CompiledPolicy, ...]:
     """Compiles all enabled policies, in their order."""
-    return tuple(_compile_policy(policy) for policy in policies.all if policy.spec.enabled)
+    enabled = [policy for policy in policies.all if policy.spec.enabled]
+    changed_fields = frozenset(field for policy in enabled for field in _fields_changed(policy))
+    return tuple(_compile_policy(policy, changed_fields) for policy in enabled)
+
+
+def _fields_changed(policy: PodPolicy) -> Iterator[str]:
+    """Yields the fields that the policy may change, named as `fields_selected_by` names them."""
+    actions = policy.spec.actions
+    added = actions.labels
+    if added is not None:
+        keys = (*(added.add or ()), *(added.from_namespace or ()), *(added.from_pod or ()))
+        yield from (f"labels[{key}]" for key in keys)
+    if actions.annotations is not None:
+        yield from (f"annotations[{key}]" for key in actions.annotations.add)
+    yield from (name for name in ("runtime_class", "priority_class", "requests") if getattr(actions, name) is not None)
 
 
 def find_candidate_policies(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
@@ -166,7 +185,7 @@ class _CandidateIndex:
         return entry[1]
 
 
-def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
+def _compile_policy(policy: PodPolicy, changed_fields: frozenset[str]) -> CompiledPolicy:
     spec = policy.spec
     configured = ((name, propose, getattr(spec.actions, name)) for name, propose, _ in ACTIONS)
     required_names = frozenset(required_actions(spec.actions))
@@ -188,6 +207,8 @@ def _compile_policy(policy: PodPolicy) -> CompiledPolicy:
         names_daemons=names_daemons(policy),
         names_critical=names_critical(policy),
         matches_amounts=bool(annotations_asked_for(spec.match)) or asks_for_requests(spec.match),
+        fills_requests=spec.actions.requests is not None and requests.fills_gaps(spec.actions.requests),
+        may_match_later=bool(fields_selected_by(spec.match) & changed_fields),
         # None saves a filter over all containers for most policies.
         means_container=None if spec.match.containers is None else containers_test(spec.match.containers),
     )

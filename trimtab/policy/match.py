@@ -295,6 +295,24 @@ def asks_for_requests(match: Match) -> bool:
     )
 
 
+def fields_selected_by(match: Match) -> frozenset[str]:
+    """Returns which of the fields that policies may change the match selects pods by: `labels[KEY]`,
+    `annotations[KEY]`, `runtime_class`, `priority_class`, `requests`. Exclusions are left out: what a policy adds to a
+    pod seldom ends one, and then the pod is selected again at its next admission only."""
+    selector = match.pod_selector
+    label_keys = [*(match.pod_labels or ())]
+    if selector is not None:
+        label_keys += [*(selector.match_labels or ()), *(expression.key for expression in selector.match_expressions)]
+    fields = [f"labels[{key}]" for key in label_keys] + [f"annotations[{key}]" for key in match.annotations or ()]
+    if match.runtime_classes:
+        fields.append("runtime_class")
+    if match.priority_classes:
+        fields.append("priority_class")
+    if match.requests or (match.containers is not None and match.containers.requests):
+        fields.append("requests")
+    return frozenset(fields)
+
+
 def names_critical(policy: PodPolicy) -> frozenset[str]:
     """Returns the system's PriorityClasses that the policy names; a mere `*` names none."""
     patterns = tuple(pattern for pattern in policy.spec.match.priority_classes if pattern.strip("*"))

@@ -4,15 +4,18 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
+from trimtab.cluster.config_error import ConfigError, quote_value
 from trimtab.runtime.files import SettingsError
 from trimtab.runtime.renamed_settings import RENAMED
 from trimtab.runtime.settings import COMMON_SETTINGS, PROCESSES, ListenAddress, Settings
 
 PREFIX = "TRIMTAB_"
+_MAX_COMPARED = 64
+"""Characters of an unknown name that are compared with the known ones."""
 _MAX_NUMBER = 1_000_000
 
 # The kubelet sets these variables in every pod for a Service called `trimtab-…`: they are not settings.
@@ -99,10 +102,22 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
     )  # fmt: skip
     return [
         _renamed_variable(name, process)
-        or _variable_error(name, "a setting's name", quote_value(name), suggest_name(name, names))
+        or _variable_error(name, "a setting's name", quote_value(name), _suggest_variable(name, names, process))
         for name in unknown
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
     ]
+
+
+def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
+    """Return the most similar variable as advice, or nothing.
+
+    The prefix is not compared: with it every name looks similar.
+    """
+    prefix = f"{PREFIX}{process.upper()}_"
+    by_ending = {each.removeprefix(prefix).removeprefix(PREFIX): each for each in names}
+    ending = name.removeprefix(prefix).removeprefix(PREFIX)
+    matches = get_close_matches(ending[:_MAX_COMPARED], list(by_ending), n=1, cutoff=0.6)
+    return f"did you mean {by_ending[matches[0]]!r}?" if matches else ""
 
 
 def _renamed_variable(name: str, process: str) -> ConfigError | None:

@@ -250,21 +250,31 @@ def _is_given_by_another_policy(
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
         and quantity.is_same_quantity(own, limit_to_bounds(rule, resource, origin.amount, origin.reason)[0])
-        for rule in _rules_of_other_policies(draft, place, resource)
-        if rule.when == "missing" and rule.from_ != "request"
+        for rule in _gap_rules_of_other_policies(draft, place, resource)
     )
 
 
-def _rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
-    """Yields what all other policies that apply say of this request. A policy that comes later counts as well: it may
-    have selected the pod first, by a label that the pod has only since."""
+def fills_gaps(settings: RequestsAction) -> bool:
+    """Returns whether a rule gives a request only where the author wrote none."""
+    parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
+    rules = (rule for part in parts for _, rule in request_rules(part))
+    return any(rule.when == "missing" and rule.from_ != "request" for rule in rules)
+
+
+def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
+    """Yields the rules of other policies that would have given this request, had the author written none."""
     withheld = draft.subject.withheld
     for turn in draft.turns:
-        if not turn.applies or turn.name == draft.policy or (turn.name, "requests") in withheld:
-            continue
-        for name, _, settings in turn.actions:
-            if name == "requests" and place in turn.select_containers(draft.subject):
-                yield from (rule for named, rule in request_rules(_rules_for(settings, place)) if named == resource)
+        if turn.name == draft.policy:
+            # A policy that a change brings in has its first turn in a later round, after all those of the round before.
+            if not turn.may_match_later:
+                return
+        elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
+            for name, _, settings in turn.actions:
+                if name == "requests" and place in turn.select_containers(draft.subject):
+                    for rule_resource, rule in request_rules(_rules_for(settings, place)):
+                        if rule_resource == resource and rule.when == "missing" and rule.from_ != "request":
+                            yield rule
 
 
 def _propose_target(

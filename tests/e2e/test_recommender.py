@@ -168,7 +168,7 @@ def test_a_single_scrape_gives_the_default_and_the_reason(town: Town) -> None:
     }
     assert lacking["cpu"]["reason"] == "insufficient-history"
     assert lacking["cpu"]["need"] == "an hour, 10 samples"
-    assert town.one.value('missing{reason="insufficient-history",resource="cpu"}') == 1
+    assert town.one.value('containers_without_recommendation{reason="insufficient-history",resource="cpu"}') == 1
 
 
 def test_a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew(town: Town) -> None:

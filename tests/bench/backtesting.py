@@ -161,8 +161,9 @@ def picture(every: Sequence[Held], score: Any) -> str:
 
 
 def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
-    frontier = [(f"P{share * 100:g}", mean([score(one.window.compute_percentiles((share,))[0], one.rows) for one in of]))
-                for share in SHARES]  # fmt: skip
+    percentiles = {share: [one.window.compute_percentiles((share,))[0] for one in of] for share in SHARES}
+    frontier = [(f"P{share * 100:g}", mean([score(value, one.rows) for value, one in zip(values, of, strict=True)]))
+                for share, values in percentiles.items()]  # fmt: skip
     rules: dict[str, Score] = {name: mean([score(compute_amount(rule, one.seen()), one.rows) for one in of])
                                for name, rule in RULES.items()}  # fmt: skip
     rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in OTHERS}

@@ -130,7 +130,7 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
         saved_nodes=pool_state.saved,
         next=list(pool_state.plan),
         planned_at=format_timestamp(pool_state.plan_at) if pool_state.plan_at is not None else None,
-        waits_for=str(closed_reason) if closed_reason is not None else _find_wait_reason(pool, pool_state, state),
+        waits_for=str(reason) if reason is not None else _find_wait_reason(pool, pool_state, state),
     )
 
 

@@ -12,7 +12,8 @@ from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from trimtab.cli.doctor import cluster_reader, observed
 from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
 from trimtab.cli.doctor.command import build_report
-from trimtab.cli.doctor.observed import DeploymentState, DryRunResult, Permission, needed_permissions
+from trimtab.cli.doctor.observed import DeploymentState, DryRunResult
+from trimtab.cli.doctor.permissions import Permission, needed_permissions
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account_name

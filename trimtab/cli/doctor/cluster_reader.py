@@ -29,8 +29,8 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
     WebhookConfigurationState,
-    needed_permissions,
 )
+from trimtab.cli.doctor.permissions import needed_permissions
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION

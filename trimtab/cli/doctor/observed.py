@@ -1,19 +1,17 @@
-"""The state of a cluster that the checks judge, its conversion from API objects, and the permissions that are needed.
+"""The state of a cluster that the checks judge, and its conversion from API objects.
 
 A part that could not be read is `Unreadable` with the reason; a part that does not exist is None. A field that an API
-object lacks has the API's own default. The processes need exactly the permissions that `trimtab install` grants.
+object lacks has the API's own default.
 """
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
-from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, SCALERS, SCALING, Rule, granted_rules
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
@@ -433,73 +431,3 @@ def decode_policy(document: Plain) -> PolicyState:
         last_error=status.get("lastError", ""),
         required_class=runtime_class.get("name", "") if acts and runtime_class.get("required") else "",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """One verb on one resource."""
-
-    verb: str
-    group: str
-    resource: str
-    subresource: str = ""
-    name: str = ""
-    namespace: str = ""
-    """Empty for the whole cluster."""
-
-    is_other_namespace: bool = False
-    """Whether the namespace is not Trimtab's own; the text then includes it."""
-
-    def __str__(self) -> str:
-        what = "/".join(part for part in (self.resource, self.subresource) if part)
-        which = f" {self.name}" if self.name else ""
-        where = f" in {self.namespace}" if self.is_other_namespace else ""
-        return f"{self.verb} {what}{f'.{self.group}' if self.group else ''}{which}{where}"
-
-    def to_access_review(self, user: str, namespace: str) -> dict[str, Any]:
-        """Return the SubjectAccessReview for a service account `user` of this namespace."""
-        attributes = {
-            "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
-            "name": self.name, "namespace": self.namespace,
-        }  # fmt: skip
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-        spec = {
-            "user": f"system:serviceaccount:{namespace}:{user}", "groups": groups,
-            "resourceAttributes": {name: value for name, value in attributes.items() if value},
-        }  # fmt: skip
-        return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-
-
-def needed_permissions(
-    process: str, namespace: str, *, cert_manager: bool, scale_namespaces: Collection[str] = (),
-    autoscaler_status: str = AUTOSCALER_STATUS,
-) -> tuple[Permission, ...]:  # fmt: skip
-    """Return the permissions that the process's account needs.
-
-    With cert-manager, which writes the certificate and the caBundles, the webhook needs fewer. `autoscaler_status` is
-    the
-    name of the autoscaler's status ConfigMap.
-    """
-    places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
-    rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
-    permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(rule, place))
-    scale_rules = (
-        permission for place in sorted(scale_namespaces) for rule in SCALING for permission in _split_rule(rule, place)
-    )
-    scale_permissions = (
-        [replace(permission, is_other_namespace=True) for permission in scale_rules] if process in SCALERS else []
-    )
-    return tuple(
-        replace(permission, name=autoscaler_status) if permission.name == AUTOSCALER_STATUS else permission
-        for permission in (*permissions, *scale_permissions)
-    )
-
-
-def _split_rule(rule: Rule, namespace: str) -> Iterator[Permission]:
-    for resource in rule.resources:
-        kind, _, sub = resource.partition("/")
-        for verb in rule.verbs:
-            for name in rule.names or ("",):
-                yield Permission(
-                    verb=verb, group=rule.group, resource=kind, subresource=sub, name=name, namespace=namespace
-                )

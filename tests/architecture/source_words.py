@@ -1,0 +1,101 @@
+"""The words and grain of the product's source, measured from its syntax trees."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("trimtab", "webhook", "certs")
+
+PARTICIPLES = frozenset(
+    {"found", "told", "made", "held", "seen", "kept", "known", "taken", "given", "asked", "said", "standing", "again"}
+)
+"""Words that say nothing of what a variable holds."""
+
+TOOL_COMMENT = re.compile(r"#\s*(type:|noqa|fmt:|pragma)")
+"""Comments that speak to a tool."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of the product."""
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The path from the project's root."""
+        return str(self.path.relative_to(ROOT))
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def lines(self) -> int:
+        return len(self.text.splitlines())
+
+    def comments(self) -> int:
+        """Comment lines that are meant for a reader."""
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        return sum(token.type == tokenize.COMMENT and not TOOL_COMMENT.match(token.string) for token in tokens)
+
+    def functions(self) -> Iterator[Function]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        """Public classes at the top of the file."""
+        return (node for node in self.tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+
+    def variables(self) -> Iterator[tuple[int, str]]:
+        """(line, name) of every variable that is assigned, and every parameter."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.lineno, node.id
+            elif isinstance(node, ast.arg):
+                yield node.lineno, node.arg
+
+
+@cache
+def source_files() -> tuple[SourceFile, ...]:
+    """Every Python file of the product."""
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in paths)
+
+
+def participle_variables() -> list[str]:
+    """`file:line name` of each variable that is a bare participle."""
+    return [
+        f"{file.name}:{line} {name}"
+        for file in source_files()
+        for line, name in file.variables()
+        if name.strip("_") in PARTICIPLES
+    ]
+
+
+def one_word_functions() -> tuple[list[str], int]:
+    """Names of public functions and methods of one word, and how many public functions there are."""
+    names = [
+        f"{file.name}:{function.lineno} {function.name}"
+        for file in source_files()
+        for function in file.functions()
+        if not function.name.startswith("_")
+    ]
+    return [name for name in names if "_" not in name.split()[-1]], len(names)
+
+
+def messages(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """(line, text) of the file's string literals that are no docstrings: nearly all of them are read by users."""
+    tree = file.tree
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value

@@ -1,0 +1,89 @@
+"""Ends drains whose node or annotation no longer exists, with the help of the stored states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trimtab.cluster.reason import Code
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compactor.actuator import Actuator, ErrorCollector
+from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.runtime.log import Logger
+
+SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
+SURGE_LEFT = Code(
+    "workload-left-surged", "A drain gave a workload a second replica, and the annotation on its node is gone.",
+    "Scale the workload to one replica if it has two and you want one.",
+)  # fmt: skip
+RETRY_SECONDS = 10.0
+"""The seconds until a rejected write is tried again if the server does not say when (the autoscaler's own pace)."""
+
+
+@dataclass(slots=True)
+class RemovedNodes:
+    """Drains whose node or annotation no longer exists."""
+
+    actuator: Actuator
+    pool_states: PoolStates
+    log: Logger
+    unobserved_seconds: float
+    """The seconds after which a cordon that is not observed counts as failed."""
+    agreed_surges: dict[str, str] = field(default_factory=dict)
+    """namespace/Deployment → drain for which this process read the same second replica in state and annotation."""
+    cordoned_at: dict[str, float] = field(default_factory=dict)
+    """Drain → when this process cordoned its node; until the annotation is observed."""
+
+    def end_drains(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+        """Ends such drains. What cannot be undone now is tried again later, at `retry_at`."""
+        annotated_nodes, existing = set(view.annotations.ours), {node.name for node in view.inventory.nodes}
+        notes = [note for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
+        annotated = {note.drain for note in notes}
+        self.cordoned_at = {
+            drain: at
+            for drain, at in self.cordoned_at.items()
+            if drain not in annotated and now - at < self.unobserved_seconds
+        }
+        for pool, memory in list(self.pool_states.states.items()):
+            for name in sorted(memory.drains.keys() - annotated_nodes):
+                if name not in existing or memory.drains[name] not in self.cordoned_at:
+                    self._end_drain(pool, name, view, node_exists=name in existing)
+            for name, drain in sorted(self.pool_states.state_of(pool).surged.items()):
+                if drain not in annotated and drain not in self.cordoned_at and name not in retry_at:
+                    self._undo_surge(pool, name, view, retry_at, now)
+
+    def _undo_surge(self, pool: str, name: str, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+        """Undoes a surge whose annotation was deleted with its node, or removed while it could not be undone.
+
+        Only where this process read the annotation: the state alone is no reason to scale a workload.
+        """
+        memory = self.pool_states.state_of(pool)
+        if self.agreed_surges.get(name) != memory.surged[name]:
+            self.pool_states.set_state(pool, memory.without_surges(name))
+            sentence = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
+            self.pool_states.record_decision("left", SURGE_LEFT(sentence), pool=pool, at=view.now)
+            return
+        collector, done = ErrorCollector(), False
+        with collector.collect_errors():
+            if self.actuator.scale_deployment(name, 2, 1):
+                sentence = f"Deployment {name} has 1 replica again: the drain has ended"
+                self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
+            self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
+            done = True
+        if not done:
+            retry_at[name] = now + RETRY_SECONDS
+        if collector.error is not None:
+            self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.error))
+
+    def _end_drain(self, pool: str, name: str, view: ClusterView, *, node_exists: bool) -> None:
+        memory = self.pool_states.state_of(pool)
+        drain, was_empty = memory.drains[name], name in memory.empty
+        is_removed = was_empty and not node_exists
+        memory = memory.with_success(name) if is_removed else memory
+        self.pool_states.set_state(pool, memory.with_ended_drain(name, drain, view.now))
+        sentence = (
+            f"node {name} no longer exists" if not node_exists else f"node {name} has no annotation of drain {drain}"
+        )
+        what, code = ("taken", a.TAKEN) if is_removed else ("dropped", a.NOTE_MISSING if node_exists else a.VANISHED)
+        self.pool_states.record_decision(what, code(sentence), pool=pool, at=view.now, node=name, drain=drain)

@@ -188,7 +188,7 @@ def test_a_process_whose_login_is_refused_writes_no_secret(marked: Marked, name:
 
 def test_a_recommender_whose_prometheus_repeats_its_log_in_writes_no_secret(marked: Marked) -> None:
     (marked.home / "bearer").write_text(BEARER)
-    more = {"PROMETHEUS": marked.echo.url, "PROMETHEUS_TOKEN_FILE": marked.home / "bearer"}
+    more = {"PROMETHEUS_URL": marked.echo.url, "PROMETHEUS_TOKEN_FILE": marked.home / "bearer"}
     with marked.process("recommender", marked.here.login_of("recommender"), **more) as home:
         marked.here.cluster.eventually(lambda: "collect.failed" in (home / "log").read_text(), within=60)
         marked.pages(home)

@@ -36,7 +36,8 @@ def room(whole_cluster: Cluster, built: Binaries) -> Iterator[Kubectl]:
     before = yaml.safe_dump_all(render_manifests(InstallValues())[:2])
     # Tests of another file may have removed an installation a moment ago: its namespace takes a while to end.
     whole_cluster.eventually(lambda: not kubectl.says(*_TERMINATING), within=90, what="no namespace that ends")
-    kubectl("apply", "--server-side", "-f", "-", given=before)
+    # Another file may have left the CRD to its own manager.
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=before)
     whole_cluster.eventually(lambda: kubectl.says("get", "podpolicies", "-A"), within=30, what="the CRD served")
     yield kubectl
     kubectl("delete", "--wait", "-f", "-", given=before)

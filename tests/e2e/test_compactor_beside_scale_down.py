@@ -152,8 +152,11 @@ def test_nothing_begins_while_it_starts_nor_while_a_group_of_the_pool_is_in_back
 ) -> None:
     """A pod that no node holds wants a machine that cannot be had: its group is called s, and nothing like the pool."""
     labels = {"pool": name, "size": "s"}
-    for number in range(6):
-        cluster.create(objects.node(f"{name}-{number}", cpu="4", memory="16Gi", pods=110, labels=labels, taints=()))
+    names = [f"{name}-{number}" for number in range(6)]
+    for node in names:
+        cluster.create(objects.node(node, cpu="4", memory="16Gi", pods=110, labels=labels, taints=()))
+    # Pods go to the nodes that are ready: on two of them they would leave the stand-in four empty ones to remove.
+    cluster.eventually(lambda: all(map(cluster.is_ready, names)), within=60, what="nodes Ready")
     spec = {"nodeSelector": {"pool": name}}
     cluster.deployment("web", replicas=6, cpu="1100m", annotations=SLOW, spec=spec)
     cluster.eventually(lambda: len(cluster.running()) == 6, within=60)

@@ -3,7 +3,7 @@ package."""
 
 from certs.ca import issue, renew, renew_if_due
 from certs.expiry import CertificateStatus, certificate_status, is_certificate_due, is_folder_due, read_status
-from certs.files import CA_KEY, CERTIFICATE, CertificateFiles, KeyPair, read_authority, read_folder, write_folder
+from certs.pem_files import CA_KEY, CERTIFICATE, CertificateFiles, KeyPair, read_authority, read_folder, write_folder
 from certs.problems import CertsError, MissingFile, Problem, UnusableFile, UnwritableFile
 from certs.rotation import (
     PatchCABundle,

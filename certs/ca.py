@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.expiry import authority_due, is_folder_due
-from certs.files import CertificateFiles, KeyPair, SigningKey, general_name, read_chain
+from certs.pem_files import CertificateFiles, KeyPair, SigningKey, general_name, read_chain
 from certs.problems import CertsError, MissingFile, Problem
 
 AUTHORITY_LIFETIME = timedelta(days=3650)

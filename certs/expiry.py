@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from certs.files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read_chain, read_folder
+from certs.pem_files import CA_KEY, KEY, CertificateFiles, KeyPair, format_time, names_of, read_chain, read_folder
 from certs.problems import CertsError, Problem
 
 
@@ -90,7 +90,7 @@ def _name_problems(leaf: x509.Certificate, names: Iterable[str]) -> Iterator[Pro
     present = set(names_of(leaf))
     missing = [name for name in names if name not in present]
     if missing:
-        yield Problem("names-missing", f"tls.crt does not carry {', '.join(missing)}")
+        yield Problem("names-missing", f"tls.crt is not valid for {', '.join(missing)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,4 +161,4 @@ def _open_key_problems(path: Path) -> tuple[Problem, ...]:
     # Only "others" are checked: a Secret mounted with fsGroup is readable by its group, as intended.
     keys = [path / name for name in (KEY, CA_KEY)]
     readable = [key.name for key in keys if key.exists() and key.stat().st_mode & 0o007]
-    return tuple(Problem("key-open", f"{name} can be read by everybody on this machine") for name in readable)
+    return tuple(Problem("key-open", f"{name} can be read by every user of this machine") for name in readable)

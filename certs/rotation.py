@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import serialization
 
 from certs.ca import AUTHORITY_LIFETIME, CLOCK_SKEW, SERVING_LIFETIME, create_authority, create_serving_pair, issue
 from certs.expiry import authority_due, chain_problems, is_certificate_due, is_signed_by
-from certs.files import CertificateFiles, read_chain
+from certs.pem_files import CertificateFiles, read_chain
 from certs.problems import CertsError, Problem
 
 SHARED_LIFETIME = timedelta(days=90)

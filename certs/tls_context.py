@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from certs.files import CERTIFICATE, KEY
+from certs.pem_files import CERTIFICATE, KEY
 from certs.problems import MissingFile, Problem, UnusableFile
 
 Stamp = tuple[int, int, int]

@@ -17,23 +17,30 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, rights, schemas
+from docs.pages import doctor, lint, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.certs import CertsReport
 from trimtab.cli.compactor.report import HistoryReport, StatusReport
 from trimtab.cli.doctor.command import DoctorReport
+from trimtab.cli.idle.report import IdleReport
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
+from trimtab.cli.lint.report import LintReport
+from trimtab.cli.machines.report import MachineProfileReport, MachineRankReport
 from trimtab.cli.main import VERBS, cli
 from trimtab.cli.output import format_manifests
 from trimtab.cli.plan.report import PlanReport
 from trimtab.cli.policies.command import PoliciesReport
 from trimtab.cli.recommend.report import RecommendReport
+from trimtab.cli.reserved.formula_report import ReservedFormulaReport
+from trimtab.cli.reserved.measure_report import ReservedMeasureReport
 from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
 from trimtab.cli.simulate.report import SimulateReport
+from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
 from trimtab.cluster.reason import all_codes
 from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import build_crd, json_schema, spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime.environment import variable_name, write_environment
@@ -47,8 +54,13 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "certs-report": CertsReport, "plan-report": PlanReport, "simulate-report": SimulateReport,
             "compactor-status-report": StatusReport, "compactor-history-report": HistoryReport,
             "recommend-report": RecommendReport, "doctor-report": DoctorReport,
-            "runtime-class-report": RuntimeClassReport,
-            "runtime-class-cost-report": RuntimeClassCostReport}  # fmt: skip
+            "machine-profile-report": MachineProfileReport, "machine-rank-report": MachineRankReport,
+            "lint-report": LintReport,
+            "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
+            "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
+            "runtime-class-cost-report": RuntimeClassCostReport,
+            "reserved-formula-report": ReservedFormulaReport,
+            "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
 
 _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimtab admit --cluster live --running",
                "policies-report": "trimtab policies check PATH", "certs-report": "trimtab certs status",
@@ -56,8 +68,14 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "simulate-report": "trimtab simulate --cluster SNAPSHOT",
                "compactor-status-report": "trimtab compactor status", "recommend-report": "trimtab recommend",
                "compactor-history-report": "trimtab compactor history", "doctor-report": "trimtab doctor",
-               "runtime-class-report": "trimtab runtimeclass measure",
-               "runtime-class-cost-report": "trimtab runtimeclass cost"}  # fmt: skip
+               "machine-profile-report": "trimtab machines profile --cluster SNAPSHOT",
+               "machine-rank-report": "trimtab machines rank --cluster SNAPSHOT",
+               "lint-report": "trimtab lint -f FILE",
+               "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
+               "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
+               "runtime-class-cost-report": "trimtab runtimeclass cost",
+               "reserved-formula-report": "trimtab reserved formula",
+               "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip
 
 
 def everything() -> dict[str, str]:
@@ -74,6 +92,7 @@ def everything() -> dict[str, str]:
         "docs/reference/metrics.md": _NOTE + metrics.page(),
         "docs/reference/rights.md": _NOTE + rights.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
+        "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
@@ -143,7 +162,7 @@ def _reasons() -> str:
     for module in pkgutil.walk_packages(trimtab.__path__, "trimtab."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    lines = ["# Reasons\n", "Every change and every refusal carries one of these codes.\n"]
+    lines = ["# Reasons\n", "Every change and every refusal has one of these codes.\n"]
     for code in all_codes():
         lines += [f"## {code.name}\n", code.means + "\n", f"**What to do:** {code.todo}\n"]
     return "\n".join(lines)
@@ -163,7 +182,7 @@ form of the logs, which one collector reads (`TRIMTAB_LOG_LEVEL`, `TRIMTAB_LOG_F
 def _settings() -> str:
     lines = ["# Settings\n", _ABOUT_SETTINGS]
     processes = (("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings),
-                 ("recommender", RecommenderSettings))  # fmt: skip
+                 ("recommender", RecommenderSettings), ("metrics-api", MetricsApiSettings))  # fmt: skip
     for name, kind in processes:
         lines += [f"## trimtab {name}\n", *_settings_of(kind), ""]
     return "\n".join(lines)
@@ -201,8 +220,14 @@ def _own_docs(cls: type) -> dict[str, str]:
     return found
 
 
+_EXIT_CODES = (
+    "Exit codes: 0 done, 1 a problem was found, 2 the command or its input is invalid, 3 Trimtab or the cluster "
+    "failed.\n"
+)
+
+
 def _commands() -> str:
-    lines = ["# Commands\n", "Exit codes: 0 done, 1 found something, 2 asked wrongly, 3 we or the cluster failed.\n"]
+    lines = ["# Commands\n", _EXIT_CODES]
     root = click.Context(cli, info_name="trimtab", max_content_width=100)
     for name in VERBS:
         command = cli.get_command(root, name)

@@ -1,306 +1,35 @@
-"""Shares one serving certificate between all replicas: issues and rotates it in a Secret, and writes the caBundle.
+"""Shares the webhook's serving certificate between its replicas, in a Secret and in both webhook configurations.
 
-`certs.next_step` decides the next step; this module reads the cluster and carries the step out. All replicas do so at
-once: of two writes to one object the API server rejects one, and that replica reads again. The new authority is in
-every caBundle before a certificate that it signed is served.
-
-The Kubernetes client is imported only if a Secret is configured, because it takes forty megabytes.
+`trimtab.kube.certificate_rotation` carries out the steps; this module says for which objects. The Kubernetes client is
+imported only if a Secret is configured, because it takes forty megabytes.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-import certs
-from trimtab.kube.errors import Conflict, KubeFault
 from trimtab.runtime import clock
-from trimtab.runtime.files import MissingKeyPair
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import Settings
 
 if TYPE_CHECKING:
+    from trimtab.kube.certificate_rotation import CertificateRotator
     from trimtab.kube.client import Client
 
-
-KubeObject = dict[str, Any]
-
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-
-INJECTION_ANNOTATIONS = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
-"""cert-manager's annotations: it writes the caBundle of a configuration that has one of them, and two writers would
-conflict."""
-
-_CA, _CA_KEY, _CERTIFICATE, _KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
-
-
-def files_in_secret(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
-    """Returns the certificate files in the Secret; None while it holds no pair. Invalid base64 counts as absent."""
-    data = {name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()}
-    if not data.get(_CERTIFICATE) or not data.get(_KEY):
-        return None
-    return certs.CertificateFiles(
-        bundle=data.get(_CA, b""),
-        pair=certs.KeyPair(certificate=data[_CERTIFICATE], key=data[_KEY]),
-        authority_key=data.get(_CA_KEY) or None,
-    )
-
-
-def with_files(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObject:
-    """Returns the Secret with these files in its data."""
-    files = {
-        _CA: folder.bundle,
-        _CA_KEY: folder.authority_key or b"",
-        _CERTIFICATE: folder.pair.certificate,
-        _KEY: folder.pair.key,
-    }
-    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-    return {**secret, "data": {**(secret.get("data") or {}), **data}}
-
-
-def is_managed_elsewhere(configuration: Mapping[str, Any]) -> bool:
-    """Returns whether cert-manager writes this configuration's caBundle."""
-    annotations = configuration["metadata"].get("annotations") or {}
-    return any(annotations.get(name) for name in INJECTION_ANNOTATIONS)
-
-
-def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Returns the caBundle of each of its webhooks; empty bytes if there is none."""
-    return tuple(
-        _decode_base64(_client_config(webhook).get("caBundle") or "") for webhook in configuration.get("webhooks") or ()
-    )
-
-
-def service_namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the namespaces of the Services that its webhooks call; none if they are called by URL."""
-    services = [_client_config(webhook).get("service") for webhook in configuration.get("webhooks") or ()]
-    return frozenset(service["namespace"] for service in services if service)
-
-
-def with_ca_bundle(configuration: Mapping[str, Any], bundle: bytes) -> KubeObject:
-    """Returns the configuration with this caBundle in all its webhooks."""
-    text = base64.b64encode(bundle).decode()
-    webhooks = [
-        {**webhook, "clientConfig": {**_client_config(webhook), "caBundle": text}}
-        for webhook in configuration.get("webhooks") or ()
-    ]
-    return {**configuration, "webhooks": webhooks}
-
-
-def _client_config(webhook: Mapping[str, Any]) -> Mapping[str, Any]:
-    config: Mapping[str, Any] = webhook.get("clientConfig") or {}
-    return config
-
-
-def _decode_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-
-
-OBSERVATIONS_TO_SETTLE = 3
-"""Consecutive observations of a bundle in every place before its authority signs."""
-
-
-class SecretStore(Protocol):
-    """Reads and writes the objects of certificate rotation, by kind; the implementation knows their names."""
-
-    def get_object(self, kind: str) -> KubeObject | None:
-        """Returns the object; None if it does not exist. Raises any KubeFault."""
-
-    def put_object(self, document: KubeObject) -> None:
-        """Writes the object. Raises Conflict if it was written since it was read, else any KubeFault."""
-
-
-class NoSecret(KubeFault):
-    """Raised if the Secret does not exist. It is not created here: a role that may create one Secret may create any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretObservation:
-    """The objects that one replica read; `places` were read before `secret`."""
-
-    places: tuple[KubeObject, ...]
-    secret: KubeObject
-
-
-class CertificateRotator:
-    """One replica's part in the rotation. `run_step` is for one thread."""
-
-    def __init__(
-        self,
-        door: SecretStore,
-        folder: Path,
-        names: Sequence[str],
-        log: Logger,
-        now: Callable[[], datetime],
-        *,
-        looks: int,
-    ) -> None:
-        """folder: the folder that this replica serves from.
-        looks: the number of observations after which a bundle is settled."""
-        self._store, self._folder, self._names = door, folder, tuple(names)
-        self._log, self._now, self._observations_required = log, now, looks
-        self._observed_bundle: tuple[bytes, int] = (b"", 0)
-        self._last_waiting: tuple[certs.Problem, ...] = ()
-
-    def run_step(self) -> bool:
-        """Reads the objects, takes over the shared pair if possible, and carries out one step.
-
-        Returns True if something was written: the caller should call again at once. Raises KubeFault if the step was
-        impossible; the next call starts over.
-        """
-        return self.carry_out_step(self.read_secret(self.managed_configurations()))
-
-    def managed_configurations(self) -> tuple[KubeObject, ...]:
-        """Returns the configurations whose caBundle Trimtab writes."""
-        configurations = (self._store.get_object(kind) for kind in CONFIGURATIONS)
-        return tuple(
-            configuration
-            for configuration in configurations
-            if configuration is not None and not is_managed_elsewhere(configuration)
-        )
-
-    def read_secret(self, places: tuple[KubeObject, ...]) -> SecretObservation:
-        """Reads the Secret, after the configurations."""
-        secret = self._store.get_object("Secret")
-        if secret is None:
-            raise NoSecret("the Secret for the certificate does not exist; `trimtab install` creates it")
-        return SecretObservation(places=places, secret=secret)
-
-    def carry_out_step(self, observation: SecretObservation) -> bool:
-        """Carries out the next step. Returns True if an object was written, by this replica or another one."""
-        store, serving = files_in_secret(observation.secret), self.read_serving_files()
-        bundles = tuple(bundle for place in observation.places for bundle in ca_bundles(place))
-        self._take_over(store, serving, bundles)
-        state = certs.RotationState(
-            store=store, places=bundles, settled=self._is_settled(store, bundles), serving=serving
-        )
-        try:
-            return self._carry_out(certs.next_step(state, self._names, now=self._now()), observation)
-        except Conflict:
-            return True
-
-    def read_serving_files(self) -> certs.CertificateFiles | None:
-        """Returns the files in this replica's folder; None if it holds no usable pair."""
-        try:
-            files = certs.read_folder(self._folder)
-        except certs.CertsError:
-            return None
-        return files if certs.is_usable(files, self._now()) else None
-
-    def _take_over(
-        self, store: certs.CertificateFiles | None, serving: certs.CertificateFiles | None, bundles: tuple[bytes, ...]
-    ) -> None:
-        """Writes the shared pair to the folder, once every API server that may call trusts it."""
-        if store is None or not certs.is_usable(store, self._now()) or not certs.may_serve(store, bundles):
-            return
-        wanted = replace(store, authority_key=None)
-        if serving != wanted:
-            certs.write_folder(self._folder, wanted)
-            self._log.info("certificate taken over", until=str(store.pair.read_leaf().not_valid_after_utc))
-
-    def _is_settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
-        if store is None or any(bundle != store.bundle for bundle in bundles):
-            self._observed_bundle = (b"", 0)
-            return False
-        bundle, looks = self._observed_bundle
-        self._observed_bundle = (store.bundle, looks + 1 if bundle == store.bundle else 1)
-        return self._observed_bundle[1] > self._observations_required
-
-    def _carry_out(self, step: certs.RotationStep, observation: SecretObservation) -> bool:
-        match step:
-            case certs.WriteSecret(folder, reasons):
-                self._store.put_object(with_files(observation.secret, folder))
-                self._log.info("certificate changed in the Secret", why="; ".join(map(str, reasons)))
-            case certs.PatchCABundle(bundle):
-                configuration = next(
-                    configuration
-                    for configuration in observation.places
-                    if any(b != bundle for b in ca_bundles(configuration))
-                )
-                self._store.put_object(with_ca_bundle(configuration, bundle))
-                self._log.info("caBundle written", into=f"{configuration['kind']} {configuration['metadata']['name']}")
-            case certs.WaitUntil(waiting):
-                if waiting != self._last_waiting:
-                    self._log.info(
-                        "certificate waits until its new authority is trusted", why="; ".join(map(str, waiting))
-                    )
-                self._last_waiting = waiting
-                return False
-        return True
-
-    def run_until_stopped(self, stop: Callable[[float], bool], every: float) -> None:
-        """Runs steps until `stop` (which waits the given seconds) returns True; an error is logged when it begins,
-        changes or ends."""
-        last_error, immediate_steps = "", 0
-        while True:
-            try:
-                is_changed, error_text = self.run_step(), ""
-            except (KubeFault, certs.CertsError) as error:
-                is_changed, error_text = False, str(error)
-            except Exception as error:  # noqa: BLE001  a bug must not end the renewal silently, weeks before the certificate expires
-                is_changed, error_text = False, f"{type(error).__name__}: {error}"
-            if error_text and error_text != last_error:
-                self._log.warning("certificates cannot be renewed", why=error_text)
-            last_error = error_text
-            # Another writer of the same objects must not cause requests without a pause.
-            immediate_steps = immediate_steps + 1 if is_changed else 0
-            if stop(0.0 if 0 < immediate_steps <= _MAX_IMMEDIATE_STEPS else every):
-                return
-
-
-_MAX_IMMEDIATE_STEPS = 8
-"""Steps without a pause: a whole rotation needs five."""
-
-
-_FIRST_PAIR_SECONDS = 60.0
-"""Time to wait for the first pair; after that the process exits, and the kubelet restarts it visibly."""
-
-_MIN_INTERVAL_SECONDS = 0.1
-"""Minimum interval between steps, whatever is configured: zero would cause requests without a pause."""
-
-
-@dataclass(frozen=True, slots=True)
-class KubeSecretStore:
-    """The `SecretStore` of a real cluster."""
-
-    client: Client
-    secret: str
-    namespace: str
-    configuration: str
-
-    def get_object(self, kind: str) -> KubeObject | None:
-        """Returns the Secret, or the configuration of this kind."""
-        from trimtab.kube import objects as whole
-
-        name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
-        return whole.get_plain(self.client, kind, name, namespace)
-
-    def put_object(self, document: KubeObject) -> None:
-        """Writes the object under Trimtab's field manager; raises Conflict if it changed since it was read."""
-        from trimtab.kube import objects as whole
-        from trimtab.kube.objects import Writer
-
-        whole.replace_plain(Writer(client=self.client), document)
-
-
-def certificate_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Returns the names that the certificate must carry. API servers verify the first, NAME.NAMESPACE.svc."""
-    full = f"{service}.{namespace}.svc"
-    return (full, f"{full}.cluster.local", f"{service}.{namespace}")
 
 
 def build_rotator(settings: Settings, client: Client, log: Logger) -> CertificateRotator:
     """Returns the rotator for the Secret that the settings name."""
+    from trimtab.kube.certificate_rotation import (
+        OBSERVATIONS_TO_SETTLE,
+        CertificateRotator,
+        KubeSecretStore,
+        certificate_names,
+    )
+
     assert settings.certs_secret is not None
     store = KubeSecretStore(client, settings.certs_secret, settings.namespace, settings.configuration_name)
     return CertificateRotator(
@@ -310,6 +39,7 @@ def build_rotator(settings: Settings, client: Client, log: Logger) -> Certificat
         log,
         clock.utc_now,
         looks=OBSERVATIONS_TO_SETTLE,
+        kinds=CONFIGURATIONS,
     )
 
 
@@ -321,6 +51,7 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
     """
     if settings.certs_secret is None:
         return
+    from trimtab.kube.certificate_rotation import step_until_pair
     from trimtab.kube.client import connect_to_cluster
 
     client = connect_to_cluster()
@@ -330,34 +61,17 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
         client.close()
 
 
-def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = _FIRST_PAIR_SECONDS) -> None:
-    """Runs steps until a pair can be served. Raises MissingKeyPair if that takes more than `patience` seconds."""
-    deadline, last_error, pause = clock.elapsed_seconds() + patience, "", threading.Event()
-    while rotator.read_serving_files() is None:
-        try:
-            is_changed, error_text = rotator.run_step(), ""
-        except KubeFault as error:
-            is_changed, error_text = False, str(error)
-        if error_text and error_text != last_error:
-            log.warning("no certificate yet", why=error_text)
-        last_error = error_text or last_error
-        if clock.elapsed_seconds() > deadline:
-            raise MissingKeyPair(
-                f"no certificate within {patience:g} s: {last_error or 'API servers do not trust it yet'}"
-            )
-        pause.wait(0.0 if is_changed else 1.0)
-
-
 def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: Logger) -> threading.Thread | None:
     """Starts the rotation in a thread that runs until the process stops; None if no Secret is configured."""
     if settings.certs_secret is None:
         return None
+    from trimtab.kube.certificate_rotation import MIN_INTERVAL_SECONDS
     from trimtab.kube.client import connect_to_cluster
 
     rotator = build_rotator(settings, connect_to_cluster(), log)
     thread = threading.Thread(
         target=rotator.run_until_stopped,
-        args=(stop.wait_for_stop, max(settings.certs_check_interval_seconds, _MIN_INTERVAL_SECONDS)),
+        args=(stop.wait_for_stop, max(settings.certs_check_interval_seconds, MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,
     )

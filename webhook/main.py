@@ -182,7 +182,8 @@ def run(settings: Settings, log: Logger, application: str = APPLICATION) -> NoRe
             log.info("certificate reloaded", folder=str(settings.certs_folder))
             _log_certificate_problems(settings, log)
         else:
-            log.warning("certificate files rejected, the previous pair is used", code=problem.code, why=problem.says)
+            event = "certificate files rejected, the previous certificate is used"
+            log.warning(event, code=problem.code, why=problem.says)
 
     wait_for_first_pair(settings, log)
     _log_certificate_problems(settings, log)

@@ -7,13 +7,14 @@ labels are computed once per finding, when the metrics are scraped.
 
 from collections import Counter as CollectionsCounter
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from threading import Lock
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord
+from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
 from trimtab.runtime.metrics import Bounded, LabelledHistogram, nan_on_error, render_metrics
@@ -201,21 +202,9 @@ def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
     return labels + [(would.policy, action_label(would.field), "would-change") for would in decision.would]
 
 
-@lru_cache(maxsize=4096)
-def _cached_action(field: str) -> str:
-    return _parse_action(field)
-
-
+@cache_short_strings(max_length=256, max_entries=4096)
 def action_label(field: str) -> str:
     """Returns the field without the names of containers and labels, so that the set of values stays small."""
-    return _cached_action(field) if len(field) <= _MAX_CACHED_LENGTH else _parse_action(field)
-
-
-_MAX_CACHED_LENGTH = 256
-"""Characters of a cached field: fields contain names that the pod's author chose, so long ones are not cached."""
-
-
-def _parse_action(field: str) -> str:
     head, bracket, remainder = field.partition("[")
     if bracket and head.endswith("ontainers"):
         return remainder.partition("].")[2] or head

@@ -217,8 +217,8 @@ class PolicyStateWatcher:
         hears: PolicyStateListener,
         autoscaler: ListSource | None = None,
     ) -> None:
-        """policies: the cluster's policies are watched, too.
-        base: the state until everything was listed once.
+        """policies: whether to watch the cluster's policies as well.
+        base: the state until every kind has been listed once.
         autoscaler: the ConfigMap of the cluster autoscaler's status, if it is not the default one."""
         own = base.terms.own_namespace
         self.world = base

@@ -33,20 +33,27 @@ def _share(resource: str, title: str) -> Panel:
     )
 
 
-def _used_reserved(resource: str, title: str, node: str, of: str) -> Panel:
-    joined = "* on (node) group_left (pool) max by (node, pool) (trimtab_compactor_pool_node_info"
-    asks = (
-        f"(sum by (pool) (sum by (node) ({node}) {joined}{{{_MINE}}}))"
-        f' - sum by (pool) (pool_resource:trimtab_used:amount{{{_MINE}, resource="{resource}"}}))'
-        f" / (max by (pool) (trimtab_compactor_pool_capacity{{{of}}})"
-        f" - max by (pool) (trimtab_compactor_pool_allocatable{{{of}}}))"
+def _fitted(part: str, resource: str) -> str:
+    metric = f'trimtab_recommender_node_overhead_{part}{{{_MINE}, resource="{resource}"}}'
+    return f"max by (pool, runtime) {_led(metric, 'recommender')}"
+
+
+def _node_overhead(resource: str, title: str, unit: str) -> Panel:
+    def measured(name: str, by: str = "") -> str:
+        metric = f'trimtab_recommender_{name}{{{_MINE}, resource="{resource}"}}'
+        return f"max by (pool, runtime{by}) {_led(metric, 'recommender')}"
+
+    return Panel(
+        f"{title}: used, reserved, recommended",
+        "Kubelet and container runtime, as the recommender measured them, and what nodes reserve for them. Empty"
+        " unless TRIMTAB_RECOMMENDER_MEASURE_RESERVATIONS is true.",
+        (
+            Query(measured("node_overhead", ", statistic"), "{{pool}} {{runtime}} {{statistic}}"),
+            Query(measured("node_reserved"), "{{pool}} {{runtime}} reserved"),
+            Query(measured("node_reserved_recommended"), "{{pool}} {{runtime}} recommended"),
+        ),
+        unit,
     )
-    return _one(
-        f"{title}: used of reserved",
-        "The usage outside of pods (kubelet, container runtime, system) divided by the reservation for it; above 100 %"
-        " it takes from pods. Empty if the kubelet's /metrics/resource is not scraped.",
-        asks, "{{pool}}", "percentunit",
-    )  # fmt: skip
 
 
 POOLS = Dashboard(
@@ -75,8 +82,35 @@ POOLS = Dashboard(
         Row("Requests and usage", (
             _one("Usage divided by requests", "Below 100 %: requests exceed usage. Empty without cAdvisor metrics.",
                  f"pool_resource:trimtab_used_requested:ratio{{{_MINE}}}", "{{pool}} {{resource}}", "percentunit"),
-            _used_reserved("cpu", "CPU", "rate(node_cpu_usage_seconds_total[5m])", f'{_MINE}, resource="cpu"'),
-            _used_reserved("memory", "Memory", "node_memory_working_set_bytes", f'{_MINE}, resource="memory"'),
+        )),
+        Row("Reserved for kubelet and runtime", (
+            _one("Used of reserved", "Kubelet and container runtime divided by what is reserved for them; above 100 %"
+                 " they take from pods. Without their cgroups in cAdvisor's metrics: nodes less pods.",
+                 f"pool_resource:trimtab_overhead_reserved:ratio{{{_MINE}}}", "{{pool}} {{resource}}", "percentunit"),
+            Panel("Money", "Reserved and unused, and used beyond the reservation, each hour. `measured`: per node, by"
+                  " the recommender.", (
+                Query(f"pool:trimtab_unused_reserved:dollars_per_hour{{{_MINE}}}", "{{pool}} unused"),
+                Query(f"pool:trimtab_reserved_overdraft:dollars_per_hour{{{_MINE}}}", "{{pool}} overdraft"),
+                Query("max by (pool, kind) "
+                      f"{_led(f'trimtab_recommender_reserved_dollars_per_hour{{{_MINE}}}', 'recommender')}",
+                      "{{pool}} {{kind}} measured"),
+            ), "currencyUSD"),
+            _node_overhead("cpu", "CPU of a node", "short"),
+            _node_overhead("memory", "Memory of a node", "bytes"),
+            Panel("Base and each pod: cpu", "The line through all nodes: without pods, and what each pod adds.", (
+                Query(_fitted("base", "cpu"), "{{pool}} {{runtime}} base"),
+                Query(_fitted("per_pod", "cpu"), "{{pool}} {{runtime}} each pod"))),
+            Panel("Base and each pod: memory", "The line through all nodes: without pods, and what each pod adds.", (
+                Query(_fitted("base", "memory"), "{{pool}} {{runtime}} base"),
+                Query(_fitted("per_pod", "memory"), "{{pool}} {{runtime}} each pod")), "bytes"),
+            _one("Decision", "keep, raise (for new nodes), lower, wait for a week of data, or unknown.",
+                 "max by (pool, runtime, change) "
+                 f"{_led(f'trimtab_recommender_reservation_change{{{_MINE}}}', 'recommender')}",
+                 "{{pool}} {{runtime}} {{change}}"),
+            _one("Measured nodes", "The share of the pool's nodes whose use is known.",
+                 "max by (pool, runtime) "
+                 f"{_led(f'trimtab_recommender_overhead_coverage_ratio{{{_MINE}}}', 'recommender')}",
+                 "{{pool}} {{runtime}}", "percentunit"),
         )),
         Row("Shape", (
             _one("Nodes that are over 99 % full", "By the resource that is full first.",
@@ -97,7 +131,7 @@ POOLS = Dashboard(
             _one("Why nodes are not drained", "By reason code of the last plan.",
                  f"sort_desc(sum by (reason) {_led('trimtab_compactor_refused_nodes')})", "{{reason}}",
                  kind="bargauge"),
-            _one("Drains that ended", "Taken: the autoscaler removed the node. Released: the node was uncordoned.",
+            _one("Drains that ended", "Removed: the autoscaler removed the node. Released: the node was uncordoned.",
                  "sum by (how, reason) "
                  f"(increase(trimtab_compactor_drains_total{{{_MINE}}}[$__rate_interval]))", "{{how}} {{reason}}",
                  stacked=True),
@@ -203,6 +237,22 @@ PODS = Dashboard(
                  ' > on (namespace, pod) (sum by (namespace, pod) (kube_pod_overhead_memory_bytes)'
                  ' + on (namespace, pod)'
                  ' sum by (namespace, pod) (kube_pod_container_resource_requests{resource="memory"})))', "pods"),
+        )),
+        Row("Custom metrics", (
+            _one("Pods with a value", "By metric; withheld: the newest sample is too old, or a rate has only one.",
+                 "max by (metric, state) (trimtab_metrics_api_pods)", "{{metric}} {{state}}"),
+            _one("Answers", "By answer; empty: no pod has a value; unknown: no rule has this name.",
+                 "sum by (answer) (rate(trimtab_metrics_api_answers_total[$__rate_interval]))", "{{answer}}", "reqps"),
+            _one("Requests by status", "To the API, discovery included.",
+                 "sum by (status) (rate(trimtab_metrics_api_requests_total[$__rate_interval]))", "{{status}}", "reqps"),
+            _one("Response time", "p99, authorization included.",
+                 "histogram_quantile(0.99, sum by (le)"
+                 " (rate(trimtab_metrics_api_request_duration_seconds_bucket[$__rate_interval])))", "p99", "s"),
+            Panel("Scrapes and queries", "Per second: successes by source, failures by reason.", (
+                Query("sum by (source) (rate(trimtab_metrics_api_samples_total[$__rate_interval]))", "{{source}}"),
+                Query("sum by (reason) (rate(trimtab_metrics_api_failures_total[$__rate_interval]))", "{{reason}}"))),
+            Panel("Rules and targets", "Rules in force; pages of pods that are scraped by each replica.", (
+                Query("max(trimtab_metrics_api_rules)", "rules"), Query("max(trimtab_metrics_api_targets)", "pages"))),
         )),
         Row("The watchdog", (
             Panel("Duration of a check, age of data", "In seconds.", (

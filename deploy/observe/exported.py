@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from trimtab.compactor.metrics import Metrics as Compactor
+from trimtab.metricsapi.metrics import Metrics as MetricsApi
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.recommender.metrics import Metrics as Recommender
 from trimtab.watchdog.metrics import Metrics as Watchdog
@@ -29,6 +30,10 @@ _UNITS = (
     ("_writes", "ConfigMaps"),
     ("_shards", "ConfigMaps"), ("_errors", "times"), ("_lost_events", "events"),
     ("_collections", "collections"), ("_pod_groups", "groups"), ("_harm_brakes", "times"),
+    ("_api_rules", "rules"), ("_api_targets", "pages"), ("_api_failures", "scrapes, queries"),
+    ("_api_requests", "requests"), ("_api_answers", "answers"),
+    ("_node_overhead", "cores, bytes"), ("_overhead_base", "cores, bytes"), ("_per_pod", "cores, bytes"),
+    ("_node_reserved", "cores, bytes"), ("_reserved_recommended", "cores, bytes"), ("_coverage_ratio", "0 to 1"),
     ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
 )  # fmt: skip
 """How a name ends → what its number counts, the first that fits."""
@@ -58,7 +63,7 @@ def _name(metric: Metric) -> str:
 
 
 def _registries() -> dict[str, list[Metric]]:
-    webhook, compactor, watchdog, recommender = (_Listening() for _ in range(4))
+    webhook, compactor, watchdog, recommender, metrics_api = (_Listening() for _ in range(5))
     meters = WebhookMetrics(webhook)
     for add_gauge in (
         meters.add_certificate_expiry,
@@ -72,7 +77,16 @@ def _registries() -> dict[str, list[Metric]]:
     Compactor(compactor, bool, float)
     Watchdog(watchdog, bool, float)
     Recommender(recommender, bool)
-    found = {"webhook": webhook, "compactor": compactor, "watchdog": watchdog, "recommender": recommender}
+    served = MetricsApi(metrics_api)
+    served.add_values(dict)
+    served.add_certificate_expiry(float)
+    found = {
+        "webhook": webhook,
+        "metrics-api": metrics_api,
+        "compactor": compactor,
+        "watchdog": watchdog,
+        "recommender": recommender,
+    }
     return {process: list(registry.metrics(process)) for process, registry in found.items()}
 
 

@@ -7,6 +7,8 @@ FOREIGN = {
     # The kubelet's /metrics/resource.
     "node_cpu_usage_seconds_total": {"node"},
     "node_memory_working_set_bytes": {"node"},
+    # The API server's own.
+    "aggregator_unavailable_apiservice": {"name"},
     # kube-state-metrics.
     "kube_node_status_allocatable": {"node", "resource", "unit"},
     "kube_pod_container_resource_requests": {"namespace", "pod", "container", "node", "resource", "unit"},

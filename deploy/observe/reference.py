@@ -9,6 +9,7 @@ _WHERE = {
     "compactor": "`/metrics` on `TRIMTAB_COMPACTOR_LISTEN`. Only the leader has figures of pools, and"
     " counts them while it is scraped.",
     "watchdog": "`/metrics` on `TRIMTAB_WATCHDOG_LISTEN`. Only the leader has more figures than its own.",
+    "metrics-api": "`/metrics` on its serving port, over TLS. Each replica has its own figures.",
     "recommender": "`/metrics` on `TRIMTAB_RECOMMENDER_LISTEN`. Only the leader has more figures than its own.",
 }
 

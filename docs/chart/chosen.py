@@ -20,7 +20,13 @@ def hook(item: Manifest) -> Manifest:
 
 
 def _process(item: Manifest) -> str:
-    return f".Values.{item['metadata']['labels']['app.kubernetes.io/component']}"
+    return f".Values.{values_key(item['metadata']['labels']['app.kubernetes.io/component'])}"
+
+
+def values_key(component: str) -> str:
+    """A component's key in the values: templates cannot name one with a dash."""
+    head, *rest = component.split("-")
+    return head + "".join(part.capitalize() for part in rest)
 
 
 def _deployment(item: Manifest) -> Manifest:
@@ -59,7 +65,8 @@ def _policy(item: Manifest) -> Manifest:
     """Inward from whom, and outward where that is forbidden, too."""
     [rule] = item["spec"]["ingress"]
     # API servers come from addresses that no selector knows.
-    scrapers = {} if _process(item) == ".Values.webhook" else {"from": maybe(".Values.networkPolicy.metricsFrom")}
+    is_called = _process(item) in (".Values.webhook", ".Values.metricsApi")
+    scrapers = {} if is_called else {"from": maybe(".Values.networkPolicy.metricsFrom")}
     both = 'ternary (list "Ingress" "Egress") (list "Ingress") .Values.networkPolicy.egress.enabled'
     outward = maybe('(include "trimtab.egress" . | fromYaml).egress')
     spec = {**item["spec"], "policyTypes": block(f"({both})"), "ingress": [{**rule, **scrapers}], "egress": outward}

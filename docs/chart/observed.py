@@ -12,7 +12,7 @@ import yaml
 
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.holes import block, text
-from trimtab.cli.install.names import PROCESSES, Manifest, account_name, build_manifest, component_labels
+from trimtab.cli.install.names import METRICS_API, PROCESSES, Manifest, account_name, build_manifest, component_labels
 
 _OPERATOR = "monitoring.coreos.com/v1"
 INTERVAL = "30s"
@@ -23,7 +23,7 @@ GRAFANA = {"grafana_dashboard": "1"}
 def monitor(process: str, namespace: str, interval: str, more: str | None = None) -> Manifest:
     """`more`: the chart's value of labels; None: ours alone."""
     endpoint: dict[str, Any] = {"port": "http", "path": "/metrics", "interval": interval}
-    if process == "webhook":
+    if process in ("webhook", METRICS_API):
         # Its authority is its own, and pods are scraped by their address, which no certificate names.
         endpoint |= {"port": "https", "scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
     spec = {"selector": {"matchLabels": component_labels(process)}, "podMetricsEndpoints": [endpoint]}

@@ -5,14 +5,16 @@ from dataclasses import replace
 from itertools import groupby
 
 from deploy.observe.rules import RUNBOOKS
-from docs.chart.chosen import hook, opened
+from docs.chart.chosen import hook, opened, values_key
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.cli.install.metrics_api import RULES
+from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
 from trimtab.cli.install.rbac import render_scale_role
 from trimtab.cluster.pool import POOL_LABEL
+from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.podpolicy import API_VERSION, KIND
 
 _NAMESPACE = text(".Release.Namespace")
@@ -62,6 +64,7 @@ def templates() -> dict[str, str]:
         found.setdefault(component, []).append((conditions, written))
     files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
     files["compactor.yaml"] += _conditional([".Values.compactor.enabled"], _scaling("compactor"))
+    files["metrics-api.yaml"] += _conditional([".Values.metricsApi.enabled"], _metric_rules())
     more = {
         "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
         "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
@@ -94,13 +97,14 @@ def _values(cert_manager: bool) -> InstallValues:
     return InstallValues(
         namespace=_NAMESPACE, image=text('include "trimtab.image" .'), replicas=number(".Values.webhook.replicas"),
         timeout=number(".Values.webhook.timeoutSeconds"), service_port=number(".Values.webhook.servicePort"),
+        metrics_api=True,
         cert_manager=cert_manager, autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
         autoscaler_status=text(".Values.compactor.autoscaler.status"),
     )  # fmt: skip
 
 
 def _conditions(kind: str, component: str) -> list[str]:
-    found = [] if component in ("namespace", "webhook") else [f".Values.{component}.enabled"]
+    found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
     named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled"}
     return [*found, *([named[kind]] if kind in named else [])]
 
@@ -124,7 +128,7 @@ def _conditional(conditions: list[str], inner: str) -> str:
 def _monitors() -> str:
     made = {
         process: monitor(process, _NAMESPACE, text(".Values.monitors.interval"), ".Values.monitors.labels")
-        for process in PROCESSES
+        for process in (*PROCESSES, METRICS_API)
     }
     every = "".join(
         _conditional(_conditions("PodMonitor", process), "---\n" + template(found)) for process, found in made.items()
@@ -155,6 +159,14 @@ def _scaling(process: str) -> str:
     )
     every = "".join("---\n" + template(hook(item) if process == "uninstall" else item) for item in found)
     return "{{- range .Values.compactor.scaleNamespaces }}\n" + every + "{{- end }}\n"
+
+
+def _metric_rules() -> str:
+    """The ConfigMap of rules, from the values."""
+    labels = component_labels(METRICS_API)
+    meta = {"name": RULES, "namespace": _NAMESPACE, "labels": labels}
+    data = {RULES_KEY: text('dict "rules" .Values.metricsApi.rules | toYaml')}
+    return "---\n" + template({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
 
 def _policies() -> str:

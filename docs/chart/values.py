@@ -11,9 +11,11 @@ from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
 from trimtab.cli.install import deployments
 from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, Manifest, account_name
+from trimtab.cli.install.metrics_api import metrics_api_environment
+from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
 from trimtab.cluster.pool_schema import pool_settings_schema as pool_schema
 from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime.environment import variable_name
@@ -24,9 +26,9 @@ Schema = dict[str, Any]
 
 SETTINGS: dict[str, type] = {
     "webhook": Settings, "watchdog": WatchdogSettings, "compactor": CompactorSettings,
-    "recommender": RecommenderSettings,
+    "recommender": RecommenderSettings, METRICS_API: MetricsApiSettings,
 }  # fmt: skip
-DEFAULTS = InstallValues()
+DEFAULTS = InstallValues(metrics_api=True)
 _OBJECT: Schema = {"type": "object"}
 _NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
@@ -37,6 +39,15 @@ def schema() -> Schema:
     own["webhook"]["properties"] = {**_only_webhook(), **own["webhook"]["properties"]}
     own["compactor"]["properties"] = {**own["compactor"]["properties"], "autoscaler": _autoscaler()}
     own["compactor"]["properties"] |= _only_compactor()
+    own["metricsApi"] = _process(METRICS_API)
+    own["metricsApi"]["properties"]["enabled"] = _any(
+        "boolean",
+        "Whether to serve custom metrics for HPAs. A cluster has one provider of them: remove any other one first.",
+        False,
+    )
+    own["metricsApi"]["properties"]["rules"] = _any(
+        "array", "The metrics that it serves: docs/how-to/scale-by-request-rate.md.", [], items=_OBJECT
+    )
     found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
              "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
              "namespace": _namespace()}  # fmt: skip
@@ -73,7 +84,12 @@ def _process(name: str) -> Schema:
     return _group(
         f"`trimtab {name}`.",
         **switch,
-        replicas=_whole(_REPLICAS[name == "webhook"], pod["replicas"], minimum=0, maximum=20),
+        replicas=_whole(
+            _REPLICAS.get(name, _ONE_LEADS),
+            pod["replicas"],
+            minimum=0,
+            maximum=20,
+        ),
         settings=_settings(name),
         resources=_resources(container["resources"]),
         maxUnavailable=_whole("The maxUnavailable of its PodDisruptionBudget.", 1, minimum=0, maximum=20),
@@ -90,9 +106,10 @@ def _process(name: str) -> Schema:
     )
 
 
+_ONE_LEADS = "One replica works, the other waits for its Lease."
 _REPLICAS = {
-    True: "One replica serves thousands of reviews per second; two survive the loss of a node.",
-    False: "One replica works, the other waits for its Lease.",
+    "webhook": "One replica serves thousands of reviews per second; two survive the loss of a node.",
+    METRICS_API: "Every replica scrapes every pod and answers every request; two survive the loss of a node.",
 }
 
 
@@ -134,12 +151,10 @@ def _autoscaler() -> Schema:
 
 
 def _settings(name: str) -> Schema:
-    given = (
-        deployments.webhook_environment(DEFAULTS)
-        if name == "webhook"
-        else deployments.process_environment(name, DEFAULTS)
-    )
-    names = [variable_name(name, field.name) for field in fields(SETTINGS[name])]
+    environments = {"webhook": deployments.webhook_environment, METRICS_API: metrics_api_environment}
+    given = environments[name](DEFAULTS) if name in environments else deployments.process_environment(name, DEFAULTS)
+    kind: Any = SETTINGS[name]
+    names = [variable_name(kind.process, field.name) for field in fields(kind)]
     found = _any("object", f"Settings by variable, as strings: docs/reference/settings.md, `trimtab {name}`.", {})
     open_ = [each for each in names if each not in given or each == "TRIMTAB_LOG_FORMAT"]
     return {**found, "additionalProperties": False, "properties": {each: {"type": "string"} for each in open_}}

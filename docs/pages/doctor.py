@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 
 from trimtab.cli.doctor.command import CHECKS
-from trimtab.cli.doctor.finding import NOT_CHECKED, NOTHING_WRONG, Check
+from trimtab.cli.doctor.finding import Check
+from trimtab.cli.doctor.reasons import NOT_CHECKED, NOTHING_WRONG
 
-_HEAD = """# What `trimtab doctor` looks at
+_HEAD = """# What `trimtab doctor` checks
 
-Every check gives at least one finding: `ok`, `warn` (it works, and not as it should), `error` (something installed
-does not do its work) or `unknown` (it could not be looked at, which is never taken for well). The command exits 1
-where anything is an error or unknown, with `--strict` also where there is a warning; 3 where no API server answers.
-Nothing is stored: two pods and a PodPolicy are created as a dry run. `--without CHECK` leaves one out, and the report
-says so.
+Every check reports at least one finding: `ok`, `warn` (it works, but not as intended), `error` (something that is
+installed does not work) or `unknown` (the check was not possible, which counts as a problem). The command exits with 1
+if a finding is an error or unknown, or, with `--strict`, a warning; and with 3 if no API server answers. It stores
+nothing: it creates two pods and a PodPolicy as a dry run. `--without CHECK` skips a check, and the report lists the
+skipped checks.
 
-How to use it: [see that it is wired](../how-to/see-that-it-is-wired.md). The report as JSON:
+How to use it: [check an installation](../how-to/see-that-it-is-wired.md). The report as JSON:
 [JSON Schemas](json-schemas.md#doctorreport).
 """
 
@@ -25,7 +26,7 @@ def page() -> str:
 def _check(check: Check) -> Iterator[str]:
     yield f"## {check.name}\n"
     yield f"{check.asks}\n"
-    yield "| it may find | which means |"
+    yield "| finding | meaning |"
     yield "|---|---|"
     for code in check.may:
         yield f"| [`{code.name}`](reasons.md#{code.name}) | {code.means} |"
@@ -34,4 +35,4 @@ def _check(check: Check) -> Iterator[str]:
 
 def _tail() -> str:
     both = " and ".join(f"[`{code.name}`](reasons.md#{code.name})" for code in (NOTHING_WRONG, NOT_CHECKED))
-    return f"Any of them may also give {both}.\n"
+    return f"Every check may also report {both}.\n"

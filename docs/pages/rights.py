@@ -8,10 +8,10 @@ from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAM
 _ABOUT = """\
 # Rights
 
-What each account may do, and nothing else: no wildcard, no Secret but those of its own by name, and in other namespaces
-nothing is created but Events and evictions. Verbs in the last column are used only then, all others from the first
-minute. `make e2e` holds this page against an API server's audit log: nobody is refused anything, and what nobody used
-is explained here.
+The permissions of each ServiceAccount. There are no wildcards; an account may read only its own Secrets, by name; and
+in other namespaces the accounts create only Events and evictions. A condition in the last column says when the account
+uses the verbs of that row; without a condition, it uses them from its start. `make e2e` compares this page with the
+audit log of an API server: the server refuses no request, and every permission is used or has a condition here.
 """
 _UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
 
@@ -21,7 +21,7 @@ def page() -> str:
     for process in CLUSTER_RULES:
         lines += [f"## {account_name(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
         lines += ["| where | group | resources | verbs | only when |", "|---|---|---|---|---|"]
-        for where, rules in (("everywhere", CLUSTER_RULES[process]), ("our namespace", NAMESPACE_RULES[process])):
+        for where, rules in (("everywhere", CLUSTER_RULES[process]), ("Trimtab's namespace", NAMESPACE_RULES[process])):
             lines += [_row(process, where, rule) for rule in rules]
         lines.append("")
     return "\n".join(lines)

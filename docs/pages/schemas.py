@@ -7,9 +7,9 @@ import msgspec
 
 _HEAD = """# JSON Schemas
 
-What `-o json` and `-o yaml` print has a schema, in the files named here. Every document carries `apiVersion:
-trimtab.dev/v1alpha1` and its `kind`; every field is always there. Fields may be added within a version, none is taken
-away or changes its meaning.
+The documents that `-o json` and `-o yaml` print have schemas, in the files that this page names. Every document has
+`apiVersion: trimtab.dev/v1alpha1` and a `kind`, and every field is always present. Within a version, fields may be
+added, but no field is removed or changes its meaning.
 """
 _FILES = "../../deploy/schemas"
 
@@ -22,7 +22,7 @@ def page(reports: Mapping[str, type[msgspec.Struct]], printed_by: Mapping[str, s
     policy = f"[podpolicy.schema.json]({_FILES}/podpolicy.schema.json)"
     parts += [
         "## PodPolicy\n",
-        f"What people write: {policy}; field by field in [the policy language](policy-language.md).\n",
+        f"The schema of policies: {policy}. [The policy language](policy-language.md) describes every field.\n",
     ]
     return "\n".join(parts)
 

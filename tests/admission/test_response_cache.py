@@ -103,6 +103,15 @@ def test_the_use_of_a_quota_forgets_nothing_until_the_owners_pods_would_be_refus
     assert door.hits == 1
 
 
+@pytest.mark.parametrize("more", ["", ", labels: {add: {a: b}}"])
+def test_room_that_comes_back_in_a_quota_is_noticed(more):
+    door = Door(policies(policy("{requests: {cpu: {from: policy, otherwise: 200m, when: always}}" + more + "}")))
+    pod = manifest()
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    changes = [len(door(pod, use(cpu)).record.decision.changes) for cpu in ("800m", "700m", "100m")]
+    assert changes[0] == changes[1] == changes[2] - 1
+
+
 def test_another_namespace_is_another_pod():
     door = Door()
     door(manifest())

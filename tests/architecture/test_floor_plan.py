@@ -49,7 +49,7 @@ def test_the_house_as_it_stands_keeps_its_contracts(house: Path) -> None:
         ("trimtab/histogram/daily_window.py", "import time", "nothing pure sees a door"),
         ("trimtab/runtime/files.py", "import trimtab.policy.decide", "doors import nothing pure"),
         ("trimtab/compaction/search/waves.py", "import trimtab.compaction.drain.start", "a search knows of no drain"),
-        ("certs/files.py", "import trimtab.cluster.quantity", "certs is a leaf"),
+        ("certs/pem_files.py", "import trimtab.cluster.quantity", "certs is a leaf"),
         ("policies/__init__.py", "import certs", "policies holds documents"),
     ],
 )

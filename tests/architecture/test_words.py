@@ -1,6 +1,8 @@
-"""Names and grain of the source stay as the house style has them (docs/contributing.md)."""
+"""Names and grain of the source stay as the house style has them (docs/reference/vocabulary.md)."""
 
+import ast
 from collections import defaultdict
+from pathlib import Path
 from statistics import median
 
 from tests.architecture.source_words import one_word_functions, participle_variables, source_files
@@ -15,6 +17,44 @@ def test_no_public_class_name_is_used_twice() -> None:
         for node in file.classes():
             files[node.name].append(file.name)
     assert {name: where for name, where in files.items() if len(where) > 1 and name not in ONE_PER_PROCESS} == {}
+
+
+SHARED_FILE_NAMES = {
+    *("__init__", "reasons", "settings", "metrics", "process", "loop", "command", "report"),
+    *("table", "page"),  # how a verb draws its report on a terminal, and as HTML
+}
+"""File names that more than two packages may have."""
+
+CODES_BESIDE_RULES = (
+    "trimtab/policy/lint",
+    "trimtab/autoscaling/",
+    "trimtab/machines/",
+    "trimtab/idle/",
+    "trimtab/metricsapi/",
+    "trimtab/sizing/ranking/",
+    "trimtab/cli/doctor/check_metrics_api",
+    "trimtab/cluster/",
+)
+"""Where a rule declares its code beside itself; `cluster` has one code and the type."""
+
+
+def test_a_file_name_says_its_subject() -> None:
+    folders = defaultdict(list)
+    for file in source_files():
+        folders[Path(file.name).stem].append(Path(file.name).parent.name)
+    assert {stem: where for stem, where in folders.items() if len(where) > 2 and stem not in SHARED_FILE_NAMES} == {}
+
+
+def test_reason_codes_are_declared_in_the_module_of_reasons() -> None:
+    declaring = {
+        file.name
+        for file in source_files()
+        for node in file.tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "Code"
+    }
+    assert [
+        name for name in sorted(declaring) if Path(name).stem != "reasons" and not name.startswith(CODES_BESIDE_RULES)
+    ] == []
 
 
 def test_no_file_is_too_long_and_most_are_long_enough() -> None:

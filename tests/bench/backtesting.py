@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.bench import estimate
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.vpa import AggregateContainerState, Histogram
+from trimtab.histogram.vpa_estimators import estimate_target
 from trimtab.sizing.request import ADAPTIVE, P95, compute_amount
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.owners import OwnerIndex
@@ -93,7 +93,7 @@ def vpa(fit: Sequence[tuple[Any, float]], resource: str) -> float:
         (container.add_cpu_sample if resource == "cpu" else container.add_memory_sample)(t.timestamp(), value)
     histogram = container.cpu if resource == "cpu" else container.memory
     assert isinstance(histogram, Histogram)
-    target = estimate.target(resource, histogram)
+    target = estimate_target(resource, histogram)
     return target / 1000 if resource == "cpu" else float(target)
 
 

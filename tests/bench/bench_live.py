@@ -131,7 +131,7 @@ def cpu(one: Compactor) -> float:
 def _tell(one: Compactor) -> None:
     ends = Counter((line["event"].partition(".")[2], line.get("code", "")) for line in one.lines())
     for (what, code), count in sorted(ends.items()):
-        if what in ("released", "dropped", "taken", "closed", "begun", "emptied", "failed"):
+        if what in ("released", "abandoned", "removed", "closed", "started", "emptied", "failed"):
             print(f"  {what} {code}: {count}")
     kept = os.environ.get("BENCH_LIVE_LOG")
     if kept:

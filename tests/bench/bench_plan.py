@@ -86,7 +86,7 @@ def quality():
     print(
         f"  bound by volume: {found.bound.saves / 1000:.0f} cores, {found.bound.nodes} nodes; "
         f"{found.bound.pinned} nodes hold a pod that may not move, without them "
-        f"{found.bound.unpinned_nodes - found.bound.nodes} more could go"
+        f"{found.bound.unpinned_nodes - found.bound.nodes} more could be drained"
     )
     print(
         f"  on the way: {milestone(found, 132) / 1000:.0f} cores by eviction 132, "

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from tests.bench import estimate
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.histogram.vpa import AggregateContainerState as VpaContainer
 from trimtab.histogram.vpa import Histogram
+from trimtab.histogram.vpa_estimators import estimate_target
 from trimtab.sizing.adaptive_bounds import AdaptiveRequest, adaptive_request, last_day_use, oom_floor
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
@@ -174,7 +174,7 @@ def _outcome(resource: str, diary: LiveHistory, vpa: VpaContainer, now: float, e
     assert known.adaptive is not None
     histogram = vpa.cpu if resource == "cpu" else vpa.memory
     assert isinstance(histogram, Histogram)
-    theirs = estimate.target(resource, histogram) / (1000 if resource == "cpu" else 1)
+    theirs = estimate_target(resource, histogram) / (1000 if resource == "cpu" else 1)
     covered = known.adaptive.pod_use if not known.adaptive.doubts else 0.0
     floor = oom_floor(oom, known.max, end, diary.days * DAY) if resource == "memory" else 0.0
     floors = max(last_day_use(resource, window, window.histograms_by_day(), len(pods)), floor, covered)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import certs
 from certs.ca import create_authority, create_serving_pair
-from certs.files import names_of
+from certs.pem_files import names_of
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

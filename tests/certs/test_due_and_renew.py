@@ -7,7 +7,7 @@ import pytest
 
 import certs
 from certs.expiry import authority_due, chain_problems
-from certs.files import names_of, read_chain
+from certs.pem_files import names_of, read_chain
 from tests.certs.test_ca import shake_hands
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -73,7 +73,9 @@ def test_what_a_pool_waits_for_is_said() -> None:
 
 
 def test_history_is_in_order_and_can_be_of_one_node() -> None:
-    ring = tuple(HistoryEntry(at=NOW - n, pool="web", what="begun", code="c", why="w", node=f"n{n}") for n in range(3))
+    ring = tuple(
+        HistoryEntry(at=NOW - n, pool="web", what="started", code="c", why="w", node=f"n{n}") for n in range(3)
+    )
     everything = report.build_history_report(found(PoolState(ring=ring)), None, None)
     assert [record.node for record in everything.records] == ["n2", "n1", "n0"]
     assert len(report.build_history_report(found(PoolState(ring=ring)), "web", "n1").records) == 1

@@ -5,6 +5,7 @@ import io
 from rich.console import Console
 
 from trimtab.cli.demo import compaction, sample_pool
+from trimtab.cli.demo.reservations import PROFILES, draw_reservations
 
 
 def shown() -> str:
@@ -15,8 +16,17 @@ def shown() -> str:
 
 def test_a_rehearsal_does_nothing_and_the_real_thing_breaks_no_budget() -> None:
     rehearsed, _, acted = shown().partition("mode: act")
-    assert "would have begun" in rehearsed
+    assert "the drain of node shop-9 begins" in rehearsed
     assert "nodes cordoned: 0, pods evicted: 0" in rehearsed
-    assert "taken" in acted
+    assert "removed" in acted
     assert "9 nodes → 4" in acted
-    assert "0 of them twice; budgets broken: 0" in acted
+    assert "0 of them twice; PodDisruptionBudgets violated: 0" in acted
+
+
+def test_five_vendors_keep_different_parts_of_the_same_node() -> None:
+    written = io.StringIO()
+    draw_reservations(Console(file=written, width=160))
+    lines = written.getvalue()
+    assert all(name in lines for name in PROFILES)
+    assert "2.6Gi" in lines
+    assert "1.43Gi" in lines

@@ -149,7 +149,7 @@ def test_flags_that_cannot_be_read_are_named(cluster: Path) -> None:
 # ── on a terminal ────────────────────────────────────────────────────────
 def test_the_table_begins_with_what_it_comes_to(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN)
-    assert result.output.startswith("3 nodes → 1: 2 can go in 1 wave, 2 evictions, saving 8 cores")
+    assert result.output.startswith("3 nodes → 1: 2 can be drained in 1 wave, 2 evictions, saving 8 cores")
     assert "2 × default/web → " in result.output
 
 
@@ -157,7 +157,7 @@ def test_a_plan_without_nodes_is_no_failure_and_says_why(tmp_path: Path) -> None
     pods = [pod(f"web-{n}", on=n, annotations={SAFE: "false"}) for n in "ab"]
     result = trimtab("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), *pods), *KEEN)
     assert result.exit_code == 0
-    assert "none can go" in result.output
+    assert "none can be drained" in result.output
     assert "pod-must-stay: not-safe-to-evict" in result.output
 
 

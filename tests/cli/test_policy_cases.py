@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "small" / "web.before.yaml").write_text(BEFORE)
     (tmp_path / "small" / "web.why.yaml").write_text(WHY)
     result = mine(tmp_path, "--accept")
-    assert (result.exit_code, result.stdout) == (0, "1 of 1 cases hold.\n")
+    assert (result.exit_code, result.stdout) == (0, "1 of 1 cases passed.\n")
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def mine(folder: Path, *more: str) -> Result:
 
 
 def test_what_was_accepted_holds(folder: Path) -> None:
-    assert (mine(folder).exit_code, mine(folder).stdout) == (0, "1 of 1 cases hold.\n")
+    assert (mine(folder).exit_code, mine(folder).stdout) == (0, "1 of 1 cases passed.\n")
 
 
 def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
@@ -52,7 +52,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     result = mine(folder)
     assert (result.exit_code, result.stdout) == (
         1,
-        'small/web: spec.containers[0].resources.requests.cpu: expected "50m", got "70m"\n0 of 1 cases hold.\n',
+        'small/web: spec.containers[0].resources.requests.cpu: expected "50m", got "70m"\n0 of 1 cases passed.\n',
     )
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tests.cluster_of import node, pod
 from trimtab.cli.main import EXIT_USAGE, cli
 from trimtab.cli.pools.import_estafette import STATE_ANNOTATION, OldCompactor, decode_marked_node, old_compactors
-from trimtab.cluster.api.core import Node as NodeShape
+from trimtab.cluster.api.core import Node as FormulaNode
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.yaml_documents import Document
@@ -59,10 +59,10 @@ def test_a_plan_reads_what_can_be_imported(tmp_path: Path) -> None:
     assert "web" in done.stdout
 
 
-def shape(text: str, cordoned: bool = True, **more: Any) -> NodeShape:
+def shape(text: str, cordoned: bool = True, **more: Any) -> FormulaNode:
     made = node("n1", cordoned=cordoned, **more)
     made["metadata"]["annotations"] = {STATE_ANNOTATION: text}
-    return msgspec.convert(made, NodeShape)
+    return msgspec.convert(made, FormulaNode)
 
 
 MARKS = {
@@ -85,7 +85,7 @@ def test_only_a_node_that_it_cordoned_is_opened(case: str) -> None:
 
 def test_a_node_without_its_annotation_is_none_of_its() -> None:
     made = node("n1", cordoned=True)
-    assert decode_marked_node(node_of(msgspec.convert(made, NodeShape)), "7") is None
+    assert decode_marked_node(node_of(msgspec.convert(made, FormulaNode)), "7") is None
 
 
 def deployment(image: str, **spec: Any) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def test_a_report_of_a_version_that_knew_less_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [(None, "a file that can be read"), ("{}", "required field"), ("[", "got something else (Expected `object`"),
+    [(None, "a file that can be read"), ("{}", "required field"), ("[", "got a different document (Expected `object`"),
      ('{"kind": "PlanReport", "containers": []}', "a PlanReport")],
 )  # fmt: skip
 def test_a_file_that_is_no_report_is_named(tmp_path: Path, content: str | None, word: str) -> None:

@@ -20,7 +20,7 @@ from trimtab.cluster import quantity
 def test_the_table_begins_with_what_it_comes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     result = trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
-    assert result.output.startswith("1 of 1 container would ask for something else: that saves $")
+    assert result.output.startswith("1 of 1 container would have a different request: that saves $")
     assert "1 → 208m" in result.output
     assert "peak of 14 days and" in result.output
 
@@ -75,7 +75,7 @@ def test_a_patch_lowers_nothing_that_is_not_sure_unless_that_is_wanted(tmp_path:
     item = web(requests={"cpu": "1", "memory": "64Mi"})
     given = ("recommend", "--usage", short, "--cluster", snapshot(tmp_path, item), "--patch")
     result = trimtab(*given, tmp_path / "sure")
-    assert "Not lowered, since it is less than 50% sure (--min-confidence): shop/web/app cpu" in result.output
+    assert "Not lowered, since it is less than 50% confidence (--min-confidence): shop/web/app cpu" in result.output
     assert resources(tmp_path / "sure").keys() == {"memory"}
     assert trimtab(*given, tmp_path / "all", "--min-confidence", "0").exit_code == 0
     assert resources(tmp_path / "all").keys() == {"cpu", "memory"}
@@ -192,7 +192,7 @@ def test_without_a_snapshot_the_table_has_no_column_that_it_takes_one_for(
     assert text.startswith("A request for 1 of 1 container")
     for title in ("Pods", "Saves $", "Severity", "? →"):
         assert title not in text
-    assert "memory: nothing was seen of its memory │" in " ".join(text.split())
+    assert "memory: the source has no usage of its memory │" in " ".join(text.split())
 
 
 def test_usage_that_went_through_gzip_is_read(tmp_path: Path) -> None:
@@ -214,4 +214,4 @@ def test_the_headline_says_how_much_of_a_saving_is_doubtful(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     given = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--now", now)
-    assert ("of which less than half is sure save $" in trimtab(*given).output) is is_said
+    assert ("has a confidence below 50%" in trimtab(*given).output) is is_said

@@ -64,7 +64,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     points = [(START, float("nan")), (START + 60, -1.0), (START + 120, 0.1)]
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
-    assert "2 samples were left out: no number, below zero, or more than any machine has." in notes
+    assert "2 samples were left out: not a number, below zero, or more than any machine has." in notes
     assert f"{file}: 1 amount below zero or not a number, the first in line 2: left out." in notes
 
 

@@ -20,7 +20,7 @@ def grown() -> Played:
 
 
 def drains(played: Played) -> int:
-    return len(played.told("begun"))
+    return len(played.told("started"))
 
 
 def test_a_drain_whose_own_successors_wait_backs_off_the_pool() -> None:
@@ -52,7 +52,7 @@ def test_a_node_that_is_bought_for_what_would_have_fitted_on_an_emptied_one_back
     played = five()
     played.takes_after = 20
     loop = run(played, 80)
-    assert played.told("taken")
+    assert played.told("removed")
     played.with_app("new", cpu="3500m")
     played.wanted["new"], played.buys_after = len(played.nodes) + 1, 2
     played.successors["new"] = "3500m"
@@ -66,7 +66,7 @@ def test_growth_of_the_load_alone_is_no_setback() -> None:
     played = five()
     played.takes_after = 20
     loop = run(played, 80)
-    assert played.told("taken")
+    assert played.told("removed")
     played.now += 1800
     played.wanted["new"], played.buys_after = len(played.nodes) + 1, 2
     played.successors["new"] = "3500m"

@@ -114,7 +114,7 @@ def test_not_another_write_goes_to_a_node_somebody_deletes() -> None:
     before = len(played.writes)
     run(played, 20, loop)
     assert not [write for write in played.writes[before:] if write.split()[1:2] == [name]]
-    assert "drain-deleted-by-another" in played.told("dropped")
+    assert "drain-deleted-by-another" in played.told("abandoned")
     played.nodes[name]["spec"]["taints"].pop()
     run(played, 3, loop)
     assert name not in played.cordoned, "the other gave up: what was ours is undone"
@@ -285,4 +285,4 @@ def test_a_cordon_whose_note_somebody_took_off_is_theirs() -> None:
     run(played, 20, loop)
     loop.shut_down()
     assert played.cordoned == [name]
-    assert played.told("dropped") == ["drain-annotation-missing"]
+    assert played.told("abandoned") == ["drain-annotation-missing"]

@@ -76,9 +76,9 @@ def test_nothing_begins_in_a_round_in_which_a_drain_failed_for_an_error_of_ours(
     played = two_pools()
     loop = drained_both(played)
     with_odd(played, keep_pods=Odd(("x",)))
-    before = len(played.told("begun"))
+    before = len(played.told("started"))
     loop.run_round()
-    assert len(played.told("begun")) == before
+    assert len(played.told("started")) == before
     assert loop.problem.startswith("drain")
 
 

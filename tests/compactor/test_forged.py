@@ -36,7 +36,7 @@ def test_a_forged_note_scales_nothing_opens_nothing_and_is_told_of_once(cordoned
     loop = run(played, 20)
     assert (played.wanted["bank"], played.noted) == (2, ["n1"])
     assert played.cordoned == (["n1"] if cordoned else []), "a person's cordon stays"
-    assert played.told("doubted") == ["annotation-not-authentic"]
+    assert played.told("not-authentic") == ["annotation-not-authentic"]
     assert not [write for write in played.writes if write.split()[0] in ("scale", "release", "evict")]
     assert loop.planner.last_plan is not None
     assert loop.planner.last_plan.refusals["n1"].code.name == "annotation-not-authentic"
@@ -160,8 +160,8 @@ def test_a_state_alone_scales_nothing() -> None:
     played.stored["all"] = memories.encode_state(PoolState(surged={"default/bank": "x0"}, drains={"n1": "x0"}))
     run(played, 10)
     assert played.wanted["bank"] == 2
-    assert played.told("left") == ["workload-left-surged"]
-    assert played.told("dropped") == ["drain-annotation-missing"]
+    assert played.told("left-surged") == ["workload-left-surged"]
+    assert played.told("abandoned") == ["drain-annotation-missing"]
 
 
 def test_only_one_above_one_is_taken_back() -> None:
@@ -220,6 +220,6 @@ def test_a_state_that_cannot_be_believed_of_a_pool_that_does_not_exist_is_told_a
     played = five()
     played.stored["invented"] = '{"v": 99}'
     loop = run(played, 5)
-    assert played.told("unread") == ["state-unreadable"]
+    assert played.told("unreadable") == ["state-unreadable"]
     assert "invented" not in loop.pool_states.states
     assert played.stored["invented"] == '{"v": 99}'

@@ -15,9 +15,9 @@ def test_what_it_never_takes_is_emptied_in_the_end() -> None:
     played.scaler = Autoscaler(threshold=90)
     loop = run(played, 700)
     assert loop.pool_states.state_of("all").left
-    assert not played.told("begun")
+    assert not played.told("started")
     run(played, 100, loop)
-    assert played.told("begun")
+    assert played.told("started")
 
 
 def test_a_deletion_that_fails_and_opens_our_node_is_told_as_that() -> None:
@@ -43,4 +43,4 @@ def test_what_it_deletes_in_a_pool_that_leads_counts_in_the_hour() -> None:
     played._touch(item)
     loop = run(played, 30)
     assert len(loop.pool_states.state_of("all").evictions) == 2
-    assert not played.told("begun")
+    assert not played.told("started")

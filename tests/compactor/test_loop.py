@@ -19,7 +19,7 @@ def test_a_pool_is_emptied_and_no_budget_is_broken() -> None:
     run(played, 120, terms=replace(TERMS, rest=30))
     assert len(played.nodes) == 2
     assert (played.short, played.refused, played.cordoned) == ([], 0, [])
-    assert played.told("taken") == ["drain-node-removed"] * 3
+    assert played.told("removed") == ["drain-node-removed"] * 3
 
 
 def test_what_was_saved_is_counted_in_its_unit() -> None:
@@ -41,7 +41,7 @@ def test_a_node_that_is_taken_while_successors_still_start_counts_as_saved() -> 
     loop.run_round()
     del played.nodes[name]
     run(played, 5, loop)
-    assert played.told("taken") == ["drain-node-removed"]
+    assert played.told("removed") == ["drain-node-removed"]
 
 
 def test_an_empty_node_is_left_cordoned_for_the_autoscaler() -> None:
@@ -64,9 +64,9 @@ def test_a_rehearsal_writes_nothing_but_its_own_state() -> None:
     played.pools = (replace(ACT, dry_run=True),)
     run(played, 60)
     assert set(played.writes) == {"save all"}
-    assert played.told("begun")
+    assert played.told("started")
     assert all(record.rehearsed for record in played.records)
-    assert len(played.told("begun")) <= 3, "what is only written down is written down once"
+    assert len(played.told("started")) <= 3, "what is only written down is written down once"
 
 
 def test_nothing_changes_at_rest() -> None:
@@ -97,7 +97,7 @@ def test_what_the_loop_did_is_told_in_numbers() -> None:
         numbers.update_from(loop, 2.0)
         played.tick()
     page = render_metrics(numbers.registry).decode()
-    assert 'trimtab_compactor_drains_total{how="taken",pool="all",reason="drain-node-removed"} 3.0' in page
+    assert 'trimtab_compactor_drains_total{how="removed",pool="all",reason="drain-node-removed"} 3.0' in page
     assert 'trimtab_compactor_nodes{pool="all",state="staying"} 2.0' in page
     assert 'trimtab_compactor_evictions_total{pool="all",result="evicted"}' in page
     assert "trimtab_compactor_data_age_seconds 3.0" in page

@@ -60,12 +60,12 @@ def test_the_pool_begins_nothing_for_the_autoscalers_delay() -> None:
     run(played, 10, loop)
     played.wanted["new"] = 0
     at = next(record.at for record in played.records if record.code == "drain-node-uncordoned-for-pods")
-    begun = len(played.told("begun"))
+    begun = len(played.told("started"))
     while played.now < at + DELAY - 2:
         run(played, 1, loop)
-    assert len(played.told("begun")) == begun
+    assert len(played.told("started")) == begun
     run(played, 60, loop)
-    assert len(played.told("begun")) > begun
+    assert len(played.told("started")) > begun
 
 
 def test_that_it_was_opened_counts_as_no_failure() -> None:

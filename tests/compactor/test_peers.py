@@ -27,8 +27,8 @@ def test_a_node_that_became_busy_since_it_was_chosen_is_not_picked() -> None:
     played.with_app("late", *[chosen] * 5)
     run(played, 3, loop)
     assert chosen not in played.cordoned
-    assert chosen not in [record.node for record in played.records if record.what == "begun"]
-    assert played.told("dropped")
+    assert chosen not in [record.node for record in played.records if record.what == "started"]
+    assert played.told("abandoned")
 
 
 def test_the_same_node_goes_where_it_stays_quiet() -> None:

@@ -30,7 +30,7 @@ def nodes_planned(loop: Loop) -> set[str]:
 
 
 def begun(played: Played) -> set[str]:
-    return {record.node for record in played.records if record.what == "begun"}
+    return {record.node for record in played.records if record.what == "started"}
 
 
 def emptying(played: Played) -> bool:

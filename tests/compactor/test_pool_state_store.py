@@ -14,8 +14,8 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import MAX_HISTORY_ENTRIES, PoolState
 from trimtab.compactor.actuator import EvictionResponse, EvictionResult
-from trimtab.compactor.drainer import REFUSED
 from trimtab.compactor.pool_state_store import DELETED
+from trimtab.compactor.reasons import REFUSED
 
 
 def test_state_that_somebody_deleted_is_written_again() -> None:
@@ -32,7 +32,7 @@ def test_a_pool_whose_state_was_deleted_while_nobody_led_is_closed_and_one_that_
     lost = {pool: Unreadable(f"ConfigMap trimtab-state-{pool}", DELETED) for pool in ("all", "gone")}
     played.load_states = lambda: lost  # type: ignore[method-assign]
     loop = run(played, 20)
-    assert played.told("unread") == ["state-unreadable"]
+    assert played.told("unreadable") == ["state-unreadable"]
     assert (played.cordoned, loop.pool_states.state_of("all").closed is None) == ([], False)
     assert "gone" not in loop.pool_states.states
 
@@ -69,7 +69,7 @@ def test_a_note_that_is_not_seen_yet_is_not_taken_for_one_that_somebody_took_awa
 
     loop.read_view = late
     run(played, 60, loop)
-    assert "drain-annotation-missing" not in played.told("dropped")
+    assert "drain-annotation-missing" not in played.told("abandoned")
     assert played.told("emptied")
     assert played.short == []
 
@@ -115,8 +115,8 @@ def test_state_that_cannot_be_read_is_told_and_closes_its_pool_for_a_while() -> 
     played.stored["all"] = '{"v": 99}'
     loop = run(played, 20)
     assert played.cordoned == []
-    assert played.told("unread") == ["state-unreadable"]
-    assert [record.what for record in loop.pool_states.state_of("all").ring][:1] == ["unread"]
+    assert played.told("unreadable") == ["state-unreadable"]
+    assert [record.what for record in loop.pool_states.state_of("all").ring][:1] == ["unreadable"]
     loop.reopened_at = lambda pool: played.now
     run(played, 20, loop)
     assert played.cordoned != []
@@ -141,7 +141,7 @@ def test_a_number_in_the_state_that_cannot_be_is_put_aside_with_it(times: int) -
     played = five()
     played.stored["all"] = memories.encode_state(PoolState(failures={"n1": (times, NOW)}))
     loop = run(played, 5)
-    assert played.told("unread") == ["state-unreadable"]
+    assert played.told("unreadable") == ["state-unreadable"]
     assert loop.error_guard.error_count == 0
 
 

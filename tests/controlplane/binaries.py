@@ -72,6 +72,12 @@ def helm(tell: Tell = told_on_stderr) -> Path:
     return (named_by_the_user(module) or built(module, tell))["helm"]
 
 
+def custom_metrics_adapter(tell: Tell = told_on_stderr) -> Path:
+    """Only who compares the metrics API with it needs it."""
+    module = modules.custom_metrics_adapter()
+    return (named_by_the_user(module) or built(module, tell))["custom-metrics-adapter"]
+
+
 def named_by_the_user(module: Module) -> dict[str, Path]:
     """What KUBEBUILDER_ASSETS holds of this module; often only etcd, kube-apiserver and kubectl."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -165,7 +171,7 @@ def jobs() -> int:
 
 if __name__ == "__main__":
     try:
-        found = {**find().paths, "helm": helm()}
+        found = {**find().paths, "helm": helm(), "custom-metrics-adapter": custom_metrics_adapter()}
     except (CannotBuild, LookupError) as error:
         raise SystemExit(str(error)) from None
     for program, where in sorted(found.items()):

@@ -72,3 +72,10 @@ def kwok() -> Module:
 def helm() -> Module:
     path = "helm.sh/helm/v4"
     return Module(folder=HERE / "helm", path=path, packages={"helm": f"{path}/cmd/helm"}, minutes=5)
+
+
+def custom_metrics_adapter() -> Module:
+    """The reference implementation of the custom metrics API, with values that a test sets."""
+    path = "sigs.k8s.io/custom-metrics-apiserver"
+    packages = {"custom-metrics-adapter": f"{path}/test-adapter"}
+    return Module(folder=HERE / "custom-metrics-apiserver", path=path, packages=packages, minutes=3)

@@ -68,5 +68,5 @@ def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
     for rule in alerts:
         assert rule.written["annotations"]["runbook_url"] == f"{rules.RUNBOOKS}#{rule.name.lower()}"
         page = text.partition(f"## {rule.name}\n")[2].partition("\n## ")[0]
-        assert all(f"**{part}**" in page for part in ("Means", "Look at", "Do")), rule.name
+        assert all(f"**{part}**" in page for part in ("Means", "Check", "Do")), rule.name
     assert {rule.written["labels"]["severity"] for rule in alerts} == {"critical", "warning", "info"}

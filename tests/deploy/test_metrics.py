@@ -21,7 +21,7 @@ def test_a_name_belongs_to_one_process() -> None:
 
 
 def test_every_process_tells_something() -> None:
-    assert {metric.process for metric in FOUND} == {"webhook", "compactor", "watchdog", "recommender"}
+    assert {metric.process for metric in FOUND} == {"webhook", "compactor", "watchdog", "recommender", "metrics-api"}
 
 
 def test_labels_are_those_that_are_scraped() -> None:

@@ -133,7 +133,7 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/admission/test_required_answers.py"
         "::test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_else",
     ),
-    "a policy that harms": ("tests/e2e/test_watchdog.py::test_a_policy_that_has_pods_killed_is_put_to_warn",),
+    "a policy that harms": ("tests/e2e/test_watchdog.py::test_a_policy_that_has_pods_killed_is_set_to_warn",),
     "a review made to hurt": (
         "tests/property/test_costs.py::test_a_review_costs_no_more_than_in_proportion_to_the_pod",
         "tests/webhook/test_fuzz.py::test_no_damaged_review_blocks_a_pod_or_shows_a_traceback",

@@ -14,10 +14,10 @@ from trimtab.cli.doctor.cluster_reader import read_cluster
 from trimtab.cli.doctor.command import CheckResult, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
-from trimtab.kube import objects
+from trimtab.kube import certificate_rotation, objects
+from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
-from webhook.cert_manager import certificate_names
 
 MUTATING, VALIDATING = cert_manager.CONFIGURATIONS
 
@@ -103,7 +103,7 @@ def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
     with nobody_keeps(here):
         found = objects.get_plain(here.client, MUTATING, CONFIGURATION_NAME) or {}
-        objects.replace_plain(Writer(client=here.client), cert_manager.with_ca_bundle(found, other))
+        objects.replace_plain(Writer(client=here.client), certificate_rotation.with_ca_bundle(found, other))
         yield
 
 

@@ -27,7 +27,7 @@ from trimtab.cli.install import apply as apply_module
 from trimtab.cli.install.cleanup import CleanupStep
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues, account_name
-from trimtab.kube import objects
+from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
@@ -101,7 +101,7 @@ class Installed:
     @property
     def store(self) -> certs.CertificateFiles:
         """What the Secret holds."""
-        found = cert_manager.files_in_secret(self._secret)
+        found = certificate_rotation.files_in_secret(self._secret)
         assert found is not None
         return found
 
@@ -111,13 +111,13 @@ class Installed:
 
     def write(self, folder: certs.CertificateFiles) -> None:
         """Into the Secret, as somebody else."""
-        objects.replace_plain(Writer(client=self.client), cert_manager.with_files(self._secret, folder))
+        objects.replace_plain(Writer(client=self.client), certificate_rotation.with_files(self._secret, folder))
 
     @property
     def places(self) -> set[bytes]:
         """Every caBundle there is of ours."""
         found = (objects.get_plain(self.client, kind, CONFIGURATION_NAME) for kind in cert_manager.CONFIGURATIONS)
-        return {bundle for configuration in found for bundle in cert_manager.ca_bundles(configuration or {})}
+        return {bundle for configuration in found for bundle in certificate_rotation.ca_bundles(configuration or {})}
 
     @property
     def served(self) -> set[bytes]:

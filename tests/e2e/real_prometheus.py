@@ -103,8 +103,18 @@ def serving(
 ) -> Iterator[str]:
     """Its URL; two weeks from `start`. `web`: its web configuration; `client`: what its TLS asks of clients, None where
     it has none. Raises where it does not come up."""
-    source, data = folder / "metrics.txt", folder / "data"
+    source = folder / "metrics.txt"
     write(source, used, start)
+    with serving_file(folder, source, web=web, client=client) as url:
+        yield url
+
+
+@contextmanager
+def serving_file(
+    folder: Path, source: Path, *, web: str = "", client: ssl.SSLContext | None = None
+) -> Iterator[str]:  # fmt: skip
+    """The same with the OpenMetrics of a file, which is removed."""
+    data = folder / "data"
     command = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=1500h", "openmetrics", source, data]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     source.unlink()

@@ -18,6 +18,7 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import CHART, MUCH, NAMESPACE, Helm, objects
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
+from trimtab.kube import certificate_rotation
 from trimtab.kube import objects as objects_module
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
@@ -129,11 +130,11 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
     for kind in cert_manager.CONFIGURATIONS:
         configuration = objects_module.get_plain(client, kind, "trimtab")
         assert configuration is not None
-        objects_module.replace_plain(Writer(client=client), cert_manager.with_ca_bundle(configuration, BUNDLE))
+        objects_module.replace_plain(Writer(client=client), certificate_rotation.with_ca_bundle(configuration, BUNDLE))
     helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
     for kind in cert_manager.CONFIGURATIONS:
         found = objects_module.get_plain(client, kind, "trimtab") or {}
-        assert set(cert_manager.ca_bundles(found)) == {BUNDLE}
+        assert set(certificate_rotation.ca_bundles(found)) == {BUNDLE}
         assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
     client.close()
     helm.run("uninstall", "trimtab", *login, "--wait", "--no-hooks")  # nobody runs its pod here: test_life does

@@ -40,7 +40,7 @@ def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: C
         [first] = cluster.eventually(lambda: one.told("planned")[:1], within=30)
         promised = int(first["why"].split()[0])
         cluster.eventually(lambda: len(empty(cluster, name)) >= promised, within=150, every=0.5)
-        order = [line["node"] for line in one.told("begun")]
+        order = [line["node"] for line in one.told("started")]
     assert promised >= 19, "sixty pods of 600m need ten nodes"
     assert min(eye.fewest.values()) >= 4, "no budget of one was ever broken"
     assert eye.longest_wait < 5
@@ -108,7 +108,7 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
     cluster.apply(pool(cluster, name, mode="rehearse"))
     auditor = cluster.auditor
     with compactor(cluster, tmp_path) as one:
-        cluster.eventually(lambda: one.told("begun"), within=30)
+        cluster.eventually(lambda: one.told("started"), within=30)
         kept = state(cluster, name)
         assert kept["plan"]
         assert planned(cluster, name) == kept["plan"]

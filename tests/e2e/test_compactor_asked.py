@@ -27,7 +27,7 @@ def test_status_history_pause_and_resume(cluster: Cluster, tmp_path: Path) -> No
         assert ask(cluster, "resume") == "resumed\n"
         cluster.eventually(lambda: any((noted(n) or {}).get("emptied") for n in nodes(cluster, name)), within=60)
         done = {record["what"] for record in ask(cluster, "history", "--pool", name, "-o", "json")["records"]}
-        assert done >= {"planned", "begun", "evicted", "emptied"}
+        assert done >= {"planned", "started", "evicted", "emptied"}
         assert "emptied" in ask(cluster, "status")
         ask(cluster, "resume", "--pool", "nobody", expect=2)
         assert "open again" in ask(cluster, "resume", "--pool", name)

@@ -47,9 +47,9 @@ def test_nothing_begins_before_it_reports_and_nothing_goes_on_when_it_is_ill(
             if state is not None:
                 cluster.apply(state)
             cluster.eventually(lambda code=code: code in refusals(one.told("planned")), within=20, what=code)
-        assert not one.told("begun")
+        assert not one.told("started")
         cluster.apply(report(name))
-        cluster.eventually(lambda: one.told("begun"), within=20)
+        cluster.eventually(lambda: one.told("started"), within=20)
         cluster.apply(report(name, **said))
         [line] = cluster.eventually(lambda: one.told("released"), within=30)
         assert line["code"] == "drain-autoscaler-changed"

@@ -31,10 +31,10 @@ def test_the_two_shrink_a_pool_and_settle_and_no_node_is_added_back(cluster: Clu
         compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="true", MOVE_COOLDOWN_SECONDS="0") as one,
     ):
         cluster.eventually(lambda: len(nodes(cluster, name)) == 7, within=90, every=0.5, what="seven nodes left")
-        cluster.eventually(lambda: len(one.told("taken")) == 3)
-        begun = len(one.told("begun"))
+        cluster.eventually(lambda: len(one.told("removed")) == 3)
+        begun = len(one.told("started"))
         time.sleep(6)  # three plans
-        assert (len(nodes(cluster, name)), len(one.told("begun")), scaler.added) == (7, begun, [])
+        assert (len(nodes(cluster, name)), len(one.told("started")), scaler.added) == (7, begun, [])
         assert not any(map(is_cordoned, nodes(cluster, name)))
         assert len(cluster.running()) == 20
         assert not witness.broken
@@ -44,4 +44,4 @@ def test_the_two_shrink_a_pool_and_settle_and_no_node_is_added_back(cluster: Clu
         assert scaler.added == [name]
         time.sleep(6)
         assert len(nodes(cluster, name)) == 8
-        assert len(one.told("begun")) == begun, "what it adds for pods that need it is not emptied again"
+        assert len(one.told("started")) == begun, "what it adds for pods that need it is not emptied again"

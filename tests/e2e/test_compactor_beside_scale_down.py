@@ -21,7 +21,7 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 SLOW = {"testbed.trimtab.dev/ready-after": "2s"}
 SIZES = {"s": (30, 4), "m": (20, 8), "l": (10, 16)}
 """Group → (nodes, cores of each)."""
-ENDS = [f"compactor.{what}" for what in ("emptied", "taken", "released", "dropped")]
+ENDS = [f"compactor.{what}" for what in ("emptied", "removed", "released", "abandoned")]
 """What ends the emptying of a node, as it is logged."""
 MOST_TWICE = 2
 """Percent of the pods."""
@@ -65,9 +65,9 @@ def crowd(cluster: Cluster, name: str) -> int:
 
 def nothing_more(cluster: Cluster, name: str, scaler: Autoscaler, one: Compactor, seconds: float) -> bool:
     """Did nothing happen for so long?"""
-    before = (len(scaler.down.evicted), len(scaler.removed), len(one.told("begun")))
+    before = (len(scaler.down.evicted), len(scaler.removed), len(one.told("started")))
     time.sleep(seconds)
-    settled = before == (len(scaler.down.evicted), len(scaler.removed), len(one.told("begun")))
+    settled = before == (len(scaler.down.evicted), len(scaler.removed), len(one.told("started")))
     return settled and not any(map(is_cordoned, nodes(cluster, name)))
 
 
@@ -98,7 +98,7 @@ def drained_by_both(scaler: Autoscaler, one: Compactor) -> list[str]:
     it. One that is younger, we began on a node that was unneeded by no doing of ours.
     """
     theirs, found = scaler.down.drained, []
-    for begun in one.told("begun"):
+    for begun in one.told("started"):
         node, since = begun["node"], _seconds(begun)
         ends = [line for line in one.lines() if line.get("drain") == begun["drain"] and line["event"] in ENDS]
         until = min(map(_seconds, ends), default=float("inf"))
@@ -115,7 +115,7 @@ def held_beside(cluster: Cluster, name: str, folder: Path, times: Times) -> None
     pods, auditor = crowd(cluster, name), cluster.auditor
     before = len(nodes(cluster, name))
     with both(cluster, name, folder, times) as (scaler, witness, one):
-        cluster.eventually(lambda: one.told("begun") and scaler.removed, within=60 + 3 * times.unneeded, every=1)
+        cluster.eventually(lambda: one.told("started") and scaler.removed, within=60 + 3 * times.unneeded, every=1)
         longest = 120 + 12 * times.unneeded
         quiet = times.unneeded + 4 * times.scan
         cluster.eventually(lambda: nothing_more(cluster, name, scaler, one, quiet), within=longest, every=0.1)
@@ -123,7 +123,7 @@ def held_beside(cluster: Cluster, name: str, folder: Path, times: Times) -> None
         moved = [*(pod for _, pod in scaler.down.evicted), *(f"{w.namespace}/{w.name}" for w in evicted)]
         mine = [pod for pod in moved if pod.startswith(f"{cluster.namespace}/")]
         twice = [pod for pod in mine if pod in witness.born]
-        begun = len(one.told("begun"))
+        begun = len(one.told("started"))
         print(
             f"{before} nodes, {len(nodes(cluster, name))} left; {pods} pods, {len(mine)} evictions, of these "
             f"{len(scaler.down.evicted)} by the autoscaler; {len(twice)} moved twice; {begun} drains begun"
@@ -171,9 +171,9 @@ def test_nothing_begins_while_it_starts_nor_while_a_group_of_the_pool_is_in_back
         cluster.eventually(lambda: "autoscaler-unhealthy" in _codes(one), within=30)
         scaler.starting = 0
         cluster.eventually(lambda: "scaling-up" in _codes(one), within=30)
-        assert not one.told("begun")
+        assert not one.told("started")
         cluster.delete("Deployment", "large")
-        cluster.eventually(lambda: one.told("begun"), within=60, what="a drain once the Backoff is over")
+        cluster.eventually(lambda: one.told("started"), within=60, what="a drain once the Backoff is over")
         assert [node for node in nodes(cluster, name) if noted(node)]
 
 

@@ -115,7 +115,7 @@ def test_a_leader_that_was_frozen_finds_another_and_writes_nothing_more(cluster:
         cluster.eventually(lambda: one.told("leads"), within=20)
         with compactor(cluster, tmp_path / "two", USER="second") as two:
             cluster.apply(settings(cluster))
-            cluster.eventually(lambda: one.told("begun"), within=30)
+            cluster.eventually(lambda: one.told("started"), within=30)
             one.send(signal.SIGSTOP)
             auditor = cluster.auditor
             cluster.eventually(lambda: two.told("leads"), within=30)
@@ -124,5 +124,5 @@ def test_a_leader_that_was_frozen_finds_another_and_writes_nothing_more(cluster:
             time.sleep(5)
             woken = [w for w in auditor.writes(user="first") if w.resource not in ("leases", "leases/status")]
             assert len(woken) <= 1, "at most the write that was in flight"
-            assert {w["drain"] for w in one.told("begun")} >= {w["drain"] for w in two.told("emptied")}
+            assert {w["drain"] for w in one.told("started")} >= {w["drain"] for w in two.told("emptied")}
             assert is_sound(cluster)

@@ -43,7 +43,7 @@ class Stage:
 
     def began(self, one: Compactor) -> str:
         """The node that is being emptied."""
-        [line] = self.cluster.eventually(lambda: one.told("begun")[:1], within=30)
+        [line] = self.cluster.eventually(lambda: one.told("started")[:1], within=30)
         return str(line["node"])
 
     def ended(self, one: Compactor, code: str, within: float = 30) -> None:
@@ -137,7 +137,7 @@ def test_a_node_whose_cordon_a_policy_engine_refuses_keeps_no_other_from_its_tur
         name = stage.began(one)  # the one that would go first, again and again
         one.stop()
     with refused(cluster, name), compactor(cluster, tmp_path / "second") as one:
-        [line] = cluster.eventually(lambda: one.told("dropped")[:1], within=30)
+        [line] = cluster.eventually(lambda: one.told("abandoned")[:1], within=30)
         assert (line["code"], line["node"]) == ("cordon-refused", name)
         assert "no cordon here" in line["why"]
         assert stage.began(one) != name
@@ -179,7 +179,7 @@ def test_a_node_somebody_else_deletes_is_left_alone(stage: Stage, cluster: Clust
     with compactor(cluster, tmp_path) as one:
         name = stage.began(one)
         cluster.kubectl("taint", "node", name, taint)
-        cluster.eventually(lambda: one.told("dropped"), within=30)
+        cluster.eventually(lambda: one.told("abandoned"), within=30)
         auditor = cluster.auditor
         time.sleep(3)  # some rounds and a plan
         assert not [write for write in auditor.writes(user="compactor", resource="nodes") if write.name == name]
@@ -271,7 +271,7 @@ def test_the_global_switch_to_rehearse_overrides_every_pool_and_ends_what_was_be
         auditor = cluster.auditor
         time.sleep(5)  # two plans
         assert {write.resource for write in auditor.writes(user="compactor")} <= {"configmaps", "leases"}
-        assert all(line.get("rehearsed") for line in one.told("begun"))
+        assert all(line.get("rehearsed") for line in one.told("started"))
 
 
 def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
@@ -281,15 +281,15 @@ def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: 
         "metadata": {"name": f"trimtab-state-{stage.name}", "labels": {"trimtab.dev/state": stage.name}},
     })  # fmt: skip
     with compactor(cluster, tmp_path) as one:
-        [line] = cluster.eventually(lambda: one.told("unread"), within=30)
+        [line] = cluster.eventually(lambda: one.told("unreadable"), within=30)
         cluster.eventually(
-            lambda: [told["what"] for told in state(cluster, stage.name).get("ring", ())][:1] == ["unread"]
+            lambda: [told["what"] for told in state(cluster, stage.name).get("ring", ())][:1] == ["unreadable"]
         )
         [kept] = cluster.list("ConfigMap", selector=f"trimtab.dev/unreadable-state={stage.name}")
         assert kept["data"] == {"state.json": theirs}
         assert kept["metadata"]["name"] in line["why"]
         cluster.eventually(lambda: one.told("planned"), within=30)
-        assert not one.told("begun"), "nobody knows what failed in this pool"
+        assert not one.told("started"), "nobody knows what failed in this pool"
         cluster.eventually(lambda: "PoolStateUnreadable" in cluster.kubectl("get", "events", "-A"))
         ask(cluster, "resume", "--pool", stage.name)
         stage.began(one)
@@ -299,7 +299,7 @@ def test_a_pause_and_its_end(stage: Stage, cluster: Cluster, tmp_path: Path) -> 
     cluster.kubectl("annotate", "namespace", cluster.namespace, "trimtab.dev/paused=for the release")
     with compactor(cluster, tmp_path) as one:
         cluster.eventually(lambda: one.told("planned"), within=30)
-        assert not cluster.eventually(lambda: [True], within=1) or not one.told("begun")
+        assert not cluster.eventually(lambda: [True], within=1) or not one.told("started")
         cluster.kubectl("annotate", "namespace", cluster.namespace, "trimtab.dev/paused-")
         stage.began(one)
 

@@ -52,9 +52,9 @@ def test_load_that_comes_back_finds_an_emptied_node_open_before_the_next_scan(
         assert len(emptied(cluster, name)) == 1, "two of the three hold the five pods"
         assert {line["code"] for line in one.told("released")} == {"drain-node-uncordoned-for-pods"}
         assert witness.longest_wait < 10
-        begun = len(one.told("begun"))
+        begun = len(one.told("started"))
         time.sleep(6)  # three plans
-        assert len(one.told("begun")) == begun, "it waits for the autoscaler's delay after an addition"
+        assert len(one.told("started")) == begun, "it waits for the autoscaler's delay after an addition"
 
 
 @pytest.fixture
@@ -85,4 +85,4 @@ def test_what_a_vpa_will_raise_is_not_evicted(cluster: Cluster, name: str, tmp_p
             time.sleep(12)  # six plans
             assert (len(witness.left), scaler.added) == (0, [])
             assert len(nodes(cluster, name)) == 6
-            assert not one.told("begun")
+            assert not one.told("started")

@@ -86,7 +86,7 @@ def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path
         cluster.restart("kube-apiserver", signal.SIGKILL)
         cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=150, what="two nodes emptied")
         cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
-        begun = [line["node"] for line in one.told("begun")]
+        begun = [line["node"] for line in one.told("started")]
         assert len(begun) == len(set(begun)), "the drain that was under way went on: it did not begin again"
         assert one.process.poll() is None
         is_kept(before, remembered(cluster, name))

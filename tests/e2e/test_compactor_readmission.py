@@ -48,7 +48,7 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
     ours.policy(team, "more", "{requests: {cpu: {from: policy, otherwise: 1500m, when: always}}}")
     cluster.apply(pool(cluster, name, mode="rehearse"))
     with compactor(cluster, tmp_path / "dry") as one:
-        cluster.eventually(lambda: one.told("begun"), within=30)
+        cluster.eventually(lambda: one.told("started"), within=30)
         kept = state(cluster, name)["plan"]
         assert len(kept) == 2, "without the policy one node holds all eight, and three could go"
         assert planned(cluster, name) == kept

@@ -18,8 +18,7 @@ from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
 from trimtab.cli.doctor.command import CheckResult, is_well
 from trimtab.cli.install.names import CONFIGURATION_NAME, account_name
-from trimtab.kube import objects
-from webhook import cert_manager
+from trimtab.kube import certificate_rotation, objects
 
 WORKERS = ("watchdog", "compactor", "recommender")
 
@@ -120,9 +119,13 @@ def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed
     def cut(role: dict[str, Any]) -> None:
         role["rules"] = [rule for rule in role["rules"] if CONFIGURATION_NAME not in rule.get("resourceNames", ())]
 
+    annotation = certificate_rotation.INJECTION_ANNOTATIONS[0]
+
     def kept_by(keeper: str | None) -> None:
         wired.cluster.patch(
-            MUTATING, CONFIGURATION_NAME, {"metadata": {"annotations": {cert_manager.INJECTION_ANNOTATIONS[0]: keeper}}}
+            MUTATING,
+            CONFIGURATION_NAME,
+            {"metadata": {"annotations": {annotation: keeper}}},
         )
 
     with mended(wired):

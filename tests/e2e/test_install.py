@@ -22,10 +22,10 @@ from tests.e2e.replicas import EVERY
 from tests.webhook.damage import damaged
 from trimtab.cli.install import apply
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, WEBHOOK_NAME
-from trimtab.kube import objects
+from trimtab.kube import certificate_rotation, objects
+from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
-from webhook.cert_manager import certificate_names
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
 
@@ -92,7 +92,7 @@ def test_an_installation_in_another_namespace_is_neither_taken_over_nor_cut_off(
 def test_a_ca_bundle_that_somebody_changed_is_put_back(here: Installed, kind: str) -> None:
     configuration = objects.get_plain(here.client, kind, CONFIGURATION_NAME)
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
-    objects.replace_plain(Writer(client=here.client), cert_manager.with_ca_bundle(configuration or {}, other))
+    objects.replace_plain(Writer(client=here.client), certificate_rotation.with_ca_bundle(configuration or {}, other))
     here.cluster.eventually(lambda: here.places == {here.store.bundle}, within=10)
 
 
@@ -100,13 +100,13 @@ def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longe
     kind = cert_manager.CONFIGURATIONS[1]
     ours = here.store.bundle
     both = ours + certs.issue(["x"], now=datetime.now(UTC)).bundle
-    found = cert_manager.with_ca_bundle(objects.get_plain(here.client, kind, CONFIGURATION_NAME) or {}, both)
-    found["metadata"]["annotations"] = {cert_manager.INJECTION_ANNOTATIONS[0]: "trimtab-system/trimtab-webhook"}
+    found = certificate_rotation.with_ca_bundle(objects.get_plain(here.client, kind, CONFIGURATION_NAME) or {}, both)
+    found["metadata"]["annotations"] = {certificate_rotation.INJECTION_ANNOTATIONS[0]: "trimtab-system/trimtab-webhook"}
     objects.replace_plain(Writer(client=here.client), found)
     time.sleep(4 * EVERY)
     assert here.places == {ours, both}
     here.cluster.patch(
-        kind, CONFIGURATION_NAME, {"metadata": {"annotations": {cert_manager.INJECTION_ANNOTATIONS[0]: None}}}
+        kind, CONFIGURATION_NAME, {"metadata": {"annotations": {certificate_rotation.INJECTION_ANNOTATIONS[0]: None}}}
     )
     here.cluster.eventually(lambda: here.places == {ours}, within=10)
 

@@ -17,6 +17,7 @@ from tests.e2e.ours import Ours, following, kubectl
 from trimtab.cli.doctor import check_integrations
 from trimtab.cli.doctor.cluster_reader import read_cluster
 from trimtab.cli.doctor.observed import DeploymentState
+from trimtab.cli.doctor.reasons import OVERHEAD_MISMATCH
 from trimtab.cli.install.names import PROCESSES
 from trimtab.kube.client import connect_to_cluster
 
@@ -93,5 +94,5 @@ def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it:
         seen = read_cluster(client, "trimtab-system", without_it.namespace)
     both = {name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES}
     [webhook, watchdog] = check_integrations.check_runtime_class(replace(seen, processes=both))
-    assert {webhook.reason.code, watchdog.reason.code} == {check_integrations.OVERHEAD_MISMATCH}
+    assert {webhook.reason.code, watchdog.reason.code} == {OVERHEAD_MISMATCH}
     assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

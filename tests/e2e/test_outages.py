@@ -17,7 +17,7 @@ import certs
 from tests.e2e.installed import Installed, Replica, Worker, changed, pod
 from tests.e2e.stand_in import standing_in
 from trimtab.cli.install.names import WEBHOOK_NAME
-from webhook.cert_manager import certificate_names
+from trimtab.kube.certificate_rotation import certificate_names
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
 

@@ -40,6 +40,21 @@ def test_who_is_gone_is_missed_and_who_never_was_is_not(tmp_path: Path) -> None:
     played(tmp_path, (HERE / "gone.test.yaml").read_text("utf-8"))
 
 
+def test_kubelets_series_give_every_figure_about_reservations(tmp_path: Path) -> None:
+    board = next(board for board in ALL if board.uid == "trimtab-pools")
+    row = next(row for row in board.rows if row.title == "Reserved for kubelet and runtime")
+    asked = [query.asks.replace("$pool", ".*") for panel in row.panels for query in panel.queries]
+    assert len(asked) > 10
+    # 1 where the panel's query finds a series.
+    shown = [
+        {"expr": f"clamp_max(count({text}), 1)", "eval_time": "30m", "exp_samples": [{"labels": "{}", "value": 1}]}
+        for text in asked
+    ]
+    text = (HERE / "reserved.test.yaml").read_text("utf-8")
+    lines = "".join(f"      - {json.dumps(one)}\n" for one in shown)
+    played(tmp_path, text + lines)
+
+
 def test_another_compactors_metrics_keep_their_names(tmp_path: Path) -> None:
     text = (HERE / "estafette.test.yaml").read_text("utf-8")
     [file] = rules.OLD_NAMES

@@ -78,7 +78,7 @@ def test_after_one_rotation_a_drain_goes_on_and_is_signed_anew(scene: Scene, clu
     with compactor(cluster, tmp_path / "second") as two:
         cluster.eventually(lambda: scene.note != note, within=60, what="the annotation signed anew")
         cluster.eventually(lambda: scene.state["signature"] != signature, within=60, what="the state signed anew")
-        assert not two.told("doubted") + two.told("unread") + two.told("released")
+        assert not two.told("not-authentic") + two.told("unreadable") + two.told("released")
         assert "not authentic" not in scene.rotate()
         two.stop(signal.SIGKILL)
     scene.rotate("--yes")
@@ -95,7 +95,7 @@ def test_after_two_rotations_it_is_nobodys_and_doctor_says_so(scene: Scene, clus
     assert scene.found == {"drain-annotation-not-authentic", "state-not-authentic"}
     node = scene.node
     with compactor(cluster, tmp_path / "second") as two:
-        cluster.eventually(lambda: two.told("doubted") and two.told("unread"), within=60, what="both told of")
+        cluster.eventually(lambda: two.told("not-authentic") and two.told("unreadable"), within=60, what="both told of")
         assert scene.node == node, "it is left alone"
         scene.says("compactor", "release", "--yes", node)
         assert not is_cordoned(cluster.get("Node", node))

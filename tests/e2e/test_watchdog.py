@@ -299,7 +299,7 @@ def kill(cluster: Cluster, pods: list[dict[str, Any]]) -> None:
         cluster.kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
 
 
-def test_a_policy_that_has_pods_killed_is_put_to_warn(
+def test_a_policy_that_has_pods_killed_is_set_to_warn(
     ready: Cluster, register: Callable[[Running], None], tmp_path: Path
 ) -> None:
     cluster, auditor, name = ready, ready.auditor, f"memory-{ready.namespace[-5:]}"
@@ -322,7 +322,7 @@ def test_a_policy_that_has_pods_killed_is_put_to_warn(
         kill(cluster, pods[2:4])
         cluster.eventually(lambda: cluster.get("PodPolicy", name)["spec"]["mode"] == "warn", within=20)
         cluster.eventually(lambda: condition(cluster, name).get("status") == "True", within=20)
-        assert found.value("trimtab_harm_brakes_total", policy=name, done="put-to-warn") == 1
+        assert found.value("trimtab_harm_brakes_total", policy=name, done="set-to-warn") == 1
     says = condition(cluster, name)["message"]
     assert "of 8 pods that" in says
     assert "0 of 6 pods that it matches and did not change" in says

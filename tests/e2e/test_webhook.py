@@ -138,7 +138,7 @@ def test_the_custom_resource_definition_is_taken_and_takes_a_policy(cluster: Clu
     cluster.apply(build_crd())
     rules = yaml.safe_load(policy(f"p-{cluster.namespace[-5:]}", "{limits: {cpu: remove}}"))
     cluster.eventually(lambda: cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(rules)), within=20)
-    assert "What may be done to pods" in cluster.kubectl("explain", "podpolicies")
+    assert "A policy that changes pods" in cluster.kubectl("explain", "podpolicies")
     rules["spec"]["mode"] = "aply"
     with pytest.raises((ApiError, subprocess.CalledProcessError, AssertionError), match="Unsupported value"):
         cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(rules))

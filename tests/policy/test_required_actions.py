@@ -330,7 +330,7 @@ def test_a_match_by_what_the_author_chooses_is_a_finding():
 def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_runs(containers):
     by = sandbox(match=f"{{namespaces: {{include: [a]}}, containers: {containers}}}")
     [result] = lint(by)
-    assert "containers; the image of one that runs can be changed" in result.reason.sentence
+    assert "containers; the image of a running one can be changed" in result.reason.sentence
 
 
 def test_the_words_of_a_policy_say_what_it_denies():

@@ -76,6 +76,22 @@ def test_no_share_is_taken_of_what_a_policy_gives_that_brings_the_shares_own_pol
     assert cpu_of(decided(as_committed, both).pod) == "1500m"
 
 
+@pytest.mark.parametrize(
+    ("rule", "gives"),
+    [("from: usage, rule: p95, when: always, maxPercent: 50%", "200m"),
+     ("from: request, percent: 50%, otherwise: 400m", "400m"),
+     ("from: request, percent: 50%, otherwise: 400m, min: 450m", "450m"),
+     ("from: request, percent: 50%, otherwise: 400m, when: missing", "400m")],
+)  # fmt: skip
+def test_no_share_is_taken_of_what_the_policy_gives_where_nothing_is_written(rule: str, gives: str):
+    # The pod is no longer BestEffort afterwards, so the policies are evaluated once more.
+    by, world = policies(policy("{requests: {cpu: {" + rule + "}}}")), facts(usage(cpu=("10m", "200m")))
+    once = decided(pod(container(), owner="Deployment/web"), by, world).pod
+    second = msgspec.structs.replace(once, metadata=msgspec.structs.replace(
+        once.metadata, annotations=_but_the_marker(once)))  # fmt: skip
+    assert (cpu_of(once), cpu_of(decided(second, by, world).pod)) == (gives, gives)
+
+
 def test_a_share_of_nothing_is_nothing():
     assert decided(pod(container()), HALF).changes == ()
 

@@ -16,7 +16,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.limit_ranges import quota_covers
 from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
 from trimtab.policy import reasons
-from trimtab.policy.actions.placement import missing_part
+from trimtab.policy.actions.placement import CompiledPlacement, missing_part
 
 CROWDED = crowded_worlds()
 POLICIES = some.policies(modes=("apply",))
@@ -179,4 +179,4 @@ def test_no_placement_is_half_applied(manifest, by, drawn):
         for policy in by.all:
             settings = policy.spec.actions.placement
             if policy.name in placing and settings is not None:
-                assert missing_part(settings, call.decision.pod.spec) is None
+                assert missing_part(CompiledPlacement(settings), call.decision.pod.spec) is None

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime import environment
 from trimtab.runtime.files import SettingsError
@@ -96,7 +97,7 @@ def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
 
 SETTINGS: dict[str, Any] = {
     "webhook": Settings, "compactor": CompactorSettings, "recommender": RecommenderSettings,
-    "watchdog": WatchdogSettings,
+    "watchdog": WatchdogSettings, "metrics_api": MetricsApiSettings,
 }  # fmt: skip
 
 

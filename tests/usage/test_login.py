@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.ca import create_authority
 from certs.ca import create_serving_pair as serving_pair
-from certs.files import KeyPair
+from certs.pem_files import KeyPair
 from tests.cli.recommending import prometheus
 from tests.cli.snapshots import told, trimtab
 from tests.usage.fake_prometheus import Answer, Asked, serving

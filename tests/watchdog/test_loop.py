@@ -142,7 +142,7 @@ def patches(found: Bench) -> list[object]:
     return [body for _, path, body in found.paper.writes if path.endswith("/podpolicies/memory")]
 
 
-def test_a_harmful_policy_is_put_to_warn_and_says_why() -> None:
+def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:
     found = bench()
     harmed(found, 3)
     found.look()
@@ -151,7 +151,7 @@ def test_a_harmful_policy_is_put_to_warn_and_says_why() -> None:
     assert "3 of 8 pods that memory changed, 0 of 6" in event["note"]
     brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
     assert (brake["status"], brake["reason"]) == ("True", "OomKilled")
-    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="put-to-warn") == 1
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="set-to-warn") == 1
 
 
 def test_not_before_the_minimum() -> None:
@@ -215,7 +215,7 @@ def test_where_it_is_only_told_nothing_is_patched() -> None:
     for _ in range(3):
         found.look()
     assert patches(found) == []
-    assert [event["note"][:20] for event in found.events if event["reason"] == "HarmBrake"] == ["would be put to warn"]
+    assert [event["note"][:20] for event in found.events if event["reason"] == "HarmBrake"] == ["would be set to warn"]
 
 
 def test_a_policy_from_a_folder_is_only_told() -> None:
@@ -225,7 +225,7 @@ def test_a_policy_from_a_folder_is_only_told() -> None:
     before = [admitted(pod(), number=n) for n in range(6)]
     found.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
     found.look()
-    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="told") == 1
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="reported") == 1
     assert found.paper.to("podpolicies") == []
 
 

@@ -27,10 +27,10 @@ from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import log
-from trimtab.watchdog.events import PolicyEventRecorder
 from trimtab.watchdog.harm_brake import Brake, BrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
+from trimtab.watchdog.policy_events import PolicyEventRecorder
 from trimtab.watchdog.policy_state import AuditStateBuilder, object_projections
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 
@@ -56,7 +56,7 @@ class Paper:
         return [body for _, path, body in self.writes if part in path]
 
 
-CONFLICT = Conflict("put to warn", 409, ApiStatus(code=409, reason="Conflict"))
+CONFLICT = Conflict("set to warn", 409, ApiStatus(code=409, reason="Conflict"))
 
 
 @dataclass

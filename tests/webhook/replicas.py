@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import certs
+from trimtab.kube import certificate_rotation
+from trimtab.kube.certificate_rotation import CertificateRotator
 from trimtab.kube.errors import ApiStatus, Conflict
 from trimtab.runtime import log
 from webhook import cert_manager
-from webhook.cert_manager import CertificateRotator
 
 NAMES = ("trimtab-webhook.trimtab-system.svc",)
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -56,21 +57,23 @@ class World:
 
     @property
     def store(self) -> certs.CertificateFiles:
-        found = cert_manager.files_in_secret(self.objects["Secret"])
+        found = certificate_rotation.files_in_secret(self.objects["Secret"])
         assert found is not None
         return found
 
     @property
     def places(self) -> list[bytes]:
         return [
-            bundle for kind in cert_manager.CONFIGURATIONS for bundle in cert_manager.ca_bundles(self.objects[kind])
+            bundle
+            for kind in cert_manager.CONFIGURATIONS
+            for bundle in certificate_rotation.ca_bundles(self.objects[kind])
         ]
 
     def rotate(self, *, authority: bool) -> None:
         """As a person does with `trimtab certs rotate`."""
         held = self.store
         new = certs.next_pair(held, now=self.now) if authority else certs.reissued_pair(held, NAMES, now=self.now)
-        self.set(cert_manager.with_files(self.objects["Secret"], new))
+        self.set(certificate_rotation.with_files(self.objects["Secret"], new))
 
     def pass_(self, days: float) -> None:
         self.now += timedelta(days=days)
@@ -82,7 +85,13 @@ class Replica:
     def __init__(self, world: World, folder: Path, looks: int = 0) -> None:
         self.world, self.folder = world, folder
         self.keeper = CertificateRotator(
-            world, folder, NAMES, log.build_logger("error"), lambda: world.now, looks=looks
+            world,
+            folder,
+            NAMES,
+            log.build_logger("error"),
+            lambda: world.now,
+            looks=looks,
+            kinds=cert_manager.CONFIGURATIONS,
         )
         self._turns = self._endless()
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import certs
 from tests.webhook.replicas import NAMES, Replica, World, configuration
+from trimtab.kube import certificate_rotation
+from trimtab.kube.certificate_rotation import CertificateRotator, NoSecret
 from trimtab.kube.errors import ApiStatus, NotAllowed
 from trimtab.runtime import log
 from webhook import cert_manager
-from webhook.cert_manager import CertificateRotator, NoSecret
 
 FUZZ = "FUZZ_LONGER" in os.environ
 """`make fuzz`: the same laws with more throws."""
@@ -60,7 +61,7 @@ def test_two_that_race_end_with_one_pair(world: World, tmp_path: Path) -> None:
 
 def test_a_ca_bundle_that_somebody_changed_is_put_back(world: World, replica: Replica) -> None:
     replica.steps()
-    world.set(cert_manager.with_ca_bundle(configuration(cert_manager.CONFIGURATIONS[1]), b"something else"))
+    world.set(certificate_rotation.with_ca_bundle(configuration(cert_manager.CONFIGURATIONS[1]), b"something else"))
     replica.steps(2)
     assert world.places == [world.store.bundle] * 2
 
@@ -71,7 +72,7 @@ def test_what_else_stands_in_a_configuration_stays(world: World, replica: Replic
     assert (hook["timeoutSeconds"], hook["clientConfig"]["service"]) == (3, {"name": "trimtab-webhook"})
 
 
-@pytest.mark.parametrize("annotation", cert_manager.INJECTION_ANNOTATIONS)
+@pytest.mark.parametrize("annotation", certificate_rotation.INJECTION_ANNOTATIONS)
 def test_cert_managers_configuration_is_left_alone(world: World, replica: Replica, annotation: str) -> None:
     world.set(configuration(cert_manager.CONFIGURATIONS[0], **{annotation: "trimtab-system/trimtab-webhook"}))
     replica.steps()
@@ -137,7 +138,15 @@ def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Except
         asked.append(seconds)
         return len(asked) == 3
 
-    keeper = CertificateRotator(Shut(), tmp_path, NAMES, log.build_logger("error"), lambda: World().now, looks=0)  # type: ignore[arg-type]
+    keeper = CertificateRotator(
+        Shut(),
+        tmp_path,
+        NAMES,
+        log.build_logger("error"),
+        lambda: World().now,
+        looks=0,
+        kinds=cert_manager.CONFIGURATIONS,
+    )  # type: ignore[arg-type]
     keeper.run_until_stopped(stop, 10.0)
     assert asked == [10.0] * 3
 

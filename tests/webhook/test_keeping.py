@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.webhook.replicas import NAMES, Replica, World
+from trimtab.kube.certificate_rotation import certificate_names, step_until_pair
 from trimtab.runtime import log
 from trimtab.runtime.files import MissingKeyPair
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.settings import Settings
-from webhook.cert_manager import certificate_names, start_certificate_rotation, step_until_pair, wait_for_first_pair
+from webhook.cert_manager import start_certificate_rotation, wait_for_first_pair
 
 
 def test_the_pair_carries_what_api_servers_call_first() -> None:

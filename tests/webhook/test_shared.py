@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cert_manager import service_namespaces
+from trimtab.kube.certificate_rotation import service_namespaces
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Decides one pod, builds a patch that is safe to send, and records the result for log, metrics and audit."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -43,8 +42,7 @@ class AdmissionOutcome(StrEnum):
     """The body is not a review with a uid, so there is no request to respond to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDecision:
+class PodDecision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The decision on a pod that is about to be created, and its patch."""
 
     outcome: AdmissionOutcome
@@ -126,15 +124,16 @@ def decide_pod(
     if patch_problem is not None:
         return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
     if answers is not NO_ANSWERS and not is_warned:
-        decided_context = PodContext(pod=decision.pod, namespace=namespace, facts=facts)
-        store_increases(quota_increases(pod, decision.pod, facts, namespace, terms), decided_context, answers)
+        increases = quota_increases(pod, decision.pod, facts, namespace, terms)
+        if increases:
+            store_increases(increases, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
     return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
 
 
 def _oversized_decision(
     size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
-    """Returns the result for a pod that is too large to be decided; None where no policy would decide it anyway."""
+    """Returns the result for a pod that is too large to be decided; None if no policy would decide it anyway."""
     if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)

@@ -86,8 +86,11 @@ def _node_objection(
 def _quota_objection(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
 ) -> Objection | None:
+    increases = quota_increases(before, after, facts, namespace, terms)
+    if not increases:
+        return None
     subject = PodContext(pod=after, namespace=namespace, facts=facts)
-    exceeded = find_exceeded_quota(quota_increases(before, after, facts, namespace, terms), subject, answers)
+    exceeded = find_exceeded_quota(increases, subject, answers)
     if exceeded is None:
         return None
     return Objection(explain_exceeded_quota(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)

@@ -172,9 +172,14 @@ def _apply_operation(document: Any, operation: Operation) -> Any:
 
 def _child_of(parent: Any, step: str, path: str) -> Any:
     try:
-        return parent[_parse_index(parent, step, path, len(parent) - 1)] if isinstance(parent, list) else parent[step]
+        key = _parse_index(parent, step, path, len(parent) - 1) if isinstance(parent, list) else step
+        child = parent[key]
     except (KeyError, TypeError):
         raise CannotApply(f"{path}: there is no {step}") from None
+    # `check_patch` passes lists of the pod as tuples: those on the way to a change become lists.
+    if type(child) is tuple:
+        child = parent[key] = list(child)
+    return child
 
 
 def _parse_index(parent: list[Any], step: str, path: str, max_index: int) -> int:
@@ -229,7 +234,8 @@ def check_patch(
       that is stored if the second call to the webhook does not happen.
     """
     try:
-        patched = msgspec.convert(apply_patch_in_place(to_plain_json(before), operations), type(before))
+        # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
+        patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
         return f"the patch does not apply: {error}"
     if patched != after:

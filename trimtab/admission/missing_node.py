@@ -47,22 +47,25 @@ def explain_missing_node(
             f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
         )
         return reasons.NO_NODE(
-            f"no node that the pod may use can hold {amounts} beside its daemons, and one could before"
+            f"no node that the pod may use can hold {amounts} next to its DaemonSet pods; without the change, a node "
+            f"can"
         )
     if _has_node(changed_spec, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
-        return reasons.NODE_UNKNOWN("all nodes with these labels and tolerated taints are cordoned")
+        return reasons.NODE_UNKNOWN(
+            "all nodes that have these labels, and no other taints than the pod tolerates, are cordoned"
+        )
     if nodes.may_grow:
         return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
-    return reasons.NO_NODE("no node has these labels and only tolerated taints")
+    return reasons.NO_NODE("no node has these labels and no other taints than the pod tolerates")
 
 
 def _growth_sentence(nodes: NodeShapes) -> str:
-    base = "no node that is known has these labels or tolerated taints"
+    base = "no existing node has these labels and no other taints than the pod tolerates"
     if not nodes.growing:
-        return f"{base}; an autoscaler may make one"
+        return f"{base}; an autoscaler may add one"
     unnamed = len(nodes.growing) - _MAX_NAMED_GROUPS
     names = ", ".join(nodes.growing[:_MAX_NAMED_GROUPS]) + (f" and {unnamed} more" if unnamed > 0 else "")
-    return f"{base}; the autoscaler may make one in a group that has none: {names}"
+    return f"{base}; the autoscaler may add one in a group that has none: {names}"
 
 
 def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:

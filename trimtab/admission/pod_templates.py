@@ -80,7 +80,10 @@ def why_not_admitted(document: Document) -> str | None:
     if is_read:
         return None
     if kind in _INSTALLER_KINDS.get(group, ()):
-        return f"{document.entry_name}: it installs manifests from elsewhere; render those, and admit them"
+        return (
+            f"{document.entry_name}: it installs manifests from another source; render them, then run `trimtab admit` "
+            "on the result"
+        )
     if kind not in _BUILT_IN and kind != "ConfigMap" and _holds_images(value):
         return f"{document.entry_name}: it has containers outside of a pod template"
     return None

@@ -260,11 +260,11 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
         owner = subject.top_owner or "the pod"
-        sentence = f"ResourceQuota {name} counts {increase.name}, and how many pods {owner} makes is not known"
+        sentence = f"ResourceQuota {name} counts {increase.name}, and it is not known how many pods {owner} creates"
     else:
         used = quota.status.used.get(increase.name, "0")
         sentence = (
             f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN_PERCENT}% of "
-            f"ResourceQuota {name} would be passed: {used} of {effective_hard(quota)[increase.name]} is used"
+            f"ResourceQuota {name} would be exceeded: {used} of {effective_hard(quota)[increase.name]} is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

@@ -158,10 +158,11 @@ def _is_still_valid(
         entry.reads.nodes = facts.nodes
         if explain_missing_node(entry.before, decision.pod, facts, namespace, terms) is not None:
             return False
+    # The reason contains the use, and where the use fell there may be room now.
+    if any(kept_field.reason.code in _QUOTA_CODES for kept_field in decision.fields_kept):
+        return False
     if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
-    if any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.fields_kept):
-        return False  # the warning contains the use
     if entry.raised is None:
         entry.raised = quota_increases(entry.before, decision.pod, facts, namespace, terms)
     return (
@@ -171,6 +172,7 @@ def _is_still_valid(
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
+_QUOTA_CODES = frozenset({reasons.QUOTA_WOULD_REFUSE, reasons.QUOTA_MAY_REFUSE})
 
 
 _TOKEN_VOLUME_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')

@@ -9,6 +9,7 @@ admit/                 what would become of these pods
 plan/, simulate/       which nodes can go, and what is left when all waves are done
 recommend/             requests from usage
 policies/              check, list, explain, schema
+lint/                  where autoscalers, budgets and limits work against each other
 pools/                 pools from an estafette node-compactor
 runtimeclass           what a runtime costs per pod
 compactor/             the process, its state, and the words for it

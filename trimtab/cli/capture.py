@@ -22,11 +22,12 @@ from trimtab.cluster.snapshot import SHAPES_BY_KIND
 def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
     """Write a snapshot of the cluster to a file: read-only, for --cluster and for bug reports.
 
-    Secrets, environments, command lines, and ConfigMaps other than ours are not in it; kubeconfig's user needs no
-    more than to list. An object that cannot be read is in it by name: who reads the file is refused for that, as who
-    reads the cluster live is. Kinds that a plan can do without (CapacityBuffers, PodTemplates, and those of devices)
-    are named in it where the user may not list them. Hashed names are the same wherever they stand, but differ
-    between captures; PodPolicies, which speak of names, are then left out, so a plan counts pods as they are.
+    Secrets, environments, command lines, and ConfigMaps other than Trimtab's are not in the snapshot. The user needs
+    permission to list, and no other. An object that cannot be decoded is included only by its name; commands that read
+    the file then stop with an error, as they do with `--cluster live`. Kinds that a plan can do without
+    (CapacityBuffers, PodTemplates, and those of devices) are named in the snapshot if the user may not list them.
+    Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
+    are then left out, so a plan counts pods with their present requests.
     """
     salt = secrets.token_bytes(32) if hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)

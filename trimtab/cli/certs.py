@@ -65,14 +65,15 @@ def add_login_options(function: F) -> F:
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
     """Return the status of the Secret's certificate, with a problem for each configuration that does not trust it."""
-    from webhook import cert_manager as shared
+    from trimtab.kube import certificate_rotation as shared
+    from webhook import cert_manager
 
     with connect_client(where) as client:
-        places = {kind: _get_object(client, kind, CONFIGURATION_NAME) for kind in shared.CONFIGURATIONS}
+        places = {kind: _get_object(client, kind, CONFIGURATION_NAME) for kind in cert_manager.CONFIGURATIONS}
         folder = shared.files_in_secret(_get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace) or {})
     if folder is None:
         return certs.CertificateStatus(
-            folder=where.secret_ref, problems=(certs.Problem("missing", f"{where.secret_ref} holds no pair"),)
+            folder=where.secret_ref, problems=(certs.Problem("missing", f"{where.secret_ref} contains no certificate"),)
         )
     status = certs.certificate_status(where.secret_ref, folder, clock.utc_now())
     return replace(status, problems=(*status.problems, *_find_untrusting_configurations(folder, places)))
@@ -81,7 +82,7 @@ def read_cluster_certificate_status(where: InstallationLogin) -> certs.Certifica
 def _find_untrusting_configurations(
     folder: certs.CertificateFiles, places: dict[str, Whole | None]
 ) -> Iterator[certs.Problem]:
-    from webhook import cert_manager as shared
+    from trimtab.kube import certificate_rotation as shared
 
     for kind, place in places.items():
         if place is None:
@@ -99,9 +100,9 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
 
     Raises UsageError if the replicas did not issue the certificate, RuntimeFailure if the cluster refuses.
     """
+    from trimtab.kube import certificate_rotation as shared
     from trimtab.kube import objects as kube_objects
     from trimtab.kube.objects import Writer
-    from webhook import cert_manager as shared
 
     with connect_client(where) as client:
         secret = _get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace)
@@ -117,7 +118,7 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
 def _rotate_files(
     where: InstallationLogin, folder: certs.CertificateFiles, *, authority: bool, forget: bool
 ) -> tuple[certs.CertificateFiles, str]:
-    from webhook.cert_manager import certificate_names
+    from trimtab.kube.certificate_rotation import certificate_names
 
     now = clock.utc_now()
     if forget:
@@ -126,7 +127,7 @@ def _rotate_files(
         if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
             raise UsageError([ConfigError(file=where.secret_ref, expected="a pair by the newest authority", got=got)])
-        return files, "older authorities are forgotten"
+        return files, "older authorities are no longer trusted"
     if authority:
         return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations trust it"
     return certs.reissued_pair(folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now), "a new pair"
@@ -232,7 +233,10 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
 @add_login_options
 @output.add_output_options
 def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output: str, output_file: str | None) -> None:
-    """What stands in FOLDER, how long it lasts, and what is wrong with it. Exits 1 where something is."""
+    """Show the certificates in FOLDER, how long they are valid, and what is wrong with them.
+
+    Exits with 1 if there is a problem.
+    """
     status = read_cluster_certificate_status(where) if of_cluster else certs.read_status(folder, clock.utc_now())
     report = CertsReport(
         folder=status.folder,

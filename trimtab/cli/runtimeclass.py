@@ -94,9 +94,10 @@ class _Sum:
 )  # fmt: skip
 @output.add_output_options
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
-    """What running pods cost in a month by their requests, with the sandboxes' share apart.
+    """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
 
-    Nodes tell what a core and a GiB cost: by the label trimtab.dev/price, or by their type and the list prices.
+    The prices of a core and a GiB come from the nodes: from the label trimtab.dev/price, or from the list price of
+    the machine type.
     """
     from trimtab.cli import output as printed
 
@@ -407,7 +408,8 @@ _MAX_NAMES = 10
 _WHY_NO_NODES = {
     "no-label": "no node has the labels that the class selects.",
     "cordoned": "all nodes that the class selects are cordoned.",
-    "tainted": "the nodes that the class selects have taints that it does not tolerate; each pod must by itself.",
+    "tainted": "the nodes that the class selects have taints that the class does not tolerate; each pod must tolerate "
+    "them itself.",
     "may-come": "no node has the labels that the class selects now; an autoscaler may create one.",
 }
 

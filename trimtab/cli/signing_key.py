@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 PROCESSES = ("webhook", "compactor")
-"""The processes that sign annotations, which others can write, too."""
+"""The processes that sign annotations, because other clients can write them as well."""
 
 
 def rotate_signing_key(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:

@@ -40,9 +40,10 @@ MAX_COUNT = MAX_SECONDS = 10**9
 POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
 """The names of pools: with Trimtab's prefix a name must still be valid as a ConfigMap's name and as a label value."""
 DIFFERENCE_NOTES = (
-    "memory counts too: estafette looked at cpu only; the memory threshold of the preset is not used",
+    "only cpu decides whether a node is under-used, as in estafette; the memory threshold of the preset is not used",
     "pods are evicted through the eviction API and budgets are kept; estafette deleted pods whatever their budget said",
-    "a node goes only when all of its pods have a place elsewhere; estafette relied on the number of under-used nodes",
+    "a node is drained only when all of its pods fit on other nodes; estafette relied on the number of under-used "
+    "nodes",
     "nothing is done before you set `mode: act` for the pool",
 )
 TIMES_UNKNOWN = (

@@ -56,6 +56,8 @@ class NodeInfo:
     """The uid of the Node object: a node that is deleted and registers again has another one."""
     lifecycle: tuple[str, ...] = ()
     """The lifecycle conditions that are True."""
+    container_runtime: str = ""
+    """The name of the container runtime, such as containerd, without its version; empty if it is not known."""
     price: int | None = None
     """Micro-dollars an hour by a price file; None if no price file names this node. It is not part of the Node
     object."""
@@ -92,6 +94,7 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         created=parse_timestamp(meta.creation_timestamp), provider_id=shape.spec.provider_id,
         attachable_volumes=_volume_limits(storage),
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
+        container_runtime=shape.status.node_info.container_runtime_version.partition("://")[0],
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
         ),

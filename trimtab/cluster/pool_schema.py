@@ -176,7 +176,7 @@ def parse_windows(value: Any, path: Path) -> tuple[WeeklyWindow, ...]:
 def _parse_window(value: Any, path: Path) -> WeeklyWindow:
     keys = ("days", "from", "to", "timeZone")
     if not isinstance(value, dict) or not set(value) <= set(keys) or not {"from", "to"} <= set(value):
-        raise InvalidValue(path, "a window with from and to, and maybe days and timeZone", quote_value(value))
+        raise InvalidValue(path, "a window with from and to, and optionally days and timeZone", quote_value(value))
     days = value.get("days", list(DAYS))
     if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
         other_days = [quote_value(day) for day in days if day not in DAYS] if isinstance(days, list) else []

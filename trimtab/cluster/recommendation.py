@@ -57,7 +57,7 @@ _LATEST_SECONDS = 32_503_680_000
 NO_RECOMMENDATION = Code(
     "no-recommendation",
     "The usage of this container is not known yet.",
-    "The policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
+    "Nothing: the policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
 )
 
 

@@ -196,23 +196,18 @@ def qos_class(spec: PodSpec) -> QoS:
             is_complete = False
             continue
         requests, limits = requests_of(part), limits_of(part)
-        cpu = _zero_or_more(limits["cpu"]) if "cpu" in limits else 0
-        memory = _zero_or_more(limits["memory"]) if "memory" in limits else 0
+        cpu = max(quantity.parse(limits["cpu"]), 0) if "cpu" in limits else 0
+        memory = max(quantity.parse(limits["memory"]), 0) if "memory" in limits else 0
         is_complete = is_complete and cpu > 0 and memory > 0
         limited_cpu, limited_memory = limited_cpu + cpu, limited_memory + memory
         if "cpu" in requests:
-            requested_cpu += _zero_or_more(requests["cpu"])
+            requested_cpu += max(quantity.parse(requests["cpu"]), 0)
         if "memory" in requests:
-            requested_memory += _zero_or_more(requests["memory"])
+            requested_memory += max(quantity.parse(requests["memory"]), 0)
     if not (requested_cpu or limited_cpu or requested_memory or limited_memory):
         return QoS.BEST_EFFORT
     is_guaranteed = is_complete and (requested_cpu, requested_memory) == (limited_cpu, limited_memory)
     return QoS.GUARANTEED if is_guaranteed else QoS.BURSTABLE
-
-
-def _zero_or_more(amount: Written) -> int:
-    number = quantity.parse(amount)
-    return number if number > 0 else 0
 
 
 def all_containers(spec: PodSpec) -> tuple[Container, ...]:

@@ -74,7 +74,7 @@ class YamlComposer:
         except (ValueError, KeyError):
             self._add(
                 node,
-                f"a value of its tag {node.tag.rpartition(':')[2]}",
+                f"a value that fits its tag {node.tag.rpartition(':')[2]}",
                 repr(node.value),
                 "remove the tag or fix the value",
             )

@@ -23,7 +23,7 @@ from trimtab.compaction.reasons import MISREAD
 
 
 def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
-    """Returns why an annotation keeps the object; None where it is absent or `false`.
+    """Returns why an annotation keeps the object; None if it is absent or `false`.
 
     `subject`: the object for the message, for example "pod web/a".
     """

@@ -217,7 +217,7 @@ def keep_annotations(pool: Pool) -> tuple[str, ...]:
 
 
 def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
-    """Returns the reason of the first annotation that keeps the node; None where none does."""
+    """Returns the reason of the first annotation that keeps the node; None if none does."""
     reasons = (keep_reason(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
     return next((reason for reason in reasons if reason is not None), None)
 

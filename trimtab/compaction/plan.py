@@ -319,7 +319,7 @@ class Planner:
             )
             return r.WORTH_KEEPING(f"node {name} receives {receivers[number]} pods of drained nodes; {own}")
         if not isinstance(cause, int):
-            return r.NOT_TRIED(f"node {name} was not tried: the plan's effort was spent on other nodes")
+            return r.NOT_TRIED(f"node {name} was not tried: the search reached its limit on other nodes")
         pod = self.model.pods[cause].key
         return r.NO_PLACE(f"not all pods of node {name} fit on other nodes: {pod} does not")
 

@@ -50,7 +50,7 @@ class KeepingReason:
 
     code: Code
     pods: tuple[str, ...]
-    """Pods (namespace/name) that may not move for this reason; empty where a setting keeps the nodes."""
+    """Pods (namespace/name) that may not move for this reason; empty if a setting keeps the nodes."""
     nodes: tuple[str, ...]
     """The nodes that it keeps; some of them may stay for another reason too."""
     more: PlanOutcome
@@ -137,7 +137,7 @@ class _Variant:
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
     change: Callable[[Pool], Pool] | None
-    """Drops a setting of a pool; None where pods may move instead."""
+    """Drops a setting of a pool; None if pods may move instead."""
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:

@@ -73,7 +73,8 @@ BUDGET_STALE = Code(
 )
 BUDGET_BROKEN = Code("budget-broken", "The budget's selector is not valid.", "Correct the selector.")
 CRITICAL = Code(
-    "system-critical", "By its priority the system depends on it, and no budget allows one to be missing.",
+    "system-critical", "Its priority says that the system depends on it, and no budget allows one of its pods to be "
+    "missing.",
     "Run two replicas and a budget that allows one, or see protect.criticalPods; system-node-critical always stays.",
 )  # fmt: skip
 OUR_WEBHOOK = Code(
@@ -134,7 +135,7 @@ YOUNG = Code("node-too-young", "It is younger than the pool requires before a dr
 STARTING = Code("node-starting", "It has a startup taint: it is not initialized yet.", "Wait.")
 BUSY = Code(
     "node-not-under-used",
-    "It is used more than the pool's threshold.",
+    "More of it is requested than the pool's threshold allows.",
     "Raise or remove the pool's underUsed if the plan may drain the node.",
 )
 NOT_LONG = Code("not-under-used-long-enough", "It has not been under-used for long enough.", "Wait.")
@@ -145,7 +146,7 @@ BLOCKED = Code("pod-must-stay", "A pod on it may not move.", "See the reason of 
 NO_PLACE = Code(
     "no-place",
     "Not all of its pods fit on other nodes together.",
-    "Keep it, or free capacity: lower requests, use fewer constraints.",
+    "Keep the node, or free capacity: lower requests, or use fewer constraints.",
 )
 AT_MINIMUM = Code(
     "pool-at-minimum",
@@ -175,7 +176,7 @@ NO_GAIN = Code("not-worth-it", "It saves too little for the pods that would move
 BACK_OFF = Code("drain-failed-before", "Its drain failed recently.", "Wait; the wait doubles with each failure.")
 AUTOSCALERS = Code("autoscaler-removes-node", "The cluster autoscaler will remove it.", "Nothing.")
 NOT_TRIED = Code(
-    "node-not-evaluated", "The plan's effort was spent before the node was tried.",
+    "node-not-evaluated", "The search for a plan reached its limit before it tried the node.",
     "Nothing: the next plan starts with the cluster as it is then.",
 )  # fmt: skip
 NOT_AIMED_AT = Code(
@@ -187,7 +188,7 @@ WORTH_KEEPING = Code(
     "`trimtab plan --explain node NAME` says whether it could be drained instead of others.",
 )  # fmt: skip
 PROMISED = Code("capacity-reserved", "It keeps capacity for a pod that does not run yet.", "Wait until that pod runs.")
-GOES = Code("node-removable", "All its pods fit on other nodes together.", "Nothing.")
+GOES = Code("node-removable", "All of its pods together fit on other nodes.", "Nothing.")
 
 # ── pools ────────────────────────────────────────────────────────────────
 EMPTY_POOL = Code("pool-matches-nothing", "No node belongs to the pool.", "Correct its labels.")
@@ -217,3 +218,6 @@ THRESHOLD_TOO_HIGH = Code(
     "Start the autoscaler with --scale-down-utilization-threshold=0.3 or less, or raise lead.maxThreshold.",
 )
 UNWELL = Code("too-many-nodes-not-ready", "Too many nodes are not ready.", "Repair them first.")
+
+NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
+NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")

@@ -11,18 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep
-from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, WORTH_KEEPING
+from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, NODE_CHANGED, NODE_GONE, WORTH_KEEPING
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
-
-NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
-NODE_CHANGED = Code("node-changed", "The node runs other pods than the plan was made for.", "Wait for the next plan.")
 
 
 def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
@@ -113,7 +110,7 @@ class Recheck:
         return shortage
 
     def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
-        """Returns pod → target, in the plan's order; empty where a target is drained itself or gone."""
+        """Returns pod → target, in the plan's order; empty if a target is drained itself or gone."""
         numbers, pod_by_uid = (
             self.problem.model.node_numbers,
             {self.problem.model.pods[pod].uid: pod for pod in self.problem.pods_to_move[node]},

@@ -86,7 +86,7 @@ class EvictionResponse:
     became: EvictionResult
     message: str = ""
     retry_after: float | None = None
-    """Seconds; None where the server does not say."""
+    """Seconds; None if the server does not say."""
 
 
 class Actuator(Protocol):
@@ -107,7 +107,7 @@ class Actuator(Protocol):
         """Evicts this pod through the eviction API."""
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
-        """Sets the replicas of a Deployment. Returns False where it does not have `before` replicas."""
+        """Sets the replicas of a Deployment. Returns False if it does not have `before` replicas."""
 
     def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         """Adds or removes the compactor's soft taint."""

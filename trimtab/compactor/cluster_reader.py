@@ -16,7 +16,7 @@ from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import POOL_LABEL, pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
-from trimtab.cluster.reason import Code, NotYet, Unreadable
+from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
@@ -26,6 +26,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.drain.start import limit_pool
 from trimtab.compactor.pool_state_store import config_map_name, reopened_at
+from trimtab.compactor.reasons import STALE, UNSEEN
 from trimtab.compactor.settings import Settings
 from trimtab.kube.informers import ClusterInformers
 from trimtab.kube.resources import LIST_SOURCES, ListSource
@@ -38,8 +39,6 @@ WATCHED_KINDS = (
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds that a plan reads, besides some ConfigMaps."""
-UNSEEN = Code("cluster-not-synced", "Not everything was read yet.", "Wait, or see the log: may we list it all?")
-STALE = Code("data-too-old", "The API server has not been heard of for too long: nothing is done on old data.", "Wait.")
 
 
 @dataclass(slots=True)
@@ -58,16 +57,16 @@ class ClusterReader:
         age = self.watch.oldest_age()
         if not self.watch.is_synced or age is None:
             missing = ", ".join(name for name, state in self.watch.health_by_list().items() if not state.synced)
-            return NotYet(reason=UNSEEN("the cluster was not read yet"), have="not " + missing, need="all lists")
+            return NotYet(reason=UNSEEN("the cluster has not been read yet"), have="not " + missing, need="all lists")
         if age > self.settings.max_watch_age_seconds:
             stale = self.settings.max_watch_age_seconds
             return NotYet(
-                reason=STALE("the cluster was not heard of for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
+                reason=STALE("the API server has not answered for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
             )
         return self._view(self.watch.take_snapshot())
 
     def reopened_at(self, pool: str) -> int | None:
-        """Returns when a user reopened the pool; None where nobody did."""
+        """Returns when a user reopened the pool; None if no user did."""
         return reopened_at(self._own_config_maps(), pool)
 
     def has_state(self, pool: str) -> bool:
@@ -159,7 +158,7 @@ def read_autoscaler_status(
 ) -> Autoscaler | None:
     """Returns the cluster autoscaler as its status ConfigMap, (namespace, name), describes it.
 
-    It is not healthy where the status cannot be read. None where there is no such ConfigMap.
+    It is not healthy where the status cannot be read. None if there is no such ConfigMap.
     """
     status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == status_key), None)
     if status is None:

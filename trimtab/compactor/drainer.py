@@ -10,7 +10,7 @@ from functools import partial
 from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.reason import Code, Reason, Unreadable
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain import annotation as notes
 from trimtab.compaction.drain.actions import Action, FailureCause
@@ -18,18 +18,17 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.start import CLOSED, ActiveDrains, backoff_reason, find_successors
+from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, STOPPING, UNKNOWN
+from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compactor.actuator import Actuator, ActuatorForbidden, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.removed_nodes import RETRY_SECONDS, SCALED, RemovedNodes
+from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
+from trimtab.compactor.removed_nodes import RETRY_SECONDS, RemovedNodes
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
-EVICTED = Code("pod-evicted", "The pod was evicted to drain its node.", "Nothing: its successor runs on another node.")
-REFUSED = Code("eviction-refused", "The API server rejected the eviction for now.", "Nothing: it is tried again.")
-IS_EMPTY = Code("node-drained", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
 MAX_VIEW_AGE_SECONDS = 15.0
 """The seconds after which the view is too old for evictions: where writes are slow, a pause must not wait for all of
 them."""
@@ -131,7 +130,7 @@ class Drainer:
         if not isinstance(note, DrainAnnotation) or _is_deleted(node):
             return
         step = a.Release(
-            a.FAULT(f"the drain of node {node.name} failed because of a bug in Trimtab: {self.error_guard.last_error}"),
+            FAULT(f"the drain of node {node.name} failed because of a bug in Trimtab: {self.error_guard.last_error}"),
             FailureCause.NODE,
         )
         before = self.error_guard.error_count
@@ -153,7 +152,7 @@ class Drainer:
                 and not _is_deleted(node)
                 and self._is_known(node, note)
             ):
-                reason = a.STOPPING(f"{why}: node {node.name} is uncordoned again")
+                reason = STOPPING(f"{why}: node {node.name} is uncordoned again")
                 with apart.collect_errors():
                     self.error_guard.run_guarded(
                         "end", partial(self._release_drain, view, node, note, reason), about=node.name
@@ -172,7 +171,7 @@ class Drainer:
         view = planner.view
         if isinstance(note, Unreadable):
             self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
-            self.pool_states.record_decision("released", a.ODD_NOTE(str(note)), pool="", at=view.now, node=node.name)
+            self.pool_states.record_decision("released", ODD_NOTE(str(note)), pool="", at=view.now, node=node.name)
             return True
         if not self._is_known(node, note):
             self._release_unknown(view, node, note)
@@ -213,14 +212,14 @@ class Drainer:
         if _is_deleted(node):
             return
         self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
-        reason = a.UNKNOWN(
+        reason = UNKNOWN(
             f"node {node.name} is uncordoned again: the state of pool {note.pool} has no drain {note.drain}"
         )
         self.pool_states.record_decision("released", reason, pool="", at=view.now, node=node.name, drain=note.drain)
 
     def _correct_time(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
         self.actuator.cordon_node(node, view.versions[node.name], notes.clamp_to_now(note, view.now))
-        reason = a.AHEAD(f"the annotation on node {node.name} has a time in the future: its time counts from now on")
+        reason = AHEAD(f"the annotation on node {node.name} has a time in the future: its time counts from now on")
         self._record("corrected", reason, view, node, note)
 
     def _update_state(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
@@ -260,7 +259,7 @@ class Drainer:
         elif isinstance(step, a.Release):
             self._release(view, node, note, step)
         elif isinstance(step, a.Abandon) and note.emptied is None:
-            self._record_end(view, node, note, step.reason, FailureCause.NOBODY, "dropped")
+            self._record_end(view, node, note, step.reason, FailureCause.NOBODY, "abandoned")
 
     def _scale_deployment(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.SetReplicas) -> None:
         """Scales a Deployment. One replica more is announced first, in the state and then on the node.
@@ -288,7 +287,7 @@ class Drainer:
     def _evict_pod(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, move: PodToEvict, now: float
     ) -> bool:
-        """Evicts one pod. Returns False where no other eviction of this drain should be requested now."""
+        """Evicts one pod. Returns False if no other eviction of this drain should be requested now."""
         if self.shutdown.is_requested or (self.elapsed is not None and self.elapsed() - now > MAX_VIEW_AGE_SECONDS):
             return False
         if move.uid in self.retry_at:
@@ -317,7 +316,7 @@ class Drainer:
         self._record("refused", reason, view, node, note, move, again=move.uid in self.rejected_uids)
         self.rejected_uids.add(move.uid)
         if answer.became is EvictionResult.NEVER:
-            self._release(view, node, note, a.Release(a.FORBIDDEN(reason.sentence), FailureCause.NODE))
+            self._release(view, node, note, a.Release(FORBIDDEN(reason.sentence), FailureCause.NODE))
             return False
         self.retry_at[move.uid] = now + (answer.retry_after or RETRY_SECONDS)
         return True

@@ -21,7 +21,7 @@ from trimtab.compactor.actuator import (
     EvictionResponse,
     EvictionResult,
 )
-from trimtab.compactor.events import EventRecorder
+from trimtab.compactor.decision_events import EventRecorder
 from trimtab.compactor.soft_taint import LEAVING, is_ours
 from trimtab.kube import evict, nodes
 from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused

@@ -165,7 +165,9 @@ class Loop:
             self.log.warning("node.of-another-compactor", node=node, namespace=others[node])
         for node, problem in doubtful.items():
             if str(problem) not in self._reported:
-                self.pool_states.record_decision("doubted", DOUBTFUL(str(problem)), pool="", at=view.now, node=node)
+                self.pool_states.record_decision(
+                    "not-authentic", DOUBTFUL(str(problem)), pool="", at=view.now, node=node
+                )
         self._reported = frozenset((*view.pool_errors, *others, *map(str, doubtful.values())))
 
     def _save_states(self, view: ClusterView) -> None:

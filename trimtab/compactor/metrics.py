@@ -91,7 +91,7 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
 
 
 EVICTION_DECISIONS = ("evicted", "refused")
-END_DECISIONS = ("taken", "released", "dropped")
+END_DECISIONS = ("removed", "released", "abandoned")
 
 
 class Metrics:
@@ -113,7 +113,7 @@ class Metrics:
         self.refusals = gauge("refused_nodes", "Nodes that the last plan does not drain, by reason code.", "reason")
         self.evictions = counter("evictions", "Evictions by result: evicted, or refused by the API server.",
                                  "pool", "result")  # fmt: skip
-        self.drains = counter("drains", "Drains that ended: taken (node removed), released (uncordoned), dropped.",
+        self.drains = counter("drains", "Drains that ended: removed (the node), released (uncordoned), abandoned.",
                               "pool", "how", "reason")  # fmt: skip
         self.twice = gauge("repeatedly_moved_pods", "Pods whose predecessor was moved a short time before.")
         self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
@@ -158,7 +158,7 @@ class Metrics:
         pool = self._pool(record.pool)
         if record.what in EVICTION_DECISIONS:
             self.evictions.labels(pool, record.what).inc()
-        elif record.what == "unread":
+        elif record.what == "unreadable":
             self.unread.labels(pool).inc()
         elif record.what in END_DECISIONS:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()

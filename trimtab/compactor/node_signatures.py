@@ -59,7 +59,7 @@ class NodeSigner:
         return f"it is an older state: its number is {serial}, the current one is {least}" if serial < least else ""
 
     def read_secret(self) -> Mapping[str, Any] | None:
-        """Returns the Secret; None where it no longer holds the keys: then everything must be read again. Raises
+        """Returns the Secret; None if it no longer holds the keys: then everything must be read again. Raises
         KubeFault."""
         secret = objects.get_plain(self.writer.client, "Secret", SECRET, self.namespace)
         keys = signing_keys.keys_of(secret) if secret is not None else None
@@ -97,13 +97,13 @@ def open_signer(writer: Writer, namespace: str) -> NodeSigner:
 
 
 def read_signer(writer: Writer, namespace: str) -> NodeSigner | None:
-    """Returns the present keys; None where there are none. Raises KubeFault."""
+    """Returns the present keys; None if there are none. Raises KubeFault."""
     secret = objects.get_plain(writer.client, "Secret", SECRET, namespace)
     return of_secret(writer, namespace, secret) if secret is not None else None
 
 
 def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> NodeSigner | None:
-    """Returns the keys that this Secret holds; None where it holds none."""
+    """Returns the keys that this Secret holds; None if it holds none."""
     keys = signing_keys.keys_of(secret)
     if keys is None:
         return None

@@ -10,7 +10,7 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Code, NotYet
+from trimtab.cluster.reason import NotYet
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.drain import start
@@ -32,19 +32,9 @@ from trimtab.compactor.actuator import (
 )
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.reasons import BEGUN, NO_CORDON, ODD_POOL, PLANNED
 from trimtab.runtime.clock import elapsed_seconds
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_model
-
-PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
-BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
-NO_CORDON = Code(
-    "cordon-refused", "The API server rejects the cordon: the node is left alone for a while.",
-    "Read the message: a webhook or a policy engine rejects it, or `trimtab doctor` reports a missing permission.",
-)  # fmt: skip
-ODD_POOL = Code(
-    "pool-not-planned", "Planning in this pool failed because of a bug in Trimtab: none of its nodes is drained.",
-    "See the log for the traceback, and report the bug.",
-)  # fmt: skip
 
 Readmit = Callable[[], Again | NotYet | None]
 """Returns what pods would request if they were admitted now. None: what they request already. NotYet: it is unknown."""
@@ -200,7 +190,7 @@ class CompactionPlanner:
         reason = check.rejection_reason(step)
         if reason is not None:
             self.pool_states.record_decision(
-                "dropped", reason, pool=step.pool, at=view.now, node=step.node, rehearsed=pool.dry_run
+                "abandoned", reason, pool=step.pool, at=view.now, node=step.node, rehearsed=pool.dry_run
             )
             return False
         note = start.create_annotation(step, view, self.last_plan.unit if self.last_plan is not None else "")
@@ -217,7 +207,7 @@ class CompactionPlanner:
         return True
 
     def _cordon_node(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
-        """Writes the drain into the state, then the cordon with its annotation. Returns False where the node changed.
+        """Writes the drain into the state, then the cordon with its annotation. Returns False if the node changed.
 
         A crash in between leaves a drain without a cordon in the state, which the next round removes. In the other
         order it would leave a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
@@ -243,7 +233,7 @@ class CompactionPlanner:
     def _record_start(self, door: Actuator, step: DrainStep, note: DrainAnnotation, view: ClusterView) -> None:
         reason = BEGUN(f"the drain of node {step.node} begins: {step.reason}")
         self.pool_states.record_decision(
-            "begun", reason, pool=step.pool, at=view.now, node=step.node, drain=note.drain, rehearsed=door.is_dry_run
+            "started", reason, pool=step.pool, at=view.now, node=step.node, drain=note.drain, rehearsed=door.is_dry_run
         )
 
     def _record_rejection(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
@@ -253,7 +243,7 @@ class CompactionPlanner:
             step.pool, self.pool_states.state_of(step.pool).with_failure(step.node, view.now, strike=False)
         )
         reason = NO_CORDON(f"node {step.node} cannot be cordoned: {error}")
-        self.pool_states.record_decision("dropped", reason, pool=step.pool, at=view.now, node=step.node)
+        self.pool_states.record_decision("abandoned", reason, pool=step.pool, at=view.now, node=step.node)
 
     def _choose_steps(self, view: ClusterView, new_plan: Plan, active: ActiveDrains) -> tuple[DrainStep, ...]:
         chosen: list[DrainStep] = []

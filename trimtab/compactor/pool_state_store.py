@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.reason import Code, Reason, Unreadable
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.compaction.drain import pool_state as memories
@@ -27,17 +27,12 @@ from trimtab.compaction.drain.pool_state import (
 )
 from trimtab.compactor.actuator import ActuatorUnavailable
 from trimtab.compactor.node_signatures import NodeSigner
+from trimtab.compactor.reasons import UNREAD
 from trimtab.kube import listing, objects
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import ListSource
 from trimtab.runtime.log import Logger
-
-UNREAD = Code(
-    "state-unreadable",
-    "The state of a pool cannot be read, or its signature is not valid. It was copied, and a new state begins.",
-    "Read the message for the place of the copy; `trimtab compactor resume --pool NAME` reopens the pool at once.",
-)  # fmt: skip
 
 DELETED = "it was deleted"
 """The problem of a state that existed and is gone."""
@@ -94,7 +89,7 @@ class PoolStates:
                 if why.problem == DELETED:
                     continue
                 sentence = f"a state of pool {pool}, which does not exist, cannot be read and is left alone: {why}"
-            self.record_decision("unread", UNREAD(sentence), pool=pool if exists else "", at=at)
+            self.record_decision("unreadable", UNREAD(sentence), pool=pool if exists else "", at=at)
 
     def state_of(self, pool: str) -> PoolState:
         """Returns the state of the pool; an empty one where there is none."""
@@ -190,7 +185,7 @@ class ConfigMapPoolStateStore:
         """Reads one ConfigMap. None for a ConfigMap with another name: it does not belong to the compactor."""
         pool = value_or(shape.metadata.labels, {}).get(STATE_LABEL, "")
         if shape.metadata.name != config_map_name(pool):
-            self.log.warning("state.not-ours", where=f"ConfigMap {shape.metadata.name}", pool=pool)
+            self.log.warning("state.unexpected-name", where=f"ConfigMap {shape.metadata.name}", pool=pool)
             return None
         state = read_verified(shape, self.signing)
         if isinstance(state, Unreadable):
@@ -257,12 +252,12 @@ def _signed_fields(shape: ConfigMap) -> tuple[str, int, str, str]:
 
 
 def _parse_serial(text: str) -> int:
-    """Returns the number; 0 where it is invalid, which no state has."""
+    """Returns the number; 0 if it is invalid, which no state has."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def reopened_at(shapes: tuple[ConfigMap, ...], pool: str) -> int | None:
-    """Returns when a user reopened the pool; None where nobody did."""
+    """Returns when a user last reopened the pool; None if no user did."""
     for shape in shapes:
         if value_or(shape.metadata.labels, {}).get(STATE_LABEL) == pool:
             return parse_timestamp(value_or(shape.metadata.annotations, {}).get(REOPENED_ANNOTATION))

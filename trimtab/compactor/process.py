@@ -13,9 +13,9 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compactor.actuator import ActuatorError, DryRunActuator
 from trimtab.compactor.cluster_reader import ClusterReader, create_informers
+from trimtab.compactor.decision_events import CONTROLLER, EventRecorder
 from trimtab.compactor.drainer import UNOBSERVED_SECONDS, Drainer
 from trimtab.compactor.error_guard import ErrorGuard
-from trimtab.compactor.events import CONTROLLER, EventRecorder
 from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
@@ -23,9 +23,9 @@ from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.node_signatures import open_signer as opened_keys
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
-from trimtab.compactor.readmission import ReadmissionState, ReadmissionWatcher, load_policy_files
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import LeavingTaint
+from trimtab.compactor.successor_requests import ReadmissionState, ReadmissionWatcher, load_policy_files
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.informers import ClusterInformers

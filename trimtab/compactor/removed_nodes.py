@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trimtab.cluster.reason import Code
-from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
 from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.reasons import SCALED, SURGE_LEFT
 from trimtab.runtime.log import Logger
 
-SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
-SURGE_LEFT = Code(
-    "workload-left-surged", "A drain gave a workload a second replica, and the annotation on its node is gone.",
-    "Scale the workload to one replica if it has two and you want one.",
-)  # fmt: skip
 RETRY_SECONDS = 10.0
 """The seconds until a rejected write is tried again if the server does not say when (the autoscaler's own pace)."""
 
@@ -62,7 +57,7 @@ class RemovedNodes:
         if self.agreed_surges.get(name) != memory.surged[name]:
             self.pool_states.set_state(pool, memory.without_surges(name))
             sentence = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
-            self.pool_states.record_decision("left", SURGE_LEFT(sentence), pool=pool, at=view.now)
+            self.pool_states.record_decision("left-surged", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
         collector, done = ErrorCollector(), False
         with collector.collect_errors():
@@ -85,5 +80,5 @@ class RemovedNodes:
         sentence = (
             f"node {name} no longer exists" if not node_exists else f"node {name} has no annotation of drain {drain}"
         )
-        what, code = ("taken", a.TAKEN) if is_removed else ("dropped", a.NOTE_MISSING if node_exists else a.VANISHED)
+        what, code = ("removed", TAKEN) if is_removed else ("abandoned", NOTE_MISSING if node_exists else VANISHED)
         self.pool_states.record_decision(what, code(sentence), pool=pool, at=view.now, node=name, drain=drain)

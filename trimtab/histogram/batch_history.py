@@ -104,7 +104,7 @@ class BatchHistory:
         """Add a pod's series, or a part of it.
 
         Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment that the
-        source was queried for; None where that is not known: then the start of a pod cannot be recognised.
+        source was queried for; None if that is not known: then the start of a pod cannot be recognised.
         """
         if self.start_seconds and resource == "cpu" and queried_from is not None:
             start_samples = count_start_samples(times, queried_from, self.start_seconds)

@@ -173,12 +173,12 @@ class DailyHistograms:
         """A bit for each day that changed since `mark_stored`, the lowest for the newest day."""
 
     def add_value(self, at: int, value: float) -> bool:
-        """Add one value; False where it is too old for the window and was dropped."""
+        """Add one value; False if it is too old for the window and was dropped."""
         return self.add_values(at, at, (value,))
 
     def add_values(self, first: int, last: int, values: Sequence[float], hours: int | None = None) -> bool:
         """Add values of one day, observed from `first` to `last`, or in those hours of the day that `hours` has a bit
-        for; False where the day is too old."""
+        for; False if the day is too old."""
         day = first // DAY
         if day == self.newest:
             self.today.add_values(values)

@@ -48,7 +48,7 @@ def _float_packer(count: int) -> Callable[..., bytes]:
 
 
 def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
-    """The distance of each half's bucket from the first bucket, a byte each; None where one is below it, or 256 or more
+    """The distance of each half's bucket from the first bucket, a byte each; None if one is below it, or 256 or more
     above.
 
     All distances are computed at once: the halves form one long number, and a single subtraction takes the first bucket
@@ -65,7 +65,7 @@ def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
 
 
 def locate_buckets(values: Sequence[float]) -> tuple[int, bytes] | None:
-    """A bucket, and the distance of each value's bucket above it, a byte each. None where there are no values, where
+    """A bucket, and the distance of each value's bucket above it, a byte each. None if there are no values, where
     some are zero or invalid, or where they are more than about four octaves apart."""
     upper_halves = upper_halves_of(values)
     # The first values nearly always show the range of all of them, for a fraction of the cost of the maximum.
@@ -291,7 +291,7 @@ class UsageHistogram:
             self.base, self.counts, self.shift = *pair_buckets(self.base, self.counts), 2
 
     def _lowest_place(self) -> int:
-        """The lowest number that is told apart from the highest. Only pairs reach it."""
+        """The lowest number that is distinguished from the highest. Only pairs reach it."""
         return self.base + len(self.counts) - (MAX_BUCKETS >> (self.shift - 1))
 
     def _fold(self) -> None:
@@ -389,7 +389,7 @@ def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> f
 
 
 def max_valid_value(values: Sequence[float]) -> float:
-    """The largest valid value; 0 where there is none."""
+    """The largest valid value; 0 if there is none."""
     largest = max(values, default=0.0)
     if 0 <= largest < MAX_VALUE:
         return largest

@@ -55,7 +55,7 @@ class LiveHistory:
     # ── as time passes ───────────────────────────────────────────────────────────────────────────────
 
     def add_sample(self, container: ContainerKey, pod: str, resource: str, second: int, value: float) -> bool:
-        """Add one value of one pod; False where it was added before, is too old, or is dropped."""
+        """Add one value of one pod; False if it was added before, is too old, or is dropped."""
         if not 0 <= value <= MAX_AMOUNT[resource]:
             self.dropped_values += 1
             return False
@@ -77,7 +77,7 @@ class LiveHistory:
         return True
 
     def add_oom_kill(self, container: ContainerKey, pod: str, kill: OomKill) -> bool:
-        """Count an OOM kill; False where it was counted before, or is older than the window."""
+        """Count an OOM kill; False if it was counted before, or is older than the window."""
         window = self.windows.get((container, "memory"))
         # The kubelet reports the last kill for as long as the pod exists, so the same kill arrives with every update of
         # the pod.

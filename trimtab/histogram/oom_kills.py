@@ -25,7 +25,7 @@ def bytes_after_kill(used: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OomKill:
-    """One OOM kill of one container. Amounts are bytes; 0 where one is unknown."""
+    """One OOM kill of one container. Amounts are bytes; 0 if one is unknown."""
 
     at: int
     """The second since 1970."""

@@ -143,7 +143,7 @@ class PodAverageIndex(Generic[Key]):
         entry.merge_averages(pods)
 
     def recent_uses(self, key: Key) -> list[PodUse]:
-        """The pods with recent values; empty where there is only one."""
+        """The pods with recent values; empty if there is only one."""
         entry = self.entries.get(key)
         return entry.recent_uses() if isinstance(entry, PodAverages) else []
 

@@ -226,7 +226,7 @@ class AggregateContainerState:
     oom_peak: float = 0.0
 
     def add_cpu_sample(self, timestamp: float, cores: float) -> bool:
-        """Add a cpu sample; False where it is not newer than the last one, or negative."""
+        """Add a cpu sample; False if it is not newer than the last one, or negative."""
         if cores < 0 or (self.last_cpu is not None and timestamp <= self.last_cpu):
             return False
         self.last_cpu = timestamp
@@ -234,7 +234,7 @@ class AggregateContainerState:
         return True
 
     def add_memory_sample(self, timestamp: float, used_bytes: float) -> bool:
-        """Add a memory sample; False where it is older than the last one, or negative."""
+        """Add a memory sample; False if it is older than the last one, or negative."""
         if used_bytes < 0 or (self.last_memory is not None and timestamp < self.last_memory):
             return False
         self._add_memory(timestamp, used_bytes, oom=False)
@@ -252,7 +252,8 @@ class AggregateContainerState:
             self.window_end = timestamp
         if timestamp < self.window_end:
             before = max(self.peak, self.oom_peak)
-            if used_bytes <= before:
+            # An interval whose peak is still 0 stays at 0: the VPA replaces only a peak that is not (same function).
+            if used_bytes <= before or not before:
                 return
             # The interval's sample is replaced by a larger one (VPA: recommender/model/container.go, addMemorySample).
             self.memory.subtract_sample(before, MEMORY_WEIGHT, self.window_end)

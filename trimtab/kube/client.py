@@ -97,7 +97,7 @@ class Exchange:
 
     @property
     def server_time(self) -> datetime | None:
-        """The server's own time, to the second; None where the response has none."""
+        """The server's own time, to the second; None if the response has none."""
         try:
             return parsedate_to_datetime(self.headers.get("Date") or "")
         except ValueError:
@@ -344,7 +344,7 @@ def connect_to_cluster(
 
 
 def _load_in_cluster(configuration: Configuration) -> bool:
-    """Load the configuration of a pod; False where this process is not in one."""
+    """Load the configuration of a pod; False if this process is not in one."""
     try:
         config.load_incluster_config(client_configuration=configuration)
     except ConfigException:

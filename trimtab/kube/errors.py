@@ -8,7 +8,7 @@ KubeFault                    all of them
 │   ├── NotFound             404: the object does not exist, or the server does not serve the kind
 │   ├── Conflict             409: the object exists already, changed since it was read, or is a different one by now
 │   ├── ResourceVersionGone  410: the requested version is no longer available
-│   └── TooManyRequests      429: try later; `retry_after` is None where the server does not say when
+│   └── TooManyRequests      429: try later; `retry_after` is None if the server does not say when
 ├── InvalidResponse          a response that cannot be decoded
 └── NotLeading               a write that only the leader may do, and this replica does not lead (long enough)
 """
@@ -72,7 +72,7 @@ class RequestRefused(KubeFault):
         self.reason = status.reason
         self.message = status.message
         self.retry_after = retry_after
-        """Seconds; None where the server does not say."""
+        """Seconds; None if the server does not say."""
         self.causes = (status.details.causes or ()) if status.details else ()
 
 

@@ -73,7 +73,7 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
-        """Record an occurrence; True where a request was written. The note is that of the first occurrence."""
+        """Record an occurrence; True if a request was written. The note is that of the first occurrence."""
         name = self._event_name(about, reason, action)
         with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:

@@ -95,7 +95,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
 
 
 def _uid(writer: Writer, namespace: str, name: str) -> str:
-    """The uid of the pod of this name; empty where there is none."""
+    """The uid of the pod of this name; empty if there is none."""
     doing = f"evict Pod {namespace}/{name}"
     deadline = writer.client.deadlines.write
     try:

@@ -197,7 +197,7 @@ class ChangeQueue:
         return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
     def watch_added(self, sources: Iterable[ListSource]) -> bool:
-        """Watch these lists beside the others, in place of those of the last call. True where they differ: then objects
+        """Watch these lists beside the others, in place of those of the last call. True if they differ: then objects
         of the previous lists are no longer reported, and all objects of these will be."""
         wanted = tuple(sources)
         if wanted == self._added_sources:

@@ -102,7 +102,7 @@ class _Scale(msgspec.Struct):
 
 
 def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
-    """Set the replicas from `before`; True when they are set; False where the number differs, or the object does not
+    """Set the replicas from `before`; True when they are set; False if the number differs, or the object does not
     exist.
 
     Raises Conflict where it changed in between.
@@ -124,7 +124,7 @@ def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, befo
 
 
 def scale_to_zero(writer: Writer, kind: str, namespace: str, name: str) -> bool:
-    """Scale to 0 replicas from any number; False where the object does not exist."""
+    """Scale to 0 replicas from any number; False if the object does not exist."""
     path, doing = object_path(LIST_SOURCES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
     try:
         writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE_PATCH)

@@ -81,7 +81,7 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
 
 
 def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: str = "") -> bool:
-    """Delete an object; False where it does not exist. With a uid, delete only that very object (else Conflict)."""
+    """Delete an object; False if it does not exist. With a uid, delete only that very object (else Conflict)."""
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if uid:
         body["preconditions"] = {"uid": uid}
@@ -115,7 +115,7 @@ Whole = dict[str, Any]
 
 
 def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
-    """The whole object; None where it does not exist. The kind must be in `resources.LIST_SOURCES`."""
+    """The whole object; None if it does not exist. The kind must be in `resources.LIST_SOURCES`."""
     doing = f"read {object_ref(kind, name, namespace)}"
     try:
         whole: Whole = decode_as(

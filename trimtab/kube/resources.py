@@ -11,6 +11,7 @@ from typing import Literal
 from trimtab.cluster.api.admissionregistration import Custom, EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.api.core import DatedRuntimeClass
 from trimtab.cluster.api.meta import ApiObject
+from trimtab.cluster.api.pod import ScrapedPod
 from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
@@ -28,6 +29,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "PodPolicy": Custom,
     "RuntimeClass": DatedRuntimeClass,
     "AutoscalerStatus": ConfigMap,
+    "ScrapedPod": ScrapedPod,
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
 """Kind → the shape that it is decoded into; more kinds than a Snapshot has."""
@@ -135,6 +137,15 @@ LIST_SOURCES |= {
         ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     )
 }
+LIST_SOURCES |= {
+    kind: ListSource(
+        kind=kind, group_version="admissionregistration.k8s.io/v1", plural=plural, namespaced=False, optional=True
+    )
+    for kind, plural in (
+        ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    )
+}
 LIST_SOURCES["DeviceClass"] = ListSource(
     kind="DeviceClass", group_version="resource.k8s.io/v1", plural="deviceclasses", namespaced=False, optional=True
 )
@@ -148,6 +159,13 @@ LIST_SOURCES["PodPolicy"] = ListSource(
 
 LIST_SOURCES |= {name: replace(LIST_SOURCES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}
 """The same lists, read for the pod templates of the owners."""
+
+
+LIST_SOURCES["ScrapedPod"] = replace(LIST_SOURCES["Pod"], kind="ScrapedPod", field_selector="status.phase=Running")
+"""Running pods, read for their addresses."""
+LIST_SOURCES["APIService"] = ListSource(
+    kind="APIService", group_version="apiregistration.k8s.io/v1", plural="apiservices", namespaced=False
+)
 
 
 def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME) -> ListSource:

@@ -28,7 +28,7 @@ class NoSigningKeys(KubeFault):
 
 
 def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
-    """The keys in a Secret; None where it has no usable current key. An unusable previous key is left out."""
+    """The keys in a Secret; None if it has no usable current key. An unusable previous key is left out."""
     data = secret.get("data") or {}
     current, previous = _decode(data.get(CURRENT_KEY)), _decode(data.get(PREVIOUS_KEY))
     return SigningKeys(current, previous) if current is not None else None

@@ -55,7 +55,7 @@ class ObjectStore(Generic[V]):
         self._doubts += 1
 
     def begin_list(self) -> StoreSnapshot[V]:
-        """An empty list to read into."""
+        """Returns an empty list, to which the reflector adds the objects of a new list request."""
         return StoreSnapshot(doubt_count=self._doubts)
 
     def list_values(self) -> tuple[V, ...]:

@@ -10,7 +10,7 @@ from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """Returns the ORed terms of required node affinity; empty where there is none."""
+    """Returns the ORed terms of required node affinity; empty if there is none."""
     affinity = value_or(spec.affinity, None)
     node = value_or(affinity.node_affinity, None) if affinity else None
     required = value_or(node.required, None) if node else None
@@ -110,7 +110,7 @@ def _describe_conflict(impossible: _KeyRequirements) -> str:
     """Returns why no value of this label satisfies all that is required of it."""
     key, same = impossible
     if _requires_presence_and_absence({r.operator for r in same}):
-        return f"label {key} must both be there and be absent"
+        return f"label {key} must both exist and be absent"
     words = " and ".join(map(_describe_requirement, same[:_MAX_QUOTED])) + (
         " and more" if len(same) > _MAX_QUOTED else ""
     )

@@ -42,7 +42,7 @@ class VpaConstraints:
     """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's numbers; None: there is
     none yet."""
     uncorrected: str
-    """Why the VPA will not correct the requests of this very pod while it runs; empty where it will."""
+    """Why the VPA will not correct the requests of this very pod while it runs; empty if it will."""
     keeps_ratio: bool
     """controlledValues is RequestsAndLimits: the VPA multiplies a limit as it multiplies the request."""
     floor: int
@@ -54,12 +54,12 @@ class VpaConstraints:
 
     @property
     def has_recommendation(self) -> bool:
-        """True where the VPA has a recommendation; then its webhook decides."""
+        """True if the VPA has a recommendation; then its webhook decides."""
         return self.target is not None
 
     @property
     def can_correct(self) -> bool:
-        """True where the VPA will correct a first request on this very pod."""
+        """True if the VPA will correct a first request on this very pod."""
         return not self.uncorrected
 
 
@@ -104,7 +104,7 @@ def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
 
 
 def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that manages this pod; None where none does, or where its webhook cannot act or is not called for
+    """Returns the VPA that manages this pod; None if none does, or where its webhook cannot act or is not called for
     the pod.
 
     A VPA targets the topmost controller that is well known or can be scaled. Whether a custom controller can be scaled
@@ -212,7 +212,7 @@ _EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulS
 
 
 def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
-    """Returns why the VPA will not raise the requests of this very pod while it runs; empty where it will. It will when
+    """Returns why the VPA will not raise the requests of this very pod while it runs; empty if it will. It will when
 
     - its mode acts on running pods (not `Initial`; vertical-pod-autoscaler/pkg/updater/logic/updater.go, 1.7);
     - a controller creates the pod again after an eviction (no Job, no bare pod, no custom controller);
@@ -222,9 +222,11 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
     """
     update_policy = vpa.spec.update_policy
     if update_policy.update_mode not in _UPDATING_MODES:
-        return f"its mode {update_policy.update_mode} leaves running pods alone"
+        return f"its mode {update_policy.update_mode} does not change running pods"
     if not subject.owners or subject.owners[0].kind not in _EVICTABLE_OWNERS:
-        return f"it does not evict pods of a {subject.owners[0].kind}" if subject.owners else "it evicts no bare pod"
+        if not subject.owners:
+            return "it does not evict a pod without a controller"
+        return f"it does not evict pods of a {subject.owners[0].kind}"
     if any(
         requirement.change_requirement == "TargetLowerThanRequests"
         for requirement in update_policy.eviction_requirements
@@ -235,7 +237,7 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
     if replicas is None and min_replicas > 1:
         return f"the number of replicas of {subject.top_owner} is not known, and its updater needs {min_replicas}"
     if replicas is not None and replicas.wanted < min_replicas:
-        return f"its updater leaves fewer than {min_replicas} replicas alone"
+        return f"its updater does not act on fewer than {min_replicas} replicas"
     return ""
 
 
@@ -264,7 +266,7 @@ def _bounded_growth(
 
 
 def _scheduler_value_of(resource: str, amounts: ResourceList) -> int | None:
-    """Returns the scheduler's number; None where there is no amount, or none that can be parsed."""
+    """Returns the scheduler's number; None if there is no amount, or none that can be parsed."""
     try:
         return quantity.scheduler_value(resource, amounts[resource]) if resource in amounts else None
     except NotAQuantity:
@@ -327,7 +329,7 @@ KIND = "HorizontalPodAutoscaler"
 
 
 def is_scaled_by_utilization(subject: PodContext) -> bool:
-    """Returns whether an HPA scales an owner of the pod by utilization; True where HPAs are not listed yet (the
+    """Returns whether an HPA scales an owner of the pod by utilization; True if HPAs are not listed yet (the
     cautious answer)."""
     if KIND not in subject.facts.listed_kinds:
         return True
@@ -335,7 +337,7 @@ def is_scaled_by_utilization(subject: PodContext) -> bool:
 
 
 def max_replicas(subject: PodContext) -> int:
-    """Returns the most replicas that an HPA may create for any owner of the pod; 0 where no HPA may."""
+    """Returns the most replicas that an HPA may create for any owner of the pod; 0 if no HPA may."""
     return max((hpa.max_replicas for hpa in _hpa_summaries(subject)), default=0)
 
 
@@ -353,13 +355,13 @@ def _hpa_summaries(subject: PodContext) -> list[_HpaSummary]:
 
 
 def _summarize_hpas(hpas: tuple[HorizontalPodAutoscaler, ...]) -> _HpaSummary:
-    return _HpaSummary(any(map(_scales_by_utilization, hpas)), max(hpa.spec.max_replicas for hpa in hpas))
+    return _HpaSummary(any(map(scales_by_utilization, hpas)), max(hpa.spec.max_replicas for hpa in hpas))
 
 
 _SUMMARIES = Derived(_summarize_hpas)
 
 
-def _scales_by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
+def scales_by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
     """Returns whether the HPA scales by utilization. One without any metric gets 80% of cpu
     (pkg/apis/autoscaling/v2/defaults.go)."""
     if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:

@@ -40,7 +40,7 @@ class ChangedAnnotation:
 
     @property
     def decider_by_field(self) -> dict[str, tuple[str, str | None]]:
-        """Field → the policy that decided it, and its value; None where the policy removed the field."""
+        """Field → the policy that decided it, and its value; None if the policy removed the field."""
         return {
             name: (policy, None if value == REMOVED else value)
             for policy, fields in self.by.items()
@@ -71,14 +71,15 @@ def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> C
 
 
 def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | None:
-    """Returns what the annotation says, whoever wrote it; None where it is damaged, absent, or about another pod."""
+    """Returns the content of the annotation without verifying who wrote it; None if it is damaged, absent, or about
+    another pod."""
     content = _decode_annotation(pod)
     is_about_pod = content is not None and content.pod == pod_fingerprint(pod, namespace)
     return ChangedAnnotation(content.by) if content is not None and is_about_pod else None
 
 
 def annotation_text(pod: Pod) -> str | None:
-    """Returns the text of the annotation; None where the pod has none."""
+    """Returns the text of the annotation; None if the pod has none."""
     return value_or(pod.metadata.annotations, {}).get(ANNOTATION)
 
 

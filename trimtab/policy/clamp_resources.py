@@ -202,7 +202,8 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
         return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas are not listed yet")
     bound = state.bounds.limit_restored_by
     if bound is not None:
-        return reasons.LIMIT_RANGE_KEEPS_LIMIT(f"LimitRange {bound.by} brings a {resource} limit back, or demands one")
+        sentence = f"LimitRange {bound.by} would set a {resource} limit again, or requires one"
+        return reasons.LIMIT_RANGE_KEEPS_LIMIT(sentence)
     limit_range = _limit_range_for_pods(state)
     if limit_range is not None:
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(
@@ -275,7 +276,7 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> l
     minimum, ratio = state.bounds.min, state.bounds.ratio
     if ratio is not None and fixed_limit is not None:
         floor = -(-quantity.parse(fixed_limit) * quantity.NANO_PER_UNIT // quantity.parse(ratio.value))
-        floors.append((_round_up_nano(state, floor), f"LimitRange {ratio.by} ratio asks for"))
+        floors.append((_round_up_nano(state, floor), f"the limit:request ratio of LimitRange {ratio.by} requires"))
     if minimum is not None:
         floors.append((quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} min is"))
     return floors
@@ -328,7 +329,7 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
     # Without any record a default may be far too small, and as a limit it kills.
     if peak is None and usage is None and (state.place, "memory") in draft.guesses:
-        reason = reasons.LIMIT_AFTER_DEFAULT("the request is a mere default, and no use of memory is known")
+        reason = reasons.LIMIT_AFTER_DEFAULT("the request is only a default, and no usage of memory is known")
         draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
         return author_limit
     if usage is not None and peak is not None:
@@ -369,7 +370,7 @@ def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Writ
     if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
     wanted = state.limit or state.request
-    reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container was seen to use {usage.max}")
+    reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container has used {usage.max}")
     draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
 
 

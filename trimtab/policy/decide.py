@@ -14,7 +14,6 @@ from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import qos_class
 from trimtab.policy import changed_annotation, reasons, required_actions
 from trimtab.policy.actions import overhead, priority_class, runtime_class
 from trimtab.policy.applicable_policies import (
@@ -40,7 +39,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     pod: Pod
-    """The pod as it will be; the very object that came in where nothing changes."""
+    """The pod after all changes; the same object as the input if nothing changes."""
     changes: tuple[FieldChange, ...] = ()
     fields_kept: tuple[FieldKept, ...] = ()
     would: tuple[FieldChange, ...] = ()
@@ -53,7 +52,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     failures: tuple[str, ...] = ()
     """Bugs of Trimtab: which action of which policy failed, and with which exception."""
     marker: ChangedAnnotation | None = None
-    """The annotation that was written on the pod; None where none was."""
+    """The annotation that was written on the pod; None if none was."""
 
     @property
     def mode_by_policy(self) -> dict[str, str]:
@@ -92,7 +91,7 @@ def decide_with_policies(
     marked: ChangedAnnotation | None = None,
     is_marker_read: bool = False,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Decides as `decide` does, and also returns the policies that applied last (None where none was evaluated).
+    """Decides as `decide` does, and also returns the policies that applied last (None if none was evaluated).
 
     like: the policies that applied to an earlier pod, with the same policies, facts, namespace and settings. It saves
     work where nothing that they are selected by differs, and never changes the decision (a property test holds it).
@@ -100,7 +99,7 @@ def decide_with_policies(
     marked: what earlier calls did to the pod, on the caller's word. None: what the pod's own annotation says, where a
     replica of Trimtab signed it within the last seconds.
 
-    is_marker_read: `marked` is that, or None where there is nothing to trust; the annotation is not read again.
+    is_marker_read: `marked` is that, or None if there is nothing to trust; the annotation is not read again.
     """
     pod, namespace = subject.pod, subject.namespace
     if marked is None and not is_marker_read:
@@ -108,13 +107,13 @@ def decide_with_policies(
     decision, applicable = _decide_round(subject, policies, watching, like, marked)
     first = applicable
     for _ in range(_MAX_ROUNDS):
-        if first is None or not _needs_another_round(
-            first.subject, decision, policies.compute_once(match_dependencies)
-        ):
+        if first is None or not decision.changes:
+            break
+        subject = first.subject.with_pod(decision.pod)
+        if not _needs_another_round(first.subject, subject, decision, policies.compute_once(match_dependencies)):
             break
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
-        subject = first.subject.with_pod(decision.pod)
         next_decision, applicable = _decide_round(subject, policies, watching, applicable, marked, is_confirmed=True)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -135,8 +134,13 @@ _MAX_ROUNDS = 5
 _MATCHED_FIELDS = (runtime_class.FIELD, priority_class.FIELD)
 
 
-def _needs_another_round(first_subject: PodContext, decision: Decision, dependencies: MatchDependencies) -> bool:
-    """Returns whether anything changed by which a policy's `match`, or another action, may select pods."""
+def _needs_another_round(
+    first_subject: PodContext, subject: PodContext, decision: Decision, dependencies: MatchDependencies
+) -> bool:
+    """Returns whether anything changed by which a policy's `match`, or another action, may select pods.
+
+    subject: the pod as decided so far.
+    """
     is_sized = False
     for field_change in decision.changes:
         name = field_change.field
@@ -145,7 +149,7 @@ def _needs_another_round(first_subject: PodContext, decision: Decision, dependen
         if dependencies.annotations and name.startswith("annotations[") and name[12:-1] in dependencies.annotations:
             return True
         is_sized = is_sized or ".requests." in name or ".limits." in name
-    return is_sized and (dependencies.requests or first_subject.qos is not qos_class(decision.pod.spec))
+    return is_sized and (dependencies.requests or first_subject.qos is not subject.qos)
 
 
 def _merge_rounds(first: Decision, second: Decision) -> Decision:
@@ -265,9 +269,9 @@ def _keeps_unverified_marker(subject: PodContext) -> bool:
 
 def _untrusted_marker(subject: PodContext) -> FieldKept:
     if subject.settings.signer.keys is None:
-        reason = reasons.MARKER_UNVERIFIED("no signing key is at hand to verify the marker")
+        reason = reasons.MARKER_UNVERIFIED("no signing key is available to verify the annotation")
     else:
-        reason = reasons.MARKER_NOT_OURS("no call of ours wrote the marker for this pod within the last seconds")
+        reason = reasons.MARKER_NOT_OURS("Trimtab did not write the annotation for this pod within the last seconds")
     return FieldKept(field=f"annotations[{changed_annotation.ANNOTATION}]", policy="", reason=reason)
 
 

@@ -78,7 +78,7 @@ class FactsCache:
 
     @property
     def is_paused(self) -> bool:
-        """True where Trimtab's own namespace says that all changes stop."""
+        """True if Trimtab's own namespace says that all changes stop."""
         return self._namespaces.paused
 
     def build_facts(

@@ -291,7 +291,7 @@ class NodeFacts:
         self._state: tuple[int, Mapping[Target, PodSpec], tuple[str, ...] | None] = (0, {}, None)
         self._whole = NO_NODES
         self._largest: Mapping[str, int] = {}
-        # The autoscaler's node groups that may get a first node; None where no status lists the groups.
+        # The autoscaler's node groups that may get a first node; None if no status lists the groups.
         self.growing: tuple[str, ...] | None = None
 
     def put(self, key: Key, value: SeenNode | None) -> None:

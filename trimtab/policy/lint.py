@@ -88,7 +88,7 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
                 f"RuntimeClass {runtime_class.metadata.name} selects nodes of {labels}, and there is none"
             )
     if actions.runtime_class and actions.runtime_class.name not in facts.runtime_classes:
-        denies = ", and every pod that the policy means is denied" if _requires_class(policy) else ""
+        denies = ", and every pod that the policy matches is denied" if _requires_class(policy) else ""
         yield _NO_CLASS(f"RuntimeClass {actions.runtime_class.name} does not exist{denies}")
     # The system's two classes always exist (pkg/apis/scheduling, SystemPriorityClasses).
     class_names = {*facts.priority_classes, *CRITICAL}
@@ -163,5 +163,5 @@ def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
 _AUTHOR_FIELDS = (
     ("pod_labels", "podLabels"), ("pod_selector", "podSelector"), ("runtime_classes", "runtimeClasses"),
     ("vpa", "vpa"), ("hpa", "hpa"),
-    ("containers", "containers; the image of one that runs can be changed, too"),
+    ("containers", "containers; the image of a running one can be changed as well"),
 )  # fmt: skip

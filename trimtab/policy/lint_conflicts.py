@@ -24,7 +24,7 @@ DISAGREES = Code(
 )
 NEVER_DECIDES = Code(
     "always-overruled",
-    "A policy of higher priority means every pod of this one and decides all that this one would.",
+    "A policy of higher priority matches every pod of this one and decides every field that this one sets.",
     "Raise this policy's priority, or narrow the other one's match.",
 )
 
@@ -43,7 +43,7 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
         )
         if fields and can_meet(policy.spec.match, other.spec.match):
             differences = ", ".join(f"{field} {own_values[field]} (there {other_values[field]})" for field in fields)
-            yield DISAGREES(f"{other.name} has priority {other.spec.priority}, too, and decides first: {differences}")
+            yield DISAGREES(f"{other.name} also has priority {other.spec.priority} and decides first: {differences}")
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
@@ -52,7 +52,8 @@ def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator
         own_fields = always_decides(policy)
         if own_fields and own_fields <= always_decides(other) and _matches_all_pods_of(other, policy):
             pods = "every pod" if other.spec.match == Match() else "the same pods"
-            yield NEVER_DECIDES(f"{other.name} means {pods} and has decided all of it: {', '.join(sorted(own_fields))}")
+            fields = ", ".join(sorted(own_fields))
+            yield NEVER_DECIDES(f"{other.name} matches {pods} and decides every field first: {fields}")
 
 
 def _is_effective(policy: PodPolicy) -> bool:

@@ -117,7 +117,7 @@ def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, st
 
 
 def _describe_odd_amount(resource: str, amount: str) -> str:
-    """Describes the amount where it is not plausible; empty where it is."""
+    """Describes the amount where it is not plausible; empty if it is."""
     number = quantity.scheduler_value(resource, amount)
     if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
@@ -148,7 +148,7 @@ def _check_sizes(policy: PodPolicy) -> Iterator[Reason]:
         for word, seconds in (("minSeconds", period.min_seconds), ("maxSeconds", period.max_seconds)):
             if seconds is not None and seconds > _MAX_SECONDS:
                 days = seconds // 86400
-                yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days: a drain waits as long")
+                yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days: a drain waits that long")
 
 
 def _check_match(policy: PodPolicy) -> Iterator[Reason]:
@@ -160,7 +160,7 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
             if suggestion:
                 yield NEVER_MEANS(f"no pod is owned by a {kind}: did you mean {suggestion}?")
     if any(_has_equal_conditions(conditions, match) for conditions in match.exclude):
-        yield NEVER_MEANS("what it excludes is all that it means")
+        yield NEVER_MEANS("it excludes everything that it includes")
     namespaces = match.namespaces or NamespaceMatch()
     for name in namespaces.include:
         if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):

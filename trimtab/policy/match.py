@@ -243,7 +243,7 @@ def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]
 
 
 def requested_amounts(subject: PodContext) -> Amounts | None:
-    """Returns the pod's requests without overhead; None where a quantity cannot be parsed."""
+    """Returns the pod's requests without overhead; None if a quantity cannot be parsed."""
     try:
         return requests_without_overhead(subject.pod.spec)
     except NotAQuantity:

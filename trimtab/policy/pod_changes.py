@@ -1,4 +1,4 @@
-"""Collects what the policies change in one pod: who decided which field first, and what came of it.
+"""Collects what the policies change in one pod: which policy decided which field first, and the result.
 
 Policies act in order of priority. The first policy that decides a field wins; a later one that wants another value is
 recorded as overruled. Fields have readable names, such as `containers[app].requests.cpu`; the same names appear in
@@ -6,7 +6,7 @@ explanations, metrics and the `trimtab.dev/changed` annotation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -56,7 +56,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A limit that follows the request: request × factor."""
     changes_guaranteed: bool = False
     wrote: Written | None = None
-    """For a share of the request: what the author wrote. None: the value is no share of it."""
+    """For a rule that takes a share of the request: what the author wrote; empty where that is nothing. None: the rule
+    takes no share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,7 @@ class RequestToLimitRatio:
     """The rule has a min, a max or a step of its own: the request may become another share of the limit."""
 
 
-@dataclass(slots=True, kw_only=True)
-class PodChanges:
+class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     """The changes to one pod while the policies act. Mutable, and used by one `decide` alone."""
 
     subject: PodContext
@@ -86,27 +86,27 @@ class PodChanges:
     """All policies of this round (`CompiledPolicy`), in their order."""
     is_guarded: bool = True
     """A step that fails is taken back and reported instead of raised."""
-    metadata: Metadata = field(init=False)
-    spec: PodSpec = field(init=False)
-    requests: dict[tuple[ContainerRef, str], ResourceRequest] = field(default_factory=dict)
-    limits: dict[tuple[ContainerRef, str], ResourceRequest] = field(default_factory=dict)
-    guesses: dict[tuple[ContainerRef, str], None] = field(default_factory=dict)
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    requests: dict[tuple[ContainerRef, str], ResourceRequest] = msgspec.field(default_factory=dict)
+    limits: dict[tuple[ContainerRef, str], ResourceRequest] = msgspec.field(default_factory=dict)
+    guesses: dict[tuple[ContainerRef, str], None] = msgspec.field(default_factory=dict)
     """Requests that are, or would be, a mere `otherwise`."""
-    shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = field(default_factory=dict)
+    shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = msgspec.field(default_factory=dict)
     """Requests that follow their limit: a limit must not follow them in turn."""
-    bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = field(default_factory=dict)
+    bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = msgspec.field(default_factory=dict)
     """Container and resource → the rules that bound a request where there is none: they bound what a later policy
     gives."""
-    changes: list[FieldChange] = field(default_factory=list)
-    fields_kept: dict[FieldKept, None] = field(default_factory=dict)
+    changes: list[FieldChange] = msgspec.field(default_factory=list)
+    fields_kept: dict[FieldKept, None] = msgspec.field(default_factory=dict)
     """Fields that stay as they are and why, in the order in which the reasons were recorded."""
     denied: Reason | None = None
-    applied_before: Mapping[str, str] = field(default_factory=dict)
+    applied_before: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Field → the value that an earlier call of Trimtab gave it in this admission (from the annotation)."""
-    decided_before: Mapping[str, tuple[str, Value]] = field(default_factory=dict)
+    decided_before: Mapping[str, tuple[str, Value]] = msgspec.field(default_factory=dict)
     """Field → the policy that decided it in that call, and its value: that policy stays the first."""
-    _deciders: dict[str, tuple[str, Value]] = field(default_factory=dict)
-    _decided_this_round: dict[str, None] = field(default_factory=dict)
+    _deciders: dict[str, tuple[str, Value]] = msgspec.field(default_factory=dict)
+    _decided_this_round: dict[str, None] = msgspec.field(default_factory=dict)
     """Fields that a policy decided, or decided once more, in this round."""
 
     def __post_init__(self) -> None:
@@ -139,11 +139,11 @@ class PodChanges:
 
     def changed_since(self, savepoint: tuple[Any, ...]) -> bool:
         """Returns whether a field was decided after the savepoint. Recorded reasons do not count."""
-        current = self.create_savepoint()
-        # The last four lengths are of reasons, guesses and rules: they say something, and decide nothing.
-        return (
-            any(a is not b for a, b in zip(current[:3], savepoint[:3], strict=True)) or current[3:-3] != savepoint[3:-3]
-        )
+        metadata, spec, denied, *_ = savepoint
+        if self.metadata is not metadata or self.spec is not spec or self.denied is not denied:
+            return True
+        # The last three lengths are of guesses, reasons and rules: they say something, and decide nothing.
+        return self.create_savepoint()[3:-3] != savepoint[3:-3]
 
     @property
     def changed_pod(self) -> Pod:
@@ -156,7 +156,7 @@ class PodChanges:
     def claim_field(
         self, name: str, before: Value, after: Value, reason: Reason, *, replaces: bool | str | None = None
     ) -> bool:
-        """Records the change and returns True where the policy whose turn it is may give the field this value;
+        """Records the change and returns True if the policy whose turn it is may give the field this value;
         otherwise records why not.
 
         replaces: whether the change replaces something that the pod's author wrote, or the name of the other field in

@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from trimtab.cluster.api.meta import Labels, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
+from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -109,35 +112,32 @@ def _is_enabled_value(value: str | None) -> bool:
     return value is not None and value.lower() not in ("false", "no", "off", "0")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ContainerRef:
+class ContainerRef(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A container and its position in the pod. Two references are equal only if they are one object."""
 
     part: Literal["containers", "initContainers"]
     index: int
     container: Container
     role: Role
-    name: str = field(init=False)
+    name: str
     """The name that fields have: `containers[app]`."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", f"{self.part}[{self.container.name}]")
 
 
 Withheld = Mapping[tuple[str, str], Reason]
 """(policy, action) → why the action is withheld from this pod, although the policy matches it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PodContext:
+# A struct, because building a frozen dataclass costs more, and a decision takes several contexts; `dict` holds the
+# computed properties.
+class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """One pod that the policies decide on."""
 
     pod: Pod
     namespace: str
     """From the request; the pod's own field may be empty."""
-    facts: ClusterFacts = field(default_factory=ClusterFacts)
+    facts: ClusterFacts = msgspec.field(default_factory=ClusterFacts)
     settings: AdmissionSettings = DEFAULT_SETTINGS
-    withheld: Withheld = field(default_factory=dict)
+    withheld: Withheld = msgspec.field(default_factory=dict)
     """Actions that the check of the outcome took back."""
     body: bytes = b""
     """The pod as JSON in the request, where that is available: it holds which manager wrote which field
@@ -150,12 +150,12 @@ class PodContext:
 
     @computed_property
     def is_daemon(self) -> bool:
-        """True where a DaemonSet creates the pod."""
+        """True if a DaemonSet creates the pod."""
         return any(owner.kind == "DaemonSet" for owner in self.owners)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
-        """Owners as policies name them, such as `Deployment/web`; a bare pod stands for itself."""
+        """Owners as policies name them, such as `Deployment/web`; a pod without an owner is its own owner."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
     def compute_once(self, find: "Callable[[PodContext], T]") -> T:
@@ -173,6 +173,9 @@ class PodContext:
     def with_pod(self, pod: Pod) -> "PodContext":
         """Returns the context of another state of the pod. Owners and usage are kept where labels and owner references
         are the same."""
+        # A decision, and the check that deciding again changes nothing, ask for the same state.
+        if self._last_successor is not None and self._last_successor.pod is pod:
+            return self._last_successor
         context = PodContext(
             pod=pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=self.withheld,
             body=self.body,
@@ -181,7 +184,12 @@ class PodContext:
         if before.owner_references == after.owner_references and before.labels == after.labels:
             context.__dict__["owners"] = self.owners  # where `computed_property` stores its value
             context.__dict__["_usage"] = self._usage
+        self.__dict__["_last_successor"] = context
         return context
+
+    @computed_property
+    def _last_successor(self) -> "PodContext | None":
+        return None
 
     def with_withheld(self, withheld: Withheld) -> "PodContext":
         """Returns the context of the same pod with these actions withheld. All that has been computed about the pod is
@@ -191,9 +199,9 @@ class PodContext:
             body=self.body,
         )  # fmt: skip
         self._computed, self._usage  # noqa: B018 - computed now, so that both contexts share the same dicts
-        # The fields of the new context are set already; `setdefault` adds only the values of computed properties.
-        for name, value in self.__dict__.items():
-            context.__dict__.setdefault(name, value)
+        context.__dict__.update(self.__dict__)
+        # The next state has other actions withheld.
+        context.__dict__["_last_successor"] = None
         return context
 
     def usage_of(self, container: str) -> tuple[tuple[Owner, ContainerUsage | NotYet], ...]:
@@ -217,7 +225,7 @@ class PodContext:
 
     @property
     def replicas(self) -> Replicas | None:
-        """The number of pods that the nearest owner with a number wants; one for a bare pod; None where it is not
+        """The number of pods that the nearest owner with a number wants; one for a bare pod; None if it is not
         known."""
         if not self.owners:
             return Replicas(wanted=1)
@@ -233,11 +241,14 @@ class PodContext:
     def container_refs(self) -> tuple[ContainerRef, ...]:
         """The containers with their roles: main containers first, then init containers and sidecars."""
         spec = self.pod.spec
-        init_containers = (
-            ContainerRef("initContainers", i, c, role_of(c, init=True)) for i, c in enumerate(spec.init_containers)
-        )
-        main_containers = (ContainerRef("containers", i, c, Role.MAIN) for i, c in enumerate(spec.containers))
-        return (*main_containers, *init_containers)
+        references = [
+            ContainerRef("containers", index, container, Role.MAIN, f"containers[{container.name}]")
+            for index, container in enumerate(spec.containers)
+        ]
+        for index, container in enumerate(spec.init_containers):
+            role, name = role_of(container, init=True), f"initContainers[{container.name}]"
+            references.append(ContainerRef("initContainers", index, container, role, name))
+        return tuple(references)
 
     @computed_property
     def qos(self) -> QoS:
@@ -262,19 +273,19 @@ class PodContext:
 
     @computed_property
     def namespace_labels(self) -> Labels | None:
-        """The labels of the namespace with its name label; None where the namespace is not known."""
+        """The labels of the namespace with its name label; None if the namespace is not known."""
         labels = self.facts.namespaces.get(self.namespace)
         return None if labels is None else {NAME_LABEL: self.namespace, **labels}
 
     @computed_property
     def critical_class(self) -> str:
-        """The system's PriorityClass that the pod names; empty where it names none of them."""
+        """The system's PriorityClass that the pod names; empty if it names none of them."""
         name = value_or(self.pod.spec.priority_class_name, "")
         return name if name in CRITICAL else ""
 
     @property
     def is_windows(self) -> bool:
-        """True where the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
+        """True if the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
         spec = self.pod.spec
         os = value_or(spec.os, None)
         # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
@@ -312,24 +323,15 @@ def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     return lambda image: test(image) or test(full_image_name(image))
 
 
+# Registries take no longer names.
+@cache_short_strings(max_length=512, max_entries=4096)
 def full_image_name(image: str) -> str:
     """Returns the image with the registry that a short name leaves out (distribution/reference `splitDockerDomain`)."""
-    return _cached_full_image_name(image) if len(image) <= _MAX_CACHED_LENGTH else _expand_image_name(image)
-
-
-# Characters. Registries take no longer names, and thousands of longer ones must not stay in memory.
-_MAX_CACHED_LENGTH = 512
-
-
-def _expand_image_name(image: str) -> str:
     first, slash, _ = image.partition("/")
     # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
         return image
     return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
-
-
-_cached_full_image_name = lru_cache(maxsize=4096)(_expand_image_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,7 @@ class AmountCondition:
         if self.at_least is None and self.below is None and not self.exists and not self.absent:
             raise ValueError("one of atLeast, below, exists, absent")
         if self.absent and (self.exists or self.at_least is not None or self.below is not None):
-            raise ValueError("nothing beside absent")
+            raise ValueError("no other field next to absent")
         # Such a range is empty: the policy would never match a pod.
         if self.at_least and self.below and quantity.compare_quantities(self.at_least, self.below) >= 0:
             raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
@@ -116,7 +116,7 @@ class Containers:
     roles: tuple[Role, ...] = ()
     """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
     images: tuple[Pattern, ...] = ()
-    """Images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
+    """Images as written or by their full name: `docker.io/*` also matches `nginx:1.27`."""
     not_images: tuple[Pattern, ...] = ()
     """Images that match none of these patterns, such as those outside your own registry."""
     requests: dict[LabelKey, AmountCondition] | None = None
@@ -138,27 +138,27 @@ class Conditions:
     containers: Containers | None = None
     """The pod has such a container. Under `match`, requests and limits then apply to these containers only."""
     runtime_classes: tuple[Pattern, ...] = ()
-    """The RuntimeClass that the pod itself names; `none` where it names none."""
+    """The RuntimeClass that the pod itself names; `none` if it names none."""
     priority_classes: tuple[Pattern, ...] = ()
-    """The PriorityClass of the pod; `none` where it has none."""
+    """The PriorityClass of the pod; `none` if it has none."""
     requests: dict[LabelKey, AmountCondition] | None = None
     """The requests of the whole pod, by resource, as the scheduler counts them without overhead: `nvidia.com/gpu:
     {exists: true}`, `cpu: {atLeast: 8}`."""
     annotations: dict[LabelKey, Pattern] | None = None
     """Annotation of the pod → value or pattern; `*` means that the annotation exists."""
     service_accounts: tuple[Pattern, ...] = ()
-    """The ServiceAccount of the pod; `default` where it names none."""
+    """The ServiceAccount of the pod; `default` if it names none."""
     vpa: Literal["managed", "unmanaged"] | None = None
     """Whether a VerticalPodAutoscaler manages the pod."""
     hpa: Literal["utilization", "unaffected"] | None = None
-    """`utilization`: a HorizontalPodAutoscaler scales by use relative to requests, so that another request changes the
+    """`utilization`: a HorizontalPodAutoscaler scales by usage relative to requests, so a different request changes the
     number of replicas."""
 
 
 @policy_type
 # Exclusions have no exclusions of their own, which keeps a policy readable as one sentence.
 class Match(Conditions):
-    """The pods that a policy applies to. Empty: every pod that is not always left alone."""
+    """The pods that a policy applies to. Empty: every pod outside of the namespaces that are always excluded."""
 
     exclude: tuple[Conditions, ...] = ()
     """Exceptions: a pod that meets any of these conditions is left out."""

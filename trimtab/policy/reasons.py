@@ -13,14 +13,15 @@ POLICY_SAYS = Code(
 )
 FROM_USAGE = Code(
     "from-usage",
-    "The request comes from the recorded use of the container: by the policy's rule for a static workload, P5 where a "
-    "VPA takes over.",
+    "The request comes from the recorded usage of the container: by the policy's rule for a static workload, or P5 if "
+    "a VPA takes over.",
     "Nothing to do. `trimtab admit` shows the percentile and the days that it was computed from.",
 )
 VPA_TARGET = Code(
     "vpa-target",
-    "The container has no request, and a VerticalPodAutoscaler recommends this one. Its webhook would write the same.",
-    "Nothing to do. Where the VPA's webhook acts after Trimtab, it writes the same.",
+    "The container has no request, and a VerticalPodAutoscaler recommends this one. The VPA's webhook would write the "
+    "same value.",
+    "Nothing to do. If the VPA's webhook acts after Trimtab, it writes the same value.",
 )
 FROM_DEFAULT = Code(
     "from-default",
@@ -83,9 +84,9 @@ PAUSED = Code(
 )
 TOO_LARGE = Code(
     "too-large",
-    "The pod has more containers, terms, tolerations, amounts or bytes than Trimtab decides on. Every other review "
-    "would wait for it.",
-    "Write a smaller pod: the sentence says what it has too much of. No pod of ordinary size is near these limits.",
+    "The pod has more containers, terms, tolerations, amounts or bytes than Trimtab accepts: other reviews would wait "
+    "while it decides.",
+    "Make the pod smaller: the message says which limit it exceeds. No pod of ordinary size is near these limits.",
 )
 NO_POLICY = Code(
     "no-policy", "No policy matches the pod.", "Run `trimtab policies explain` to see what each policy matches."
@@ -102,7 +103,7 @@ REQUIRED = Code(
 OVERRULED = Code(
     "overruled",
     "A policy of higher priority has decided this field already.",
-    "Give the policy a higher `priority`, or let the other one match less.",
+    "Give the policy a higher `priority`, or narrow the `match` of the other one.",
 )
 ALREADY_SET = Code(
     "already-set",
@@ -118,7 +119,7 @@ APPLIED = Code(
 NOT_IN_ROLLOUT = Code(
     "not-in-rollout",
     "The policy is rolled out to a share of the owners, and this owner is not among them yet.",
-    "Raise `rollout`. The same owners stay in as it grows.",
+    "Raise `rollout`. As `rollout` grows, the owners that are included stay included.",
 )
 LIMIT_RANGE_DEFAULT = Code(
     "limitrange-default",
@@ -133,13 +134,14 @@ GUARANTEED_LEFT_ALONE = Code(
 )
 CIRCULAR = Code(
     "circular-request-and-limit",
-    "The request is a share of the limit, and the limit would follow the request: neither has a value to start from.",
+    "The request is a share of the limit, and the limit would follow the request: neither has a value of its own.",
     "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
 )
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would give the pod another class of service (Guaranteed, BestEffort), which no policy asks for.",
-    "Guaranteed: remove the limit as well, or set one on purpose. BestEffort: give the container a request above zero.",
+    "The change would give the pod another class of service (Guaranteed, BestEffort), which no policy requests.",
+    "For Guaranteed, remove the limit as well, or set both on purpose. For BestEffort, give the container a request "
+    "above zero.",
 )
 POD_LEVEL_RESOURCES = Code(
     "pod-level-resources",
@@ -170,12 +172,15 @@ MARKER_NOT_OURS = Code(
 MARKER_UNVERIFIED = Code(
     "changed-annotation-unverified",
     "The pod has a `trimtab.dev/changed` annotation, and there is no key to verify who wrote it. It has no effect.",
-    "Nothing to do offline. A webhook that reports this could not read its Secret of signing keys: see its log.",
+    "Nothing to do in an offline command. If the webhook reports this, it could not read the Secret with its signing "
+    "keys: see its log.",
 )
 FACTS_MISSING = Code(
     "facts-missing",
-    "The objects of the cluster that this depends on are not known yet, and nothing is assumed about them.",
-    "It resolves itself once the first list has arrived. Offline, pass a snapshot with `--cluster`.",
+    "The objects of the cluster on which this decision depends are not known yet, and Trimtab assumes nothing about "
+    "them.",
+    "Nothing: the webhook reads the objects within seconds of its start. In an offline command, pass a snapshot with "
+    "`--cluster`.",
 )
 REQUEST_CAPPED = Code(
     "request-capped",
@@ -196,9 +201,9 @@ LIMIT_RANGE_REFUSES = Code(
 )
 RECOMMENDATION_ENDED = Code(
     "recommendation-expired",
-    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was created, so it is "
-    "not about this workload. Workloads that existed before the end keep what they got.",
-    "Find out why the recommender measures nothing newer: see its log and "
+    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was created, so it "
+    "does not apply to this workload. Workloads that existed before the end keep their requests.",
+    "Find out why the recommender has no newer usage: see its log and "
     "`trimtab_recommender_collected_timestamp_seconds`. Until then the policy's `otherwise` is used.",
 )
 LOW_CONFIDENCE = Code(
@@ -210,23 +215,24 @@ LOW_CONFIDENCE = Code(
 OOM_KILLED = Code(
     "oom-killed",
     "The container was killed because it ran out of memory within the last two weeks, so its request is at least a "
-    "fifth (and at least 100 MiB) above what it used or was allowed then. That fades in the second week.",
+    "fifth (and at least 100 MiB) above what it used, or its limit, at that time. In the second week this addition "
+    "decreases.",
     "Nothing to do. Where a limit keeps the request down, raise the limit.",
 )
 CHANGED_RECENTLY = Code(
     "changed-recently",
-    "The use of the last day differs from that of the week before, so the confidence is below one half.",
-    "Wait some days, or look at what changed: a release, a load, a job that ended.",
+    "The usage of the last day differs from that of the week before, so the confidence is below 0.5.",
+    "Wait some days, or find out what changed: a release, the load, a job that ended.",
 )
 GROWS = Code(
     "grows",
-    "The use grew on nearly every day of the last week. A request that covers today may not cover next week.",
+    "The usage grew on nearly every day of the last week. A request that covers today may not cover next week.",
     "Watch whether the growth goes on. Until it ends, leave room with headroom such as `rule: adaptive +20%`.",
 )
 PODS_DIFFER = Code(
     "pods-differ",
     "A pod of the workload uses far more than the others all the time, and fewer than a tenth of the pods do, so the "
-    "request of all does not cover it.",
+    "common request does not cover it.",
     "Give that pod a workload of its own, or set `pods: largest` in the policy. Then all pods request as much.",
 )
 RARE_PEAKS = Code(
@@ -236,13 +242,14 @@ RARE_PEAKS = Code(
 )
 YOUNG_HISTORY = Code(
     "short-history",
-    "Less than a day of the container's usage is known. That fills a missing request or raises one that is too low, "
-    "and lowers none.",
+    "Less than a day of the container's usage is known. That is enough to set a missing request or to raise one that "
+    "is too low, but not to lower one.",
     "Wait for a day of usage.",
 )
 LIMIT_AFTER_DEFAULT = Code(
     "limit-after-default",
-    "The limit would follow a request that is a mere default of the policy, and no use of the container is known. The "
+    "The limit would follow a request that is only a default of the policy, and no usage of the container is known. "
+    "The "
     "container could be killed at once, so no limit is set.",
     "Wait for a day of usage, or write the request or the limit yourself.",
 )
@@ -253,7 +260,7 @@ LIMIT_NOT_LOWERED = Code(
 )
 LIMIT_BELOW_PEAK = Code(
     "limit-below-peak",
-    "The memory limit is below the largest known use. The container is killed when it uses as much again.",
+    "The memory limit is below the largest known usage. The container is killed when it uses as much again.",
     "Raise the limit in the pod's template, or the LimitRange's max.",
 )
 VPA_DECIDES = Code(
@@ -279,7 +286,7 @@ RUNTIME_CLASS_NOT_FOUND = Code(
 RUNTIME_CLASS_CONFLICT = Code(
     "runtimeclass-conflict",
     "The scheduling of the class contradicts that of the pod. The API server would refuse the pod.",
-    "Let the policy match only pods that may run where the class runs.",
+    "Let the policy match only pods that may run on the nodes of the class.",
 )
 OVERHEAD_STRAY = Code(
     "overhead-without-class",
@@ -289,7 +296,7 @@ OVERHEAD_STRAY = Code(
 OVERHEAD_CONTRADICTS = Code(
     "overhead-contradicts",
     "The pod's overhead is not what its RuntimeClass defines.",
-    "Remove `overhead` from the pod's template: the class brings its own.",
+    "Remove `overhead` from the pod's template: the class defines its own.",
 )
 OVERHEAD_MISSING = Code(
     "overhead-missing",
@@ -310,9 +317,10 @@ CONTRADICTION = Code(
 )
 PLACEMENT_PART = Code(
     "placement-not-whole",
-    "A part of the policy's placement cannot be applied to this pod. Half of it would keep the pod Pending, or let it "
-    "onto nodes that are not meant for it, so none of it is applied.",
-    "See the reason for the part that is named. Let the policies that contradict each other match different pods.",
+    "A part of the policy's placement cannot be applied to this pod. A part of the placement alone would keep the pod "
+    "Pending, or allow it on nodes that are not meant for it, so none of the placement is applied.",
+    "See the reason for the part that the message names. If policies contradict each other, let them match different "
+    "pods.",
 )
 LIMIT_READ = Code(
     "limit-read",
@@ -328,27 +336,27 @@ CRITICAL_POD = Code(
 )
 NO_NODE = Code(
     "no-node-could-run-it",
-    "With what the policy wants, no node that the pod may use has room for it next to the node's DaemonSet pods, and "
-    "without it a node has. So the pod runs as it would without this action.",
-    "Bring nodes that are large enough or have the labels, or let the policy match fewer pods. See the class or the "
-    "placement that the reason names.",
+    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods; without it, a "
+    "node has. The action is not applied.",
+    "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names the "
+    "RuntimeClass or the placement.",
 )
 NODE_UNKNOWN = Code(
     "no-known-node-matches",
-    "No node that takes pods now has what the policy requires. A node group may get its first node, whose "
-    "labels are not known, or such nodes are cordoned. The action stays.",
+    "No node that accepts pods now has what the policy requires. Such nodes may be cordoned, or the autoscaler may "
+    "add one to an empty node group, whose labels are not known. The action is applied.",
     "Nothing to do where the node group may grow from zero. Otherwise correct the labels or tolerations in the policy.",
 )
 QUOTA_WOULD_REFUSE = Code(
     "quota-would-refuse",
-    "With what the policy wants, not all pods of the owner would fit the namespace's ResourceQuota with a tenth to "
-    "spare. So none of them is raised.",
+    "With this action, the pods of the owner would use more than 90% of the namespace's ResourceQuota, so the action "
+    "is applied to none of them.",
     "Raise the quota, or let it count less. A new owner needs room for all its replicas and for a rollout's surge.",
 )
 QUOTA_MAY_REFUSE = Code(
     "quota-may-refuse",
-    "A policy requires the action (`required: true`), so it stays, though not all pods of the owner fit the "
-    "namespace's ResourceQuota with a tenth to spare. The API server's quota decides, and may refuse the pod.",
+    "A policy requires the action (`required: true`), so it is applied, although the pods of the owner would use more "
+    "than 90% of the namespace's ResourceQuota. The API server may refuse the pod because of the quota.",
     "Raise the quota by what the message names, for example the overhead of the RuntimeClass, or run fewer pods.",
 )
 NAMESPACE_LABEL_MISSING = Code(
@@ -373,8 +381,8 @@ PRIORITY_CLASS_NOT_FOUND = Code(
 )
 CONTROLLERS_LABEL = Code(
     "controller-label",
-    "Controllers find their pods by this label. With another value the pod would be lost to its owner.",
-    "Use another label.",
+    "Controllers find their pods by this label. With another value, the owner would no longer find the pod.",
+    "Choose another label in the policy.",
 )
 NO_SELECTOR_LABEL = Code(
     "no-selector-label",
@@ -389,15 +397,15 @@ NEVER_EVICT = Code(
 CHANGED_AFTER_US = Code(
     "changed-by-another",
     "Something else has changed this field after Trimtab, and Trimtab does not change it back and forth.",
-    "Agree with the owner of the other webhook which of the two owns the field.",
+    "Decide with the owner of the other webhook which of the two sets the field.",
 )
 NOT_A_QUANTITY = Code(
     "not-a-quantity",
-    "The pod has an amount that is no Kubernetes quantity. The API server refuses such pods.",
+    "The pod has an amount that is not a Kubernetes quantity. The API server refuses such pods.",
     "Correct the amount in the pod's template.",
 )
 ACTION_FAILED = Code(
     "action-failed",
-    "An action failed because of a bug in Trimtab. The rest of the decision holds.",
+    "An action failed because of a bug in Trimtab. The other actions are applied.",
     "Please report it with the pod and the policy.",
 )

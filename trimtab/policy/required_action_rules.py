@@ -60,7 +60,7 @@ def _author_condition_mistakes(
             word = to_camel(name)
             yield document.error_at(
                 (*path, word), f"no {word}, because an action is `required` and the pod's author chooses them",
-                ", ".join(values), "match by namespace, or take `required` away",
+                ", ".join(values), "match by namespace, or remove `required`",
             )  # fmt: skip
 
 

@@ -58,11 +58,11 @@ class RetainedOwner:
     """An owner of pods, reduced to what decisions read."""
 
     above: Owner | None
-    """Its own controller; None where it has none."""
+    """Its own controller; None if it has none."""
     created: Seconds | None = None
-    """The creation time of an owner without a controller; None where that is not known."""
+    """The creation time of an owner without a controller; None if that is not known."""
     replicas: Replicas | None = None
-    """How many pods it wants; None where it has no such number."""
+    """How many pods it wants; None if it has no such number."""
     updated: int = 0
     """Existing pods of its current template."""
     daemon: PodSpec | None = None
@@ -150,7 +150,7 @@ def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, u
 
 
 def controller_of(item: Workload | ApiObject) -> Owner | None:
-    """Returns the object's own controller; None where it has none."""
+    """Returns the object's own controller; None if it has none."""
     controller = item.metadata.controller_owner  # type: ignore[union-attr]
     return _cached_owner(controller.kind, controller.name) if controller else None
 

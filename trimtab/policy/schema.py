@@ -65,7 +65,7 @@ def json_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"https://trimtab.dev/schemas/{KIND}-{VERSION}.json",
         "title": KIND,
-        "description": "What may be done to pods when they are admitted, and when.",
+        "description": "A policy that changes pods when they are admitted.",
         "type": "object",
         "required": ["apiVersion", "kind", "metadata", "spec"],
         "additionalProperties": False,
@@ -84,7 +84,7 @@ def json_schema() -> Schema:
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
-    """Returns the names that are valid at the last step of this path; empty where any name is."""
+    """Returns the names that are valid at the last step of this path; empty if any name is."""
     schema: Schema = {"properties": {"spec": spec_schema(), "metadata": {"properties": {"name": {}}}}}
     for step in path[:-1]:
         if isinstance(step, int):
@@ -148,7 +148,7 @@ def _printer_columns() -> list[Schema]:
 def _structural_root() -> Schema:
     return {
         "type": "object",
-        "description": "What may be done to pods when they are admitted, and when.",
+        "description": "A policy that changes pods when they are admitted.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},

@@ -7,15 +7,17 @@ from typing import Any
 
 import msgspec
 
-MATCHED = "Pods the policy means, its rollout counted."
-CHANGED = "Pods that carry its change."
-UNPATCHED = "Pods it would change and has not: older than it, or missed by the webhook."
-WOULD = "Pods it would change, were it not in mode warn or audit."
-SKIPPED = "Pods its match means that are left out: opted out, not in the rollout, paused."
-OVERRULED = "Pods of which a policy of higher priority decided something it wanted otherwise."
-LAST_ERROR = "What is wrong with the document, or how one of its actions failed. Empty while all is well."
-OBSERVED = "The generation of the spec that all this is about."
-HARM = "How pods fared that it means and did not change: what those it changes are compared with."
+MATCHED = "Pods that the policy matches and its rollout includes."
+CHANGED = "Pods that have its change."
+UNPATCHED = (
+    "Pods that it would change and did not: they are older than the policy, or the webhook did not receive them."
+)
+WOULD = "Pods that it would change if it were not in mode warn or audit."
+SKIPPED = "Pods that it matches and leaves unchanged: opted out, not in the rollout, or paused."
+OVERRULED = "Pods for which a policy of higher priority decided a field differently."
+LAST_ERROR = "The error in the document, or the failure of one of its actions. Empty if there is none."
+OBSERVED = "The generation of the spec that this status describes."
+HARM = "Failures of pods that it matches and did not change. The pods that it changed are compared with them."
 
 LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 """Types of conditions."""
@@ -62,7 +64,7 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     harm: HarmStatus | None = None
 
     def find_condition(self, kind: str) -> StatusCondition | None:
-        """Returns the condition of this type; None where there is none."""
+        """Returns the condition of this type; None if there is none."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
@@ -90,7 +92,7 @@ def status_schema() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "type": "object",
-        "description": "What the watchdog sees of the policy's effect, in pods that run now.",
+        "description": "The effect of the policy on running pods, as the watchdog observes it.",
         "x-kubernetes-preserve-unknown-fields": True,
         "properties": {
             **{name: {"type": "integer", "format": "int64", "description": says} for name, says in numbers.items()},
@@ -107,7 +109,8 @@ def _conditions_schema() -> dict[str, Any]:
     properties["observedGeneration"] = {"type": "integer", "format": "int64"}
     return {
         "type": "array",
-        "description": "Loaded: the document makes sense. HarmBrake: the policy was put to warn, and why.",
+        "description": "Loaded: whether the document is valid. HarmBrake: whether the watchdog set the policy to "
+        "warn, and why.",
         "x-kubernetes-list-type": "map",
         # Server-side apply merges conditions by their type, as in core Kubernetes objects.
         "x-kubernetes-list-map-keys": ["type"],

@@ -4,29 +4,21 @@ It has the policy's match and is evaluated for CREATE only. A part that its lang
 name: a policy that is nearly the same would deny other pods.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.policy.actions.limits import LimitsAction, limit_rules
 from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, build_selector, cel_regex, cel_string
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
-from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy, PolicyLabelSelector
+from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 
-Manifest = dict[str, Any]
-
-_API = "admissionregistration.k8s.io/v1"
 _ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
-
-
-class NotExpressible(ValueError):
-    """A part of the policy that CEL cannot express; the text names the field and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ def _build_binding(policy: str, enforce: bool) -> Manifest:
     # Deny cannot be combined with Warn (ValidatingAdmissionPolicyBinding, validationActions).
     actions = ["Deny"] if enforce else ["Warn", "Audit"]
     return {
-        "apiVersion": _API,
+        "apiVersion": ADMISSION_API,
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": _object_name(policy)},
         "spec": {"policyName": _object_name(policy), "validationActions": actions},
@@ -67,16 +59,16 @@ def _build_policy(policy: PodPolicy) -> Manifest:
         raise NotExpressible("spec.mode: only a policy in mode `apply` denies pods")
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
-        raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
+        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; raise it to 100%")
     # UPDATE is left out: of an existing pod no required field may change, so a denial would only block unrelated
     # updates.
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     constraints: Manifest = {"resourceRules": [rule]}
     namespaces, selector = spec.match.namespaces or NamespaceMatch(), spec.match.pod_selector
     if namespaces.selector is not None:
-        constraints["namespaceSelector"] = _build_selector(namespaces.selector)
+        constraints["namespaceSelector"] = build_selector(namespaces.selector)
     if selector is not None:
-        constraints["objectSelector"] = _build_selector(selector)
+        constraints["objectSelector"] = build_selector(selector)
     named = dict(enumerate(_match_conditions(policy)))
     conditions = [{"name": f"condition-{number}", "expression": text} for number, text in named.items()]
     validations = [
@@ -87,7 +79,7 @@ def _build_policy(policy: PodPolicy) -> Manifest:
         for field, text in _field_expressions(policy)
     ]
     return {
-        "apiVersion": _API,
+        "apiVersion": ADMISSION_API,
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": _object_name(policy.name)},
         "spec": {
@@ -100,29 +92,12 @@ def _build_policy(policy: PodPolicy) -> Manifest:
     }
 
 
-def _build_selector(selector: PolicyLabelSelector) -> Manifest:
-    api_selector: Manifest = {}
-    if selector.match_labels:
-        api_selector["matchLabels"] = dict(selector.match_labels)
-    if selector.match_expressions:
-        api_selector["matchExpressions"] = [
-            {"key": e.key, "operator": e.operator, **({"values": list(e.values)} if e.values else {})}
-            for e in selector.match_expressions
-        ]
-    return api_selector
-
-
-def _cel_string(value: str) -> str:
-    """Returns a string literal of CEL. CEL reads every JSON string."""
-    return json.dumps(value)
-
-
 def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
     """Allows pods of namespaces that opted out. Only a validation can read the namespace's labels; a match condition
     cannot."""
     if policy.spec.opt_out == "nobody":
         return expression
-    labels, key = "namespaceObject.metadata.labels", _cel_string(OPT_OUT)
+    labels, key = "namespaceObject.metadata.labels", cel_string(OPT_OUT)
     # The same words as in `pod_context`: setting the key alone is a yes.
     says_no = f'{labels}[{key}].lowerAscii() in ["false", "no", "off", "0"]'
     return f"(has({labels}) && {key} in {labels} && !({says_no})) || ({expression})"
@@ -131,8 +106,8 @@ def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
 def _match_conditions(policy: PodPolicy) -> Iterator[str]:
     """Yields the conditions on the pod as expressions that must all hold."""
     protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
-    yield f"!(request.namespace in [{', '.join(map(_cel_string, protected))}])"
-    mirror = f"{_cel_string(MIRROR)} in object.metadata.annotations"
+    yield f"!(request.namespace in [{', '.join(map(cel_string, protected))}])"
+    mirror = f"{cel_string(MIRROR)} in object.metadata.annotations"
     yield f"!has(object.metadata.annotations) || !({mirror})"
     # Match conditions are ANDed, as the conditions of a policy are.
     yield from _condition_expressions(policy.spec.match, "spec.match")
@@ -152,13 +127,13 @@ def _condition_expressions(conditions: Conditions, where: str) -> Iterator[str]:
             raise NotExpressible(f"{where}.{to_camel(field)}: CEL does not know it, or sees another value of it")
     namespaces = conditions.namespaces
     if namespaces is not None and namespaces.include:
-        yield f"request.namespace.matches({_cel_regex(namespaces.include)})"
+        yield f"request.namespace.matches({cel_regex(namespaces.include)})"
     if namespaces is not None and namespaces.exclude:
-        yield f"!request.namespace.matches({_cel_regex(namespaces.exclude)})"
+        yield f"!request.namespace.matches({cel_regex(namespaces.exclude)})"
     for key, value in sorted((conditions.pod_labels or {}).items()):
         labels = "object.metadata.labels"
-        name = _cel_string(key)
-        yield f"has({labels}) && {name} in {labels} && {labels}[{name}].matches({_cel_regex((value,))})"
+        name = cel_string(key)
+        yield f"has({labels}) && {name} in {labels} && {labels}[{name}].matches({cel_regex((value,))})"
     if conditions.containers is not None:
         yield _container_expression(conditions.containers, f"{where}.containers")
 
@@ -172,7 +147,7 @@ def _container_expression(containers: Containers, where: str) -> str:
     if containers.requests:
         # CEL's quantity library compares exact amounts, and the scheduler rounds them up.
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
-    parts = [f"c.name.matches({_cel_regex(containers.names)})"] if containers.names else []
+    parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.images:
         parts.append(f"c.image.matches({_image_pattern(containers.images, f'{where}.images')})")
     if containers.not_images:
@@ -189,35 +164,10 @@ def _image_pattern(patterns: tuple[str, ...], where: str) -> str:
             raise NotExpressible(
                 f"{where}: {pattern!r} does not begin with a registry, and short image names have two forms"
             )
-    return _cel_regex(patterns)
+    return cel_regex(patterns)
 
 
 _REGISTRY_HOST = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|localhost(:[0-9]+)?|[a-z0-9-]+:[0-9]+")
-
-
-def _cel_regex(patterns: tuple[str, ...]) -> str:
-    """Returns shell patterns as one literal of a regular expression (RE2)."""
-    return _cel_string(f"^({'|'.join(map(_to_regex, patterns))})$")
-
-
-def _to_regex(pattern: str) -> str:
-    """Translates a shell pattern as `fnmatch` reads it."""
-    out, at = "", 0
-    while at < len(pattern):
-        char, at = pattern[at], at + 1
-        if char == "*":
-            out += ".*"
-        elif char == "?":
-            out += "."
-        elif char == "[" and "]" in pattern[at + 1 :]:
-            end = pattern.index("]", at + 1)
-            # Only the backslash has a meaning of its own in a character class of RE2.
-            inner, at = pattern[at:end].replace("\\", "\\\\"), end + 1
-            # `fnmatch` negates a class with "!", RE2 with "^".
-            out += f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-        else:
-            out += re.escape(char)
-    return out
 
 
 def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
@@ -228,17 +178,20 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
         match name:
             case "runtime_class" | "priority_class":
                 field = f"{word}Name"
-                yield field, f"has(object.spec.{field}) && object.spec.{field} == {_cel_string(settings.name)}"
+                yield field, f"has(object.spec.{field}) && object.spec.{field} == {cel_string(settings.name)}"
             case "labels" | "annotations":
                 if name == "labels" and settings.from_namespace:
-                    raise NotExpressible("spec.actions.labels.fromNamespace: it is the namespace's to say")
+                    raise NotExpressible("spec.actions.labels.fromNamespace: the value depends on the namespace")
                 if name == "labels" and settings.from_pod:
-                    raise NotExpressible("spec.actions.labels.fromPod: CEL sees the pod as it is stored, not who chose")
+                    raise NotExpressible(
+                        "spec.actions.labels.fromPod: the value depends on the submitted pod, "
+                        "and CEL sees only the stored one"
+                    )
                 for key, value in sorted((settings.add or {}).items()):
                     at = f"object.metadata.{name}"
                     yield (
                         f"{name}[{key}]",
-                        f"has({at}) && {_cel_string(key)} in {at} && {at}[{_cel_string(key)}] == {_cel_string(value)}",
+                        f"has({at}) && {cel_string(key)} in {at} && {at}[{cel_string(key)}] == {cel_string(value)}",
                     )
             case "placement":
                 yield from _placement_expressions(settings)
@@ -246,9 +199,9 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
                 at = "object.spec.topologySpreadConstraints"
                 for spread in settings.constraints:
                     key = spread.topology_key
-                    yield f"{word}[{key}]", f"has({at}) && {at}.exists(c, c.topologyKey == {_cel_string(key)})"
+                    yield f"{word}[{key}]", f"has({at}) && {at}.exists(c, c.topologyKey == {cel_string(key)})"
             case "scheduler_name":
-                yield "schedulerName", f"object.spec.schedulerName == {_cel_string(settings.name)}"
+                yield "schedulerName", f"object.spec.schedulerName == {cel_string(settings.name)}"
             case "termination_grace_period":
                 at = "object.spec.terminationGracePeriodSeconds"
                 bounds = ((">=", settings.min_seconds), ("<=", settings.max_seconds))
@@ -257,26 +210,29 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
             case "limits":
                 yield from _limit_expressions(policy, settings)
             case _:
-                raise NotExpressible(f"spec.actions.{word}: what it comes to depends on more than the pod")
+                raise NotExpressible(f"spec.actions.{word}: the result depends on more than the pod")
 
 
 def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str]]:
     if settings.prefer or settings.tolerate:
         field = "prefer" if settings.prefer else "tolerate"
         raise NotExpressible(
-            f"spec.actions.placement.{field}: CEL cannot say what covers it; require it in a policy apart"
+            f"spec.actions.placement.{field}: CEL cannot express what else may satisfy it; use a separate policy for "
+            "`require`"
         )
     if settings.require_any:
-        raise NotExpressible("spec.actions.placement.requireAny: CEL cannot say how groups and the pod's terms combine")
+        raise NotExpressible(
+            "spec.actions.placement.requireAny: CEL cannot express how the groups combine with the pod's terms"
+        )
     if any(label.in_namespace_label for label in settings.require):
-        raise NotExpressible("spec.actions.placement.require: inNamespaceLabel is the namespace's to say")
+        raise NotExpressible("spec.actions.placement.require: the value of inNamespaceLabel depends on the namespace")
     if any(label.in_pod_label for label in settings.require):
-        raise NotExpressible("spec.actions.placement.require: inPodLabel is the pod's to say")
+        raise NotExpressible("spec.actions.placement.require: the value of inPodLabel depends on the pod")
     node_selector = "object.spec.nodeSelector"
     for key, value in sorted((settings.node_selector or {}).items()):
-        name = _cel_string(key)
+        name = cel_string(key)
         expression = (
-            f"has({node_selector}) && {name} in {node_selector} && {node_selector}[{name}] == {_cel_string(value)}"
+            f"has({node_selector}) && {name} in {node_selector} && {node_selector}[{name}] == {cel_string(value)}"
         )
         yield f"nodeSelector[{key}]", expression
     terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -291,17 +247,17 @@ def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str
 
 
 def _requirement_expression(requirement: SelectorRequirement) -> str:
-    values = f"[{', '.join(map(_cel_string, requirement.values))}]"
+    values = f"[{', '.join(map(cel_string, requirement.values))}]"
     listed = f" && has(e.values) && e.values == {values}" if requirement.values else ""
-    return f"e.key == {_cel_string(requirement.key)} && e.operator == {_cel_string(requirement.operator)}{listed}"
+    return f"e.key == {cel_string(requirement.key)} && e.operator == {cel_string(requirement.operator)}{listed}"
 
 
 def _limit_expressions(policy: PodPolicy, settings: LimitsAction) -> Iterator[tuple[str, str]]:
     if policy.spec.match.containers is not None:
-        raise NotExpressible("spec.actions.limits: with `match.containers` it means only some containers")
+        raise NotExpressible("spec.actions.limits: with `match.containers` it applies to some containers only")
     for resource, rule in limit_rules(settings):
         if rule == "keep":
             raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know what the limit was before")
-        has_limit = f"has(c.resources) && has(c.resources.limits) && {_cel_string(resource)} in c.resources.limits"
+        has_limit = f"has(c.resources) && has(c.resources.limits) && {cel_string(resource)} in c.resources.limits"
         expression = f"!({has_limit})" if rule == "remove" else has_limit
         yield f"limits.{resource}", f"{_ALL_CONTAINERS}.all(c, {expression})"

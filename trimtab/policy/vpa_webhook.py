@@ -97,7 +97,7 @@ def _to_target(webhook: MutatingWebhook) -> WebhookTarget:
 
 
 def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
-    """Returns the selector; None where it selects everything."""
+    """Returns the selector; None if it selects everything."""
     return None if selector == LabelSelector() else selector
 
 

@@ -1,9 +1,9 @@
 """Writes clamped requests and limits into the containers of a pod.
 
 A share of a request is applied once: to what the author wrote, and not to what an earlier call, or an earlier admission
-of the same manifest, made of it. So the annotation `trimtab.dev/written-requests` holds: field → what the author wrote,
-and what it became. It counts only while the request still is what it became. Anybody may write the annotation, and
-gains nothing by it: an author who claims that 2 was written where 1 is set could have written 2.
+of the same manifest, made of it. So the annotation `trimtab.dev/written-requests` holds: field → what the author wrote
+(empty: nothing), and what it became. It counts only while the request still is what it became. Anybody may write the
+annotation, and gains nothing by it: an author who claims that 2 was written where 1 is set could have written 2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,17 +28,20 @@ class WrittenRequest(msgspec.Struct, frozen=True, gc=False):
     """One request: what its author wrote, and what a policy made of it."""
 
     written: str
+    """Empty where the author wrote none."""
     given: str
 
 
 _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 
 
-def find_written_request(subject: PodContext, name: str, current: Written) -> Written:
-    """Returns what the author wrote, where the annotation says that the current request was made of it; otherwise the
-    current request."""
+def find_written_request(subject: PodContext, name: str, current: Written) -> Written | None:
+    """Returns what the author wrote (None: nothing), where the annotation says that the current request was made of it;
+    otherwise the current request."""
     record = subject.compute_once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
-    return record.written if record is not None and quantity.is_same_quantity(record.given, current) else current
+    if record is None or not quantity.is_same_quantity(record.given, current):
+        return current
+    return record.written or None
 
 
 def encode_written_requests(metadata: Metadata, new: Mapping[str, WrittenRequest]) -> str:
@@ -63,7 +66,9 @@ def _decode_written_requests(text: str) -> dict[str, WrittenRequest]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return {
-        name: request for name, request in decoded.items() if _is_amount(request.written) and _is_amount(request.given)
+        name: request
+        for name, request in decoded.items()
+        if (not request.written or _is_amount(request.written)) and _is_amount(request.given)
     }
 
 

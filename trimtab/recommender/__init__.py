@@ -7,6 +7,8 @@
     sharded_configmaps  shards among the ConfigMaps of Trimtab's namespace; copies of damaged ones
     checkpointer        stores the history
     publisher           publishes recommendations that changed beyond a tolerance
+    reservations        measures kubelets and container runtimes, and publishes a reservation for each pool
+    reservation_sources the nodes and samples of that measurement, and its ConfigMaps
     loop                the rounds: collect, publish, store
     metrics             the recommender's metrics
     process             one replica: election, pages, watches; or a single round

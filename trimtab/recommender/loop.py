@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trimtab.cluster.recommendation import ShardOverflow
+from trimtab.cluster.recommendation import ShardOverflow, Workloads
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.errors import KubeFault
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import UsageSource
 from trimtab.recommender.metrics import Metrics
+from trimtab.recommender.parameter_writer import ParameterWriter
 from trimtab.recommender.pod_watcher import PodWatchState
 from trimtab.recommender.publisher import ContainerRecommendations, Publisher, compute_recommendations
+from trimtab.recommender.reservations import ReservationMeasurer
 from trimtab.recommender.sharded_configmaps import ShardedStore, StoreUnavailable
 from trimtab.runtime.log import Logger
 from trimtab.usage.errors import UsageFault
@@ -34,6 +36,10 @@ class Loop:
     now: Callable[[], int]
     """Seconds since 1970."""
     elapsed: Callable[[], float]
+    parameters: ParameterWriter | None = None
+    """Writes the parameters of the namespaces that opted in; None where there are none."""
+    measurer: ReservationMeasurer | None = None
+    """None if reservations are not measured."""
     alive: Callable[[], bool] = lambda: True
     """Whether the replica may go on; False when it no longer leads."""
     recommendations: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
@@ -62,7 +68,7 @@ class Loop:
                 del batch.dense_windows[container, resource]
         self.history.add_batch(batch)
         if batch.dense_windows:
-            self.log.info("vpa-checkpoints.taken", containers=len(batch.dense_windows))
+            self.log.info("vpa-checkpoints.imported", containers=len(batch.dense_windows))
 
     def run_round(self, import_batch: Callable[[], BatchHistory] | None = None, *, everything: bool = False) -> None:
         """One round. `import_batch` returns a history from elsewhere for the first round. `everything`: there is no
@@ -73,11 +79,19 @@ class Loop:
         # Before the first complete read, recommendations would come from a part of the history.
         if self._collected and self.elapsed() - self._last_published >= self.publish_interval_seconds:
             self._guarded("publish", lambda: self._publish(everything=everything))
+        # In every round: what a LimitRange or a quota says counts from the next one.
+        if self._collected and self.parameters is not None:
+            self._guarded("parameters", self._write_parameters)
         self._guarded("checkpoint", lambda: self._store(everything=False))
+        if (measurer := self.measurer) is not None:
+            self._guarded("reservations", lambda: measurer.measure_if_due(self.now()))
 
     def store_all(self) -> bool:
         """Store everything before the process ends; returns whether that was possible."""
-        return self._guarded("checkpoint", lambda: self._store(everything=True))
+        succeeded = self._guarded("checkpoint", lambda: self._store(everything=True))
+        if (measurer := self.measurer) is not None:
+            succeeded &= self._guarded("reservations", lambda: measurer.store_histories(self.now()))
+        return succeeded
 
     def _collect(self) -> None:
         for (namespace, pod), kills in self.pod_state.take_new_kills().items():
@@ -104,6 +118,16 @@ class Loop:
         )
         self.metrics.stored_bytes.labels("recommendations").set(store.stored_bytes)
         self._last_published = self.elapsed()
+
+    def _write_parameters(self) -> None:
+        assert self.parameters is not None
+        known: Workloads = {}
+        for workloads in self.publisher.published.values():
+            known |= workloads
+        written = self.parameters.write_changes(known, self.now())
+        self.metrics.writes.labels("parameters").inc(written)
+        if written:
+            self.log.info("parameters.written", namespaces=written)
 
     def _store(self, *, everything: bool) -> None:
         checkpoints = self.checkpointer

@@ -7,7 +7,13 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from trimtab.cluster.reason import NotYet
 from trimtab.recommender.publisher import ContainerRecommendations
+from trimtab.reservations.measure import PoolUse, ReservationChange, ResourceUse
+from trimtab.reservations.overhead_fit import OverheadFit
+from trimtab.runtime.metrics import Bounded
+from trimtab.sizing.cost import HOURS_PER_MONTH
+from trimtab.sizing.pool_reservations import PoolReservation
 
 
 class Metrics:
@@ -38,7 +44,9 @@ class Metrics:
         self.dropped_samples = counter(
             "ignored_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
         )
-        self.writes = counter("writes", "Shards (ConfigMaps) written: of usage or of recommendations.", "what")
+        self.writes = counter(
+            "writes", "ConfigMaps written: shards of usage or of recommendations, or parameters of a namespace.", "what"
+        )
         self.shards = gauge("shards", "Shards (ConfigMaps) that exist: of usage or of recommendations.", "what")
         self.stored_bytes = gauge(
             "stored_bytes", "Bytes of text in ConfigMaps: of usage or of recommendations.", "what"
@@ -58,8 +66,11 @@ class Metrics:
         self.unreadable = gauge(
             "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
         )
-        self.faults = counter("errors", "Steps of rounds that failed: collect, import, publish, checkpoint.", "what")
+        self.faults = counter(
+            "errors", "Steps of rounds that failed: collect, import, publish, parameters, checkpoint.", "what"
+        )
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
+        self.reservations = ReservationMetrics(registry)
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Set the metrics of one computation of all recommendations."""
@@ -72,3 +83,82 @@ class Metrics:
         self.missing.clear()
         for (resource, reason), count in counts.items():
             self.missing.labels(resource, reason).set(count)
+
+
+_UNITS = {"cpu": 1000.0, "memory": 1.0}
+"""Resource → what one unit of a metric is in millicores or bytes."""
+
+
+class ReservationMetrics:
+    """Gauges about what kubelets and container runtimes use, and what is reserved for them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._pool = Bounded()
+
+        def gauge(name: str, help_text: str, *labels: str) -> Gauge:
+            return Gauge(
+                f"trimtab_recommender_{name}", help_text, ("pool", "runtime", *labels), registry=registry
+            )  # fmt: skip
+
+        self.overhead = gauge(
+            "node_overhead",
+            "Kubelet and container runtime of one node, in cores or bytes by resource, as p50, p95 and max.",
+            "resource",
+            "statistic",
+        )
+        self.base = gauge(
+            "node_overhead_base", "The fitted use of a node without pods, in cores or bytes by resource.", "resource"
+        )
+        self.per_pod = gauge(
+            "node_overhead_per_pod", "What each pod adds to that use, in cores or bytes by resource.", "resource"
+        )
+        self.reserved = gauge(
+            "node_reserved", "What most nodes reserve now for kube and system, in cores or bytes by resource.",
+            "resource",
+        )  # fmt: skip
+        self.recommended = gauge(
+            "node_reserved_recommended", "The recommended reservation of a node, in cores or bytes by resource.",
+            "resource",
+        )  # fmt: skip
+        self.coverage = gauge("overhead_coverage_ratio", "The share of the pool's nodes whose use is known, 0 to 1.")
+        self.change = gauge(
+            "reservation_change", "1 for the decision about the pool: keep, raise, lower, wait or unknown.", "change"
+        )
+        self.dollars = gauge(
+            "reserved_dollars_per_hour",
+            "Dollars for what is reserved and unused (unused), or used beyond the reservation (overdraft).",
+            "kind",
+        )
+
+    def set_pools(self, pools: list[PoolReservation]) -> None:
+        """Set the metrics of all pools; those of pools that no longer exist are removed."""
+        for family in (self.overhead, self.base, self.per_pod, self.reserved, self.recommended, self.coverage,
+                       self.change, self.dollars):  # fmt: skip
+            family.clear()
+        for pool in pools:
+            self._set_pool((self._pool(pool.key.pool), pool.key.runtime), pool)
+
+    def _set_pool(self, labels: tuple[str, str], pool: PoolReservation) -> None:
+        change = pool.change.kind.value if isinstance(pool.change, ReservationChange) else "unknown"
+        self.change.labels(*labels, change).set(1)
+        for family, reserved in ((self.reserved, pool.nodes.reserved), (self.recommended, pool.recommended)):
+            if reserved is not None and not isinstance(reserved, NotYet):
+                family.labels(*labels, "cpu").set(reserved.millicores / 1000)
+                family.labels(*labels, "memory").set(reserved.memory_bytes)
+        if pool.money is not None:
+            self.dollars.labels(*labels, "unused").set(pool.money.unused / HOURS_PER_MONTH)
+            self.dollars.labels(*labels, "overdraft").set(pool.money.overdraft / HOURS_PER_MONTH)
+        if isinstance(pool.use, PoolUse):
+            self.coverage.labels(*labels).set(pool.use.node_coverage)
+            self._set_use((*labels, "cpu"), pool.use.cpu)
+            self._set_use((*labels, "memory"), pool.use.memory)
+        else:
+            self.coverage.labels(*labels).set(0)
+
+    def _set_use(self, labels: tuple[str, str, str], use: ResourceUse) -> None:
+        unit = _UNITS[labels[2]]
+        for statistic, amount in (("p50", use.p50), ("p95", use.p95), ("max", use.maximum)):
+            self.overhead.labels(*labels, statistic).set(amount / unit)
+        if isinstance(use.fit, OverheadFit):
+            self.base.labels(*labels).set(use.fit.base / unit)
+            self.per_pod.labels(*labels).set(use.fit.per_pod / unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -17,8 +18,16 @@ from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
+from trimtab.recommender.parameter_writer import ParameterWriter
 from trimtab.recommender.pod_watcher import PodWatcher
 from trimtab.recommender.publisher import ContainerRecommendations, Publisher, render_missing
+from trimtab.recommender.reservation_sources import (
+    configmap_store,
+    list_nodes,
+    read_from_kubelets,
+    read_from_prometheus,
+)
+from trimtab.recommender.reservations import ReservationMeasurer
 from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
@@ -57,7 +66,7 @@ class Process:
 
     def run(self, *, once: bool = False) -> bool:
         """Run until the process is asked to stop: lead whenever the election allows it. `once`: one round, and the end;
-        False where it did not succeed."""
+        False if it did not succeed."""
         missing = lambda: (200, "application/json", render_missing(self._recommendations()))  # noqa: E731
         with self.replica.serve_and_elect(self.metrics.registry, {"/missing": missing}):
             if once:
@@ -78,7 +87,7 @@ class Process:
         return succeeded
 
     def _open_loop(self, loop: Loop, watcher: PodWatcher) -> bool:
-        """Wait until the watches are synced and the stored history is restored. False where the replica no longer
+        """Wait until the watches are synced and the stored history is restored. False if the replica no longer
         leads."""
         while self.replica.may_continue():
             try:
@@ -108,7 +117,7 @@ class Process:
         return not once
 
     def _vpa_histories(self) -> BatchHistory:
-        """The histories in the VPAs' checkpoints; empty where there are none."""
+        """The histories in the VPAs' checkpoints; empty if there are none."""
         batch = BatchHistory(self.settings.history_days)
         vpa.list_checkpoints(self.replica.client).add_to_batch(batch)
         return batch
@@ -124,6 +133,8 @@ class Process:
             LiveHistory(settings.history_days),
             self._half_budget,
         )
+        names = settings.parameter_namespaces
+        parameters = ParameterWriter(writer, names, self.log) if names else None
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(
@@ -138,9 +149,22 @@ class Process:
         return Loop(
             history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
             publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
-            metrics=self.metrics, log=self.log,
+            metrics=self.metrics, log=self.log, parameters=parameters, measurer=self._measurer(),
             publish_interval_seconds=settings.publish_interval_seconds, now=_now,
             elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
+        )  # fmt: skip
+
+    def _measurer(self) -> ReservationMeasurer | None:
+        """The measurement of reservations; None if it is not switched on."""
+        settings, client = self.settings, self.replica.client
+        if not settings.measure_reservations:
+            return None
+        server = self._prometheus() if settings.prometheus_url is not None else None
+        return ReservationMeasurer(
+            read_nodes=lambda: list_nodes(client),
+            read_overheads=partial(read_from_prometheus, server) if server else partial(read_from_kubelets, client),
+            store=configmap_store(self.replica.fenced_writer, settings.namespace),
+            metrics=self.metrics.reservations, log=self.log, interval_seconds=settings.reservation_interval_seconds,
         )  # fmt: skip
 
     def _half_budget(self) -> WriteBudget:
@@ -163,6 +187,9 @@ class Process:
         return InstantCollector(sampler.take_readings), lambda: sampler.wait_for_reading(self.replica.may_continue)
 
     def _range_collector(self) -> RangeCollector:
+        return RangeCollector(self._prometheus())
+
+    def _prometheus(self) -> Prometheus:
         settings = self.settings
         assert settings.prometheus_url is not None
         files = (settings.prometheus_ca_file, settings.prometheus_certificate_file, settings.prometheus_key_file)
@@ -175,7 +202,7 @@ class Process:
             names=parse_names(settings),
             max_concurrent_queries=settings.max_concurrent_queries,
         )
-        return RangeCollector(Prometheus(server, pieces))
+        return Prometheus(server, pieces)
 
     def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log

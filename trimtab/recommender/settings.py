@@ -31,6 +31,14 @@ class Settings(LeaderProcessSettings):
     no metrics-server. The default is false, because this needs `get` on `nodes/proxy`, which also lets its holder
     run commands in pods; docs/how-to/gather-usage.md has the role."""
 
+    measure_reservations: bool = False
+    """True: measure what kubelets and container runtimes use, and publish a reservation for each pool, from Prometheus
+    if there is one, else from kubelets. The default is false: it needs to list nodes, and without Prometheus `get` on
+    `nodes/proxy` as well; docs/how-to/reserve-for-the-kubelet.md has the role."""
+
+    reservation_interval_seconds: float = 300.0
+    """Seconds between two measurements of every node."""
+
     prometheus_token_file: Path | None = None
     """A file whose content is sent as a bearer token. The recommender reads it again in each round, because tokens are
     renewed."""
@@ -110,6 +118,11 @@ class Settings(LeaderProcessSettings):
     max_stored_megabytes: int = 256
     """The largest amount of usage in MB (1000000 bytes) that is stored in ConfigMaps; the default is an eighth of
     etcd's default quota, for about 70 000 containers. Beyond it the recommender deletes the oldest days."""
+
+    parameter_namespaces: tuple[str, ...] = ()
+    """Namespaces, separated by `:`, in which the recommender writes the ConfigMap `trimtab-requests`, which policies of
+    the API server read (`trimtab policies compile --params usage`). The Role of each one comes from `trimtab install
+    --parameter-namespace`."""
 
     use_vpa_checkpoints: bool = True
     """True: for containers without any other history, begin with the checkpoints of VPAs (cpu only)."""

@@ -202,7 +202,7 @@ class ShardedStore:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DayName:
-    """The day of a text (since 1970), and a tag that tells it from other texts of that day."""
+    """The day of a text (since 1970), and a tag that distinguishes it from other texts of that day."""
 
     day: int
     tag: str
@@ -251,7 +251,7 @@ class StoredDays:
         return len(old)
 
     def drop_oldest(self) -> bool:
-        """Remove one text of the oldest day; False where there is none. Raises StoreUnavailable."""
+        """Remove one text of the oldest day; False if there is none. Raises StoreUnavailable."""
         oldest = min(self.sizes, default=None)
         if oldest is not None:
             self._drop(oldest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 PERIOD_SECONDS = 600.0
 OVERHEAD_BYTES = 600
-"""The size of a ConfigMap beside its text: name, labels, managed fields, as the API server stores them."""
+"""The size of a ConfigMap in addition to its text: name, labels, managed fields, as the API server stores them."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-from trimtab.runtime.settings import Settings
+from trimtab.runtime.settings import ServerSettings
 
 MARGIN_SECONDS = 4
 """Seconds reserved for gunicorn's own steps: its loop checks once a second, its master four times."""
@@ -19,7 +19,7 @@ class GracefulApplication(Protocol):
         """From now on reports "not ready", and asks clients to send their next request to another replica."""
 
 
-def drain_on_term(worker: Any, settings: Settings) -> None:
+def drain_on_term(worker: Any, settings: ServerSettings) -> None:
     """Makes SIGTERM start a drain in this gunicorn `asgi` worker.
 
     gunicorn alone would stop accepting connections at once, while endpoints still direct clients here. With the drain,

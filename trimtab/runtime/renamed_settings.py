@@ -85,6 +85,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "VPA_CHECKPOINTS": "use_vpa_checkpoints",
         "WRITE_DEADLINE": "write_timeout_seconds",
     },
+    "metrics_api": {},
     "watchdog": {
         "CONFIGURATION": "configuration_name",
         "DECISIONS": "max_decisions_per_check",

@@ -14,7 +14,7 @@ from trimtab.runtime import environment, gunicorn_patches, http_pages
 from trimtab.runtime.files import CannotServe
 from trimtab.runtime.graceful_shutdown import drain_on_term
 from trimtab.runtime.log import Forward, Logger, forward_logging
-from trimtab.runtime.settings import ListenAddress, Settings
+from trimtab.runtime.settings import ListenAddress, ServerSettings
 
 WORKER_TIMEOUT_SECONDS = 30
 """Seconds without a heartbeat after which a worker is replaced; also the longest pause within a body."""
@@ -28,7 +28,7 @@ RECEIVE_BUFFER_BYTES = 32 * 1024
 uvloop keeps as much of its 256 kB per connection as the largest read filled."""
 
 
-def launch_gunicorn(application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
+def launch_gunicorn(application: str, settings: ServerSettings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
     """Serves `application` (`module:name`, an ASGI callable) until a signal; then exits the process.
 
     The settings are written to the environment first, so that the worker, which imports the application after the fork,
@@ -64,7 +64,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn without its command line, its config file and its environment variables."""
 
     def __init__(
-        self, application: str, settings: Settings, log: Logger, tls: ssl.SSLContext | None, listener: int
+        self, application: str, settings: ServerSettings, log: Logger, tls: ssl.SSLContext | None, listener: int
     ) -> None:
         self._application = application
         self._options = {
@@ -86,7 +86,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         return util.import_app(self._application)
 
 
-def _gunicorn_options(settings: Settings) -> dict[str, Any]:
+def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
     return {
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
@@ -114,7 +114,7 @@ def _heartbeat_options() -> dict[str, str]:
     return {"worker_tmp_dir": str(shared)} if os.access(shared, os.W_OK) else {}
 
 
-def _tls_options(settings: Settings, context: ssl.SSLContext | None) -> dict[str, Any]:
+def _tls_options(settings: ServerSettings, context: ssl.SSLContext | None) -> dict[str, Any]:
     if context is None:
         return {}
     gunicorn_patches.collect_after_handshakes(context)
@@ -132,7 +132,7 @@ def _logging_options(handler: Forward) -> dict[str, Any]:
     return {"logger_class": Forwarding, "loglevel": "warning"}
 
 
-def _post_worker_init(settings: Settings, log: Logger, secure: bool) -> Any:
+def _post_worker_init(settings: ServerSettings, log: Logger, secure: bool) -> Any:
     def post_worker_init(worker: Any) -> None:
         gunicorn_patches.reduce_memory()
         gunicorn_patches.apply_patches(

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
-PROCESSES = ("webhook", "compactor", "recommender", "watchdog")
+PROCESSES = ("webhook", "compactor", "recommender", "watchdog", "metrics_api")
+"""As they are in the names of variables."""
 COMMON_SETTINGS = frozenset({
     "namespace", "policies", "overhead", "autoscaler_namespace", "autoscaler_status_configmap", "log_level",
     "log_format",
@@ -26,6 +27,29 @@ class ListenAddress:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ServerSettings(Protocol):
+    """The settings of a process that gunicorn serves: what `trimtab.runtime.serve` reads of them."""
+
+    @property
+    def listen(self) -> ListenAddress: ...
+    @property
+    def certs_folder(self) -> Path: ...
+    @property
+    def client_ca_file(self) -> Path | None: ...
+    @property
+    def ready_file(self) -> Path | None: ...
+    @property
+    def shutdown_delay_seconds(self) -> float: ...
+    @property
+    def graceful_timeout_seconds(self) -> float: ...
+    @property
+    def keepalive_seconds(self) -> int: ...
+    @property
+    def max_connections(self) -> int: ...
+    @property
+    def max_connections_per_address(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

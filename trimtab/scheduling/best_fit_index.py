@@ -47,7 +47,7 @@ class BestFitIndex:
     def __init__(self, requests: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
         """Indexes the nodes for these requests, all closed.
 
-        `allowances`: node → the amounts that its pool may still receive; None where a pool, or every pool, keeps no
+        `allowances`: node → the amounts that its pool may still receive; None if a pool, or every pool, keeps no
         capacity free.
         """
         self.capacity = requests.room

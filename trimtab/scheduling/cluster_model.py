@@ -23,7 +23,7 @@ __all__ = ["Again", "ClusterModel", "SchedulingRequirements", "build_cluster_mod
 
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]
-"""Returns what a pod would request if it were admitted again now; None where that is what it requests already.
+"""Returns what a pod would request if it were admitted again now; None if that is what it requests already.
 Unreadable: it cannot be determined, so the successor cannot be placed."""
 
 
@@ -49,7 +49,7 @@ class ClusterModel:
     """Capacity that is reserved for pods that do not exist."""
     groups: list[TopologyGroup]
     node_sets: list[bytearray]
-    """Sets of nodes by label, name and taint: 1 where the node admits the pod."""
+    """Sets of nodes by label, name and taint: 1 if the node admits the pod."""
     main_resources: tuple[str, str]
     """The scarcer of cpu and memory, and the other."""
     other_resources: tuple[str, ...]
@@ -66,7 +66,7 @@ class ClusterModel:
     """Node → what about it cannot be read: such a node is neither drained nor used as a target."""
 
     def allocatable_amount(self, node: int, resource: str) -> int:
-        """Returns the allocatable amount; 0 where the node does not have the resource or cannot be read."""
+        """Returns the allocatable amount; 0 if the node does not have the resource or cannot be read."""
         allocatable = self.nodes[node].allocatable
         return 0 if isinstance(allocatable, Unreadable) else allocatable.get(resource, 0)
 

@@ -199,7 +199,7 @@ def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Re
 
 
 def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
-    """Returns a node for each class, in the order given; None where no node fits. Adds the placed pods to the capacity.
+    """Returns a node for each class, in the order given; None if no node fits. Adds the placed pods to the capacity.
 
     The largest pods are placed first, each on the node with the least free capacity (best fit decreasing).
     """

@@ -24,7 +24,7 @@ class PlacementRequest(Struct, eq=False, frozen=True, gc=False):
 
     pod_class: PodClass
     nodes: bytearray
-    """1 where node attributes, wide domains and the allocatable resources allow the pod."""
+    """1 if node attributes, wide domains and the allocatable resources allow the pod."""
     node_set: int
     """The number of that set of nodes among the sets of all requests."""
     forbidden_domains: tuple[tuple[Sequence[int], dict[int, int]], ...]
@@ -49,7 +49,7 @@ class PlacementRequests:
     requests: list[PlacementRequest] = field(default_factory=list)
     _requests: dict[tuple[int, tuple[int, ...]], PlacementRequest | None] = field(default_factory=dict)
     unbound_requests: dict[int, PlacementRequest | None] = field(default_factory=dict)
-    """Class number → its request, where no wide domain binds it; None where the class cannot be planned."""
+    """Class number → its request, where no wide domain binds it; None if the class cannot be planned."""
     _groups_by_class: dict[int, tuple[TopologyGroup, ...] | None] = field(default_factory=dict)
     _numbered_sets: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
 

@@ -44,7 +44,7 @@ class PlacementPreference:
     """Scores for the nodes that a pod prefers; see `preferences.preference_score`."""
 
     node_scores: tuple[int, ...]
-    """Node → score of the node itself; empty where the pod has no preferred node affinity."""
+    """Node → score of the node itself; empty if the pod has no preferred node affinity."""
     group_weights: tuple[tuple[TopologyGroup, int], ...]
     """(group, score for each pod of the group in the node's domain)."""
 

@@ -18,7 +18,7 @@ SCHEDULE_ANYWAY_WEIGHT = 10
 10."""
 
 TermOf = Callable[[PodClass, PodAffinityTerm], Term | None]
-"""Returns the pods that a term selects; None where the snapshot does not show them."""
+"""Returns the pods that a term selects; None if the snapshot does not show them."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class PreferenceScores:
 
 
 def preference_score(preference: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
-    """Returns the score of the node with the group counts as they are now. More is better; 0 where the pod has no
+    """Returns the score of the node with the group counts as they are now. More is better; 0 if the pod has no
     preference."""
     score = preference.node_scores[node] if preference.node_scores else 0
     for group, weight in preference.group_weights:

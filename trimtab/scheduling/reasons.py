@@ -54,6 +54,6 @@ UNEVEN = Code(
 )
 UNJUDGED = Code(
     "unknown-placement-rule",
-    "Trimtab does not know everything that decides where this pod is placed.",
+    "Trimtab does not know all the conditions under which this pod can be scheduled.",
     "Read the message: it names a scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
 )

@@ -31,7 +31,7 @@ class TopologyGroup:
     key: str
     """The topology key; "" means the node itself."""
     domain_of: Sequence[int]
-    """Node → domain, -1 where the node has none (no such label, or not eligible)."""
+    """Node → domain, -1 if the node has none (no such label, or not eligible)."""
     domain_count: int
     """The number of domains."""
     is_per_node_domain: bool

@@ -35,7 +35,7 @@ REFERENCE = {"cpu": 0.1, "memory": float(1 << 30)}
 RISK = {"cpu": 8.0, "memory": 35.0}
 """The price, in references, that a container with an average use of one reference may pay for never being short: a
 memory peak above the request may kill, cpu above it only waits. A container that uses four times as much pays twice as
-much: a core costs the same whoever reserves it, so headroom is dearer where use is large."""
+much: a core costs the same for every workload, so headroom costs more if the usage is large."""
 MIN_AMOUNT = {"cpu": 0.01, "memory": float(16 << 20)}
 """Smaller differences do not count (cores, bytes)."""
 MIN_SHARE = {"cpu": 0.9, "memory": 0.0}
@@ -45,11 +45,11 @@ PASSED_SHARE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveAnswer:
-    """A request in cores or bytes, not rounded, and how it came about."""
+    """A request in cores or bytes, not rounded, and how it was computed."""
 
     amount: float
     share: float
-    """The share of recent use that does not exceed it; 1 where no use of the window does."""
+    """The share of recent use that does not exceed it; 1 if no use of the window does."""
     days_exceeded: int
     """The days of `days_compared` that call for more than P95: days with more than a twentieth above the P95 of recent
     days; where the request is above all use, days with a maximum above that of the days before."""
@@ -78,7 +78,7 @@ class RecentUse:
         return self.values[-1] if self.values else 0.0
 
     def share_of(self, amount: float) -> float:
-        """The share of recent use that does not exceed an amount; 1 where none does."""
+        """The share of recent use that does not exceed an amount; 1 if none does."""
         return min(1.0, sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value <= amount))
 
 

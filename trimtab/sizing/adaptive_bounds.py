@@ -27,16 +27,16 @@ LAST_DAY, LARGEST_POD, OOM_KILL, THREE_TIMES = "last-day", "largest-pod", "oom-k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveRequest:
-    """A request in cores or bytes, not rounded, and how it came about."""
+    """A request in cores or bytes, not rounded, and how it was computed."""
 
     amount: float
     share: float = 1.0
-    """The share of recent use that does not exceed the rule's own answer; 1 where no use of the window does."""
+    """The share of recent use that does not exceed the rule's own answer; 1 if no use of the window does."""
     days_exceeded: int = 0
     days_compared: int = 0
     """`days_exceeded` and `days_compared` are those of `adaptive.AdaptiveAnswer`."""
     bound: str = ""
-    """The bound that set the request; empty where the rule set it."""
+    """The bound that set the request; empty if the rule set it."""
     floor: float = 0.0
     """The bytes that a container with OOM kills needs; 0 without kills."""
     kills: int = 0

@@ -12,13 +12,9 @@ from dataclasses import dataclass
 
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.reason import Code, NotYet
+from trimtab.cluster.reason import NotYet
+from trimtab.sizing.reasons import FEW_PODS
 
-FEW_PODS = Code(
-    "too-few-sandbox-pods",
-    "Too few pods of the RuntimeClass were measured to compute its overhead.",
-    "Measure while at least this many pods of the class run, or measure several times.",
-)
 MIN_PODS = 5
 HEADROOM_PERCENT = 15
 _MEBIBYTE = 1 << 20
@@ -34,7 +30,7 @@ class SandboxUse:
 
 @dataclass(frozen=True, slots=True)
 class SandboxCost:
-    """The overhead of a pod of a RuntimeClass, beside its containers."""
+    """The overhead of a pod of a RuntimeClass: what it uses in addition to its containers."""
 
     pods: int
     millicores: int
@@ -111,7 +107,7 @@ LIST_PRICE = divide_price(96_000, 2, 8)
 
 
 def average_price(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
-    """The average price of all nodes, from (price, cores, GiB) of each node with a known price; None where there is
+    """The average price of all nodes, from (price, cores, GiB) of each node with a known price; None if there is
     none."""
     priced_nodes = list(nodes)
     if not priced_nodes:

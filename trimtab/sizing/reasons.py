@@ -11,7 +11,7 @@ INSUFFICIENT = Code(
 )
 OVER_NODE = Code(
     "usage-above-node",
-    "The container would request more than any node that its pod may use has left beside DaemonSets and the rest of "
+    "The container would request more than any node that its pod may use has left next to DaemonSets and the rest of "
     "the pod.",
     "Add a larger machine type, or split the workload.",
 )
@@ -38,7 +38,8 @@ FROM_VPA = Code(
 )
 LIMIT_TOO_SMALL = Code(
     "limit-below-need",
-    "The container was killed for want of memory, and its memory limit is below what it needs: no request prevents the "
+    "The container was killed because it ran out of memory, and its memory limit is below what it needs: no request "
+    "prevents the "
     "next kill.",
     "Raise its memory limit at least to the amount that the row says it needs. With `--guaranteed` the request and the "
     "limit of a Guaranteed pod are proposed together.",
@@ -53,4 +54,10 @@ NO_USAGE = Code(
     "no-usage",
     "The source has no usage of the container.",
     "Check whether the source covers its namespace and the time it ran.",
+)
+
+FEW_PODS = Code(
+    "too-few-sandbox-pods",
+    "Too few pods of the RuntimeClass were measured to compute its overhead.",
+    "Measure while at least this many pods of the class run, or measure several times.",
 )

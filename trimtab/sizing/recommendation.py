@@ -21,7 +21,7 @@ def build_container_usage(
     now: Seconds | None = None,
     last: Seconds | None = None,
 ) -> ContainerUsage | None:
-    """The published usage of one container; None where there is too little history of both resources. `now` is the
+    """The published usage of one container; None if there is too little history of both resources. `now` is the
     second of the computation; `last` is that of the newest sample, after which the recommendation lasts for two
     weeks."""
     statistics = [one for one in (cpu, memory) if isinstance(one, UsageStatistics)]
@@ -88,7 +88,7 @@ MIN_CONFIDENCE_CHANGE = 0.2
 
 
 def measure_change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = DEFAULT_TOLERANCE) -> float:
-    """How much two published forms differ, to decide what is written first: 0 where nothing is worth a write; below 1
+    """How much two published forms differ, to decide what is written first: 0 if nothing is worth a write; below 1
     where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that leads to a
     request; infinite where a new amount is known."""
     if before is None:

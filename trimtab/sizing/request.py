@@ -75,7 +75,7 @@ class Hpa:
 
     name: str
     target: int | None
-    """Percent; None where it does not say."""
+    """Percent; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ def _amount_from_vpa(
 
 
 def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Reason | None:
-    """The reason why another controller or the container's role decides; None where the usage decides."""
+    """The reason why another controller or the container's role decides; None if the usage decides."""
     if current.role is Role.INIT:
         return reasons.INIT_CONTAINER("an init container ends before the others begin")
     if current.vpa is not None and current.vpa.has_recommendation:

@@ -60,7 +60,7 @@ class UsageStatistics:
     """Whether there is less than a day of history: a recommendation may fill a missing request or raise one, and lowers
     none."""
     adaptive: AdaptiveRequest | None = None
-    """The adaptive rule's request; None where only percentiles are known."""
+    """The adaptive rule's request; None if only percentiles are known."""
     extra_percentiles: Mapping[Decimal, float] = field(default_factory=dict)
     """Further percentiles that were requested."""
 
@@ -78,7 +78,8 @@ class UsageStatistics:
 
     @property
     def span_text(self) -> str:
-        """The observed time for people, such as "9 days"; for a workload that runs at times, hours as well as days."""
+        """The observed time as a message shows it, such as "9 days"; for a workload that runs at times, hours as well
+        as days."""
         if self.observed_seconds + SLACK_SECONDS >= DAY:
             return f"{self.observed_days:g} days"
         hours, days = round(self.observed_seconds / HOUR), self.days_with_usage
@@ -153,7 +154,7 @@ def _missing_history(resource: str, window: DailyHistograms, samples: int) -> No
 
 
 def required_history(resource: str) -> str:
-    """The history that a recommendation needs, for people."""
+    """The history that a recommendation needs, as a message shows it."""
     return f"an hour, {MIN_YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
 
@@ -193,7 +194,7 @@ WASTE_STEPS = {
 def rate_severity(
     resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False
 ) -> SizingSeverity:
-    """The severity of a request that differs from the proposed one, both of one pod. `request` is None where there is
+    """The severity of a request that differs from the proposed one, both of one pod. `request` is None if there is
     no request; `killed` says that the container was OOM killed."""
     if killed and proposed > (request or 0):
         return SizingSeverity.HIGH

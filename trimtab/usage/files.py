@@ -130,7 +130,7 @@ def _resource_of(amount: str, values: Iterable[float]) -> str:
 
 
 def parse_moment(cell: object) -> int | None:
-    """Seconds since 1970; None where it is not a time. Without a time zone it is UTC, and a date is its first
+    """Seconds since 1970; None if it is not a time. Without a time zone it is UTC, and a date is its first
     second."""
     text = str(cell or "").strip()
     try:
@@ -153,7 +153,7 @@ def _parse_time(text: str) -> int | None:
 
 
 def parse_amount(cell: object) -> float | None:
-    """The amount in units; None where it is not a quantity."""
+    """The amount in units; None if it is not a quantity."""
     try:
         return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):

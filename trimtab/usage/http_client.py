@@ -112,13 +112,13 @@ class HttpApi:
         return self.url.rpartition("://")[2].partition("/")[0].rpartition("@")[0]
 
     def _basic_auth(self) -> str:
-        """The value of the header for the URL's user and password; empty where there are none."""
+        """The value of the header for the URL's user and password; empty if there are none."""
         user, _, password = self._user_info().partition(":")
         both = f"{unquote(user)}:{unquote(password)}"
         return f"Basic {b64encode(both.encode()).decode()}" if user else ""
 
     def _auth_header(self) -> dict[str, str]:
-        """The header for the URL's user and password; empty where there are none, or another header authenticates."""
+        """The header for the URL's user and password; empty if there are none, or another header authenticates."""
         basic = self._basic_auth()
         if not basic or any(name.lower() == "authorization" for name in self.headers):
             return {}
@@ -209,7 +209,7 @@ _LIBRARY_PREFIX = re.compile(r"^<?\w*HTTPS?Connection\w*[^:]*: ", re.ASCII)
 _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
 """The alert of a server that got no client certificate, or one that it does not trust."""
 _CLIENT_CERTIFICATE_HINT = (
-    " (the server asks for a client certificate, or does not trust this one: --certificate and --key; the recommender "
+    " (the server requires a client certificate, or does not trust this one: --certificate and --key; the recommender "
     "with TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
 )
 _PLAIN_HTTP_HINT = " (the server does not use TLS: http:// instead of https://?)"

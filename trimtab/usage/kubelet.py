@@ -43,12 +43,20 @@ class _Stats(msgspec.Struct, frozen=True):
     memory: _Memory = _Memory()
 
 
+class _VolumeStats(msgspec.Struct, frozen=True, rename="camel"):
+    used_bytes: int | None = None
+    capacity_bytes: int | None = None
+    pvc_ref: PodRef | None = None
+    """The claim; None for every other volume."""
+
+
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     pod_ref: PodRef = PodRef()
     cpu: _Cpu = _Cpu()
     """The pod's cgroup: its containers and its sandbox."""
     memory: _Memory = _Memory()
     containers: tuple[_Stats, ...] = ()
+    volume: tuple[_VolumeStats, ...] = ()
 
 
 class _Summary(msgspec.Struct, frozen=True):
@@ -65,7 +73,7 @@ class KubeletReading:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """The usage of one pod beside that of its containers."""
+    """The usage of one pod in addition to that of its containers."""
 
     namespace: str
     pod: str
@@ -73,6 +81,15 @@ class Sandbox:
     memory_bytes: float
     pod_memory_bytes: float
     """The usage of the whole pod, its containers included."""
+
+
+def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
+    """(namespace, claim, used bytes, capacity in bytes) of every mounted claim in a kubelet's /stats/summary that its
+    volume plugin measures. Raises InvalidResponse."""
+    for pod in _decode_pods(body):
+        for volume in pod.volume:
+            if volume.pvc_ref is not None and volume.used_bytes is not None and volume.capacity_bytes is not None:
+                yield volume.pvc_ref.namespace, volume.pvc_ref.name, volume.used_bytes, volume.capacity_bytes
 
 
 def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:

@@ -32,7 +32,7 @@ _STEP_SECONDS = 3600
 
 def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
     """(a series that names the container, a kill) for every hour in which a container restarted after an OOM kill;
-    empty where there is no kube-state-metrics."""
+    empty if there is no kube-state-metrics."""
     first = start - start % _STEP_SECONDS
     is_killed, restarts = prometheus.join_matchers('reason="OOMKilled"'), prometheus.join_matchers()
     # The last reason stays for as long as the container exists: only a restart in the same hour makes it a kill of that
@@ -81,7 +81,7 @@ def _killed_at(status: ContainerStatus) -> Seconds | None:
 
 
 def _memory_limit_and_request(pod: Pod, name: str) -> tuple[float, float]:
-    """The memory limit and request of a container in bytes; 0 where there is none, or it is not a quantity."""
+    """The memory limit and request of a container in bytes; 0 if there is none, or it is not a quantity."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
             limit, request = (amounts_of(container.resources).get("memory") for amounts_of in (limits_of, requests_of))

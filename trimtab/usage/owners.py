@@ -44,7 +44,7 @@ class OwnerIndex:
 
 
 def owner_by_name(pod: str) -> Owner | None:
-    """The owner that the name alone suggests; None where it suggests none."""
+    """The owner that the name alone suggests; None if it suggests none."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:

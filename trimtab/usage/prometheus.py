@@ -271,7 +271,7 @@ def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, 
 
 
 def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
-    """The part with half of the pods each, or, for one pod, with half of the days each; empty where it cannot be
+    """The part with half of the pods each, or, for one pod, with half of the days each; empty if it cannot be
     divided."""
     if len(piece.pods) > 1:
         middle = len(piece.pods) // 2
@@ -285,8 +285,8 @@ def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
 
 
 def _is_too_much(error: RefusedSource) -> bool:
-    """Whether the server refused the query for its size. Only its words tell, since the status is that of any error in
-    a query."""
+    """Whether the server refused the query for its size. Only the message says so, because the status is that of any
+    error in a query."""
     words = ("too many samples", "exceeded maximum resolution", "limit", "too large", "timed out", "timeout")
     return error.status in (413, 414, 422, 503, 504) and any(word in error.message.lower() for word in words)
 

@@ -35,7 +35,7 @@ class Series:
     times: Sequence[int]
     values: Sequence[float]
     queried_from: int | None = None
-    """The first second that the source was queried for; None where it is unknown."""
+    """The first second that the source was queried for; None if it is unknown."""
     dropped_values: int = 0
     """The number of values that were dropped because they are not numbers."""
     workload: str = ""

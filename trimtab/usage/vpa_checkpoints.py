@@ -130,7 +130,7 @@ def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:
 
 
 def list_checkpoints(client: Client) -> CheckpointSource:
-    """The checkpoints of a cluster; empty where no VPA is installed."""
+    """The checkpoints of a cluster; empty if no VPA is installed."""
     source = CheckpointSource()
     try:
         source.checkpoints += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items

@@ -26,8 +26,8 @@ class Policy:
 class BrakeActuator(Protocol):
     """The action on a harmful policy."""
 
-    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """Returns what was done: put-to-warn, told or failed."""
+    def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
+        """Returns what was done: set-to-warn, reported or failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Brake:
     writer: Writer
     log: Logger
 
-    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         """Sets `spec.mode: warn`, and nothing else. A policy that changed since is judged again in the next round."""
         body = {
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
@@ -45,7 +45,7 @@ class Brake:
         }
         path, operation = (
             object_path(LIST_SOURCES["PodPolicy"], "", policy.name),
-            f"put PodPolicy {policy.name} to warn",
+            f"set PodPolicy {policy.name} to warn",
         )
         try:
             self.writer.write("PATCH", path, body, doing=operation, content_type=MERGE_PATCH)
@@ -53,7 +53,7 @@ class Brake:
             self.log.warning("harm-brake.failed", policy=policy.name, error=str(error), why=str(harm.reason))
             return "failed"
         self.log.warning("harm-brake", policy=policy.name, why=str(harm.reason))
-        return "put-to-warn"
+        return "set-to-warn"
 
 
 @dataclass(slots=True)
@@ -63,9 +63,9 @@ class DryRunBrakeActuator:
     log: Logger
     _reported: set[str] = field(default_factory=set)
 
-    def put_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
+    def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         key = f"{policy.name} {harm.trouble}"
         if key not in self._reported:
             self._reported.add(key)
-            self.log.warning("harm-brake.only-told", policy=policy.name, why=str(harm.reason))
-        return "told"
+            self.log.warning("harm-brake.only-reported", policy=policy.name, why=str(harm.reason))
+        return "reported"

@@ -24,10 +24,10 @@ from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube.events import About
 from trimtab.kube.resources import LIST_SOURCES
 from trimtab.policy.podpolicy import API_VERSION, KIND
-from trimtab.watchdog.events import PolicyEventRecorder
 from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import Evictions
+from trimtab.watchdog.policy_events import PolicyEventRecorder
 from trimtab.watchdog.policy_state import AuditStateBuilder, ObservedPolicy
 from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, build_status, restored_counts
 
@@ -117,22 +117,22 @@ class Loop:
         self._stopped_now = set()
         for name, verdict in self._verdicts.items():
             if isinstance(verdict, HarmEvidence):
-                self._put_to_warn(name, verdict)
+                self._set_to_warn(name, verdict)
         return counts
 
-    def _put_to_warn(self, name: str, harm: HarmEvidence) -> None:
+    def _set_to_warn(self, name: str, harm: HarmEvidence) -> None:
         observed = self.state_builder.policies.get(name)
         version = observed.version if observed else ""
         if self.brake is None or self._braked_versions.get(name) == (version or str(harm.trouble)):
             return
         policy = Policy(name, observed.uid if observed else "", version)
-        action = self.brake.put_to_warn(policy, harm)
+        action = self.brake.set_to_warn(policy, harm)
         if action != "failed":  # a failed patch is tried again in the next round
             self._braked_versions[name] = version or str(harm.trouble)
         self.metrics.count_brake(name, harm.trouble, action)
         if observed is None:
             return
-        if action == "put-to-warn":
+        if action == "set-to-warn":
             self._stopped_now.add(name)
         about = About(kind=KIND, name=name, uid=observed.uid, api_version=API_VERSION)
         self.event_recorder.record_policy_event(about, HARMFUL, f"{_ACTION_TEXTS[action]}: {harm.reason}")
@@ -168,4 +168,4 @@ class Loop:
         return About(kind="Pod", name=pod.name, namespace=namespace, uid=pod.uid)
 
 
-_ACTION_TEXTS = {"put-to-warn": "put to warn", "told": "would be put to warn", "failed": "could not be put to warn"}
+_ACTION_TEXTS = {"set-to-warn": "set to warn", "reported": "would be set to warn", "failed": "could not be set to warn"}

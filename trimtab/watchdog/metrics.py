@@ -149,7 +149,7 @@ class Metrics:
         self.behind = gauge("watchdog_undecided_pod_groups", "Groups of pods that the last check did not decide.")
         self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check.")
         self.lost = gauge("watchdog_lost_events", "Events that could not be written since the watchdog started.")
-        self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful: put-to-warn, told, failed.",
+        self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful: set-to-warn, reported, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
         self.faults = Counter("trimtab_watchdog_errors", "Checks that failed, by kind.", ["kind"], registry=registry)
         gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
@@ -234,7 +234,7 @@ class Metrics:
                         self.harm.labels(self._policy(policy), trouble, side, amount).set(getattr(count, amount))
 
     def count_brake(self, policy: str, trouble: str, done: str) -> None:
-        """Counts a harmful policy; `done`: put-to-warn, told, failed."""
+        """Counts a harmful policy; `done`: set-to-warn, reported, failed."""
         self.brakes.labels(self._policy(policy), trouble, done).inc()
 
     def _set_by_policy_and_reason(self, gauge: Gauge, findings: Iterable[AuditFinding]) -> None:

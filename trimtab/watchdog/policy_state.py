@@ -69,7 +69,7 @@ class ObservedWebhookConfiguration:
     """A MutatingWebhookConfiguration, reduced to the time of registration and the webhooks' targets."""
 
     labelled: bool
-    """True if it carries Trimtab's label."""
+    """True if it has Trimtab's label."""
     created: Moment | None
     called: tuple[WebhookTarget, ...]
 

@@ -65,7 +65,7 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
         return _condition(
             observation, now, LOADED, "False", "Mistakes", f"its previous version stays in force: {mistakes}"
         )
-    return _condition(observation, now, LOADED, "True", "Sound", "the document is in force as it stands")
+    return _condition(observation, now, LOADED, "True", "Sound", "the document is in force")
 
 
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
@@ -77,7 +77,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             HARM_BRAKE,
             "True",
             _condition_reason(observation.verdict),
-            f"put to warn: {observation.verdict.reason}",
+            f"set to warn: {observation.verdict.reason}",
         )
     before = observation.before.find_condition(HARM_BRAKE)
     if before is not None and before.status == "True" and observation.mode != "apply":
@@ -100,7 +100,7 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
-            message = f"would be put to warn: {observation.verdict.reason}"
+            message = f"would be set to warn: {observation.verdict.reason}"
             return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))

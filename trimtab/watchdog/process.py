@@ -13,11 +13,11 @@ from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, op
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
-from trimtab.watchdog.events import CONTROLLER, PolicyEventRecorder
 from trimtab.watchdog.harm_brake import Brake, BrakeActuator, DryRunBrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import AuditWatcher
+from trimtab.watchdog.policy_events import CONTROLLER, PolicyEventRecorder
 from trimtab.watchdog.policy_state import load_base_inputs
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings

@@ -25,10 +25,11 @@ def test_what_is_wrong_stands_with_its_code_and_its_fix() -> None:
     assert "[somebody] paused it [all-paused]" in text
     assert "→ kubectl annotate namespace trimtab-system trimtab.dev/paused-" in text
     assert "unknown" in text
-    assert "not well:" in text
+    assert "problems found:" in text
+    assert "no problems" not in text
 
 
 def test_what_is_well_is_one_line_without_a_fix() -> None:
     text = drawn(WELL)
     assert "→" not in text
-    assert "well:" in text
+    assert "no problems found:" in text

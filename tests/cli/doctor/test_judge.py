@@ -25,12 +25,14 @@ from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
+    ApiServiceState,
     AutoscalerState,
     CrdState,
     DeploymentState,
     DryRunResult,
     EstafetteState,
     LeaseState,
+    MetricsApiState,
     NamespaceState,
     PolicyState,
     SignatureState,
@@ -49,6 +51,12 @@ OTHER = certs.issue(["x"], now=NOW)
 OLD = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=4000))
 AGED = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=300))
 CREATED = DryRunResult(status=201)
+RUNS = DeploymentState(replicas=2, ready_replicas=2)
+AVAILABLE = ApiServiceState(
+    name="v1beta2.custom.metrics.k8s.io", service=f"{OURS}/trimtab-metrics-api", is_available=True
+)
+UNAVAILABLE = replace(AVAILABLE, is_available=False)
+ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitoring/adapter", is_available=True)
 NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
 POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2)
@@ -135,6 +143,13 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("crd-missing", "error", {"crd": None}),
     ("crd-missing", "error", {"crd": CrdState(established=False, served=frozenset({"v1alpha1"}))}),
     ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),
+    ("metrics-api-unavailable", "error", {"metrics_api": MetricsApiState(api_services=(UNAVAILABLE,))}),
+    ("metrics-api-not-registered", "warn", {"metrics_api": MetricsApiState(deployment=RUNS)}),
+    (
+        "metrics-api-other-provider",
+        "error",
+        {"metrics_api": MetricsApiState(api_services=(ADAPTER, AVAILABLE), deployment=RUNS)},
+    ),
     ("process-missing", "error", process("webhook", None)),
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
@@ -207,7 +222,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         "error",
         {"policies": (replace(POLICY, invalid_reason="spec.actions: nothing", last_error="x"),)},
     ),
-    ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, brake_reason="put to warn: 3 of 5 pods"),)}),
+    ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, brake_reason="set to warn: 3 of 5 pods"),)}),
     (
         "required-class-missing",
         "error",

@@ -258,7 +258,7 @@ def test_a_prometheus_of_the_cluster_is_asked_through_the_api_server(url: str, p
 
 def test_a_prometheus_elsewhere_cannot_be_asked_from_here() -> None:
     client: Any = Answers(exchange(200, {}))
-    with pytest.raises(Unreachable, match="no Service of this cluster"):
+    with pytest.raises(Unreachable, match="not a Service of this cluster"):
         ClusterProbe(client).query_usage_source("https://prometheus.example.com")
 
 

@@ -10,9 +10,9 @@ from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, webhook_envir
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES
-from trimtab.compactor import cluster_reader, readmission
+from trimtab.compactor import cluster_reader, successor_requests
 from trimtab.compactor import settings as compactor_settings
-from trimtab.kube import resources
+from trimtab.kube import certificate_rotation, resources
 from trimtab.recommender import pod_watcher as recommender_following
 from trimtab.recommender import settings as recommender_settings
 from trimtab.runtime import environment as read_environment
@@ -48,7 +48,7 @@ def test_what_the_replicas_write_is_in_no_manifest() -> None:
     for name in ("trimtab-webhook-tls", "trimtab-webhook-signing", "trimtab-compactor-signing"):
         assert not {"data", "stringData"} & one("Secret", name).keys()
     for kind in cert_manager.CONFIGURATIONS:
-        assert set(cert_manager.ca_bundles(one(kind, "trimtab"))) == {b""}
+        assert set(certificate_rotation.ca_bundles(one(kind, "trimtab"))) == {b""}
 
 
 def test_no_webhook_of_ours_can_block_or_hold_up_anything() -> None:
@@ -111,7 +111,7 @@ def test_with_cert_manager_nobody_of_us_reads_the_pair_and_the_ca_bundle_is_left
         "trimtab-webhook-signing", "trimtab-compactor-signing",
     }  # fmt: skip
     for kind in cert_manager.CONFIGURATIONS:
-        assert cert_manager.is_managed_elsewhere(one(kind, "trimtab", WITH_CERT_MANAGER))
+        assert certificate_rotation.is_managed_elsewhere(one(kind, "trimtab", WITH_CERT_MANAGER))
     assert pod(WITH_CERT_MANAGER)["volumes"][0]["secret"]["secretName"] == "trimtab-webhook-tls"
     assert one("Certificate", "trimtab-webhook", WITH_CERT_MANAGER)["spec"]["dnsNames"][0].endswith(
         ".trimtab-system.svc"
@@ -182,8 +182,8 @@ FOLLOWED = {
     ],
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),
-        *readmission.list_sources("trimtab-system"),
-        *(resources.LIST_SOURCES[kind] for kind in (readmission.POLICY, readmission.VPA)),
+        *successor_requests.list_sources("trimtab-system"),
+        *(resources.LIST_SOURCES[kind] for kind in (successor_requests.POLICY, successor_requests.VPA)),
     ],
     "recommender": [*recommender_following.watched_lists()],
 }
@@ -272,3 +272,36 @@ def test_a_namespace_that_is_named_gets_a_role_of_its_own_and_the_compactor_is_t
         deployments.process_environment("compactor", values), compactor_settings.Settings
     )
     assert settings.scale_namespaces == ("shop", "bank")
+
+
+def test_with_policies_only_no_pod_is_sent_to_the_webhook() -> None:
+    kinds = [item["kind"] for item in render_manifests(InstallValues(mode="policies"))]
+    assert "MutatingWebhookConfiguration" not in kinds
+    assert "ValidatingWebhookConfiguration" in kinds
+    assert render_manifests(InstallValues(mode="both")) == render_manifests(InstallValues())
+
+
+def test_the_recommender_writes_parameters_only_where_it_is_named() -> None:
+    assert not [item for item in render_manifests(VALUES) if "parameters" in item["metadata"]["name"]]
+    values = InstallValues(parameter_namespaces=("shop", "bank"))
+    roles = [item for item in render_manifests(values) if item["metadata"]["name"] == "trimtab-recommender-parameters"]
+    assert {item["metadata"].get("namespace") for item in roles if item["kind"] == "Role"} == {"shop", "bank"}
+    [role] = [item for item in roles if item["kind"] == "Role" and item["metadata"]["namespace"] == "shop"]
+    assert {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "verbs": ["patch"],
+        "resourceNames": ["trimtab-requests"],
+    } in (role["rules"])
+    settings = read_environment.read_as(
+        deployments.process_environment("recommender", values), recommender_settings.Settings
+    )
+    assert settings.parameter_namespaces == ("shop", "bank")
+
+
+def test_only_the_recommender_may_write_parameters() -> None:
+    guard = one("ValidatingAdmissionPolicy", "trimtab-requests-writer", render_manifests(
+        InstallValues(parameter_namespaces=("shop",))
+    ))  # fmt: skip
+    assert guard["spec"]["matchConditions"][0]["expression"] == "object.metadata.name == 'trimtab-requests'"
+    assert "system:serviceaccount:trimtab-system:trimtab-recommender" in guard["spec"]["validations"][0]["expression"]

@@ -6,7 +6,7 @@ from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAM
 
 def test_every_rule_has_its_row() -> None:
     rules = [rule for granted in (CLUSTER_RULES, NAMESPACE_RULES) for found in granted.values() for rule in found]
-    assert page().count("| everywhere |") + page().count("| our namespace |") == len(rules)
+    assert page().count("| everywhere |") + page().count("| Trimtab's namespace |") == len(rules)
 
 
 def test_only_granted_verbs_are_told_to_be_seldom() -> None:

@@ -81,8 +81,8 @@ def test_a_kubelet_that_forges_a_note_scales_nothing_and_opens_nothing(
         [node] = nodes(cluster, name)
         assert is_cordoned(node), "a person's cordon stays"
         assert node["metadata"]["annotations"][NOTE] == text, "it is left alone"
-        cluster.eventually(lambda: one.told("doubted"), within=30)
-        assert len(one.told("doubted")) == 1, "and told of once"
+        cluster.eventually(lambda: one.told("not-authentic"), within=30)
+        assert len(one.told("not-authentic")) == 1, "and told of once"
         assert not one.told("released")
 
 
@@ -95,7 +95,7 @@ def test_notes_of_invented_pools_make_no_state(cluster: Cluster, tmp_path: Path)
             text = json.dumps(forged(cluster, bank, f"invented-{number}") | {"drain": f"x{number}"})
             thief.patch("Node", node, {"metadata": {"annotations": {NOTE: text}}})
             time.sleep(1)
-        cluster.eventually(lambda: one.told("doubted"), within=30)
+        cluster.eventually(lambda: one.told("not-authentic"), within=30)
         cluster.eventually(lambda: cluster.get("ConfigMap", f"trimtab-state-{name}"), within=30)
         states = cluster.list("ConfigMap", selector="trimtab.dev/state")
         assert {found["metadata"]["labels"]["trimtab.dev/state"] for found in states} <= {name}
@@ -116,7 +116,7 @@ def test_who_writes_the_state_and_takes_the_lease_scales_nothing(cluster: Cluste
             holds_the_lease(thief, 1)
             leads(cluster, one, terms + 1)
             nothing_is_scaled(cluster)
-            cluster.eventually(lambda: len(one.told("unread")) > number, within=30)  # noqa: B023  waited for here
+            cluster.eventually(lambda: len(one.told("unreadable")) > number, within=30)  # noqa: B023  waited for here
 
 
 def test_an_older_state_that_is_written_back_is_not_believed(cluster: Cluster, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_an_older_state_that_is_written_back_is_not_believed(cluster: Cluster, t
     cluster.apply(pool(cluster, name))
     state = f"trimtab-state-{name}"
     with compactor(cluster, tmp_path) as one:
-        cluster.eventually(lambda: one.told("begun"), within=30)
+        cluster.eventually(lambda: one.told("started"), within=30)
         cluster.eventually(lambda: json.loads(cluster.get("ConfigMap", state)["data"]["state.json"]).get("drains"))
         old = cluster.get("ConfigMap", state)["data"]
         cluster.eventually(lambda: one.told("emptied"), within=60)
@@ -139,8 +139,8 @@ def test_an_older_state_that_is_written_back_is_not_believed(cluster: Cluster, t
         cluster.eventually(lambda: not any(map(is_cordoned, nodes(cluster, name))), within=30)
     clerk(cluster).patch("ConfigMap", state, {"data": old})
     with compactor(cluster, tmp_path) as two:
-        cluster.eventually(lambda: two.told("unread"), within=30)
-        assert "older" in two.told("unread")[0]["why"]
+        cluster.eventually(lambda: two.told("unreadable"), within=30)
+        assert "older" in two.told("unreadable")[0]["why"]
 
 
 def clerk(cluster: Cluster) -> Cluster:

@@ -93,6 +93,13 @@ def test_m11_one_window_has_one_peak(heard: Heard) -> None:
     assert heard.calls == [("add", 5, T + HOUR), ("subtract", 5, T + HOUR), ("add", 10, T + HOUR)]
 
 
+def test_an_interval_that_begins_with_nothing_stays_at_nothing(heard: Heard) -> None:
+    it = AggregateContainerState(memory=heard, interval=HOUR)
+    it.add_memory_sample(T, 0)
+    it.add_memory_sample(T + 60, 1000 * MI)
+    assert heard.calls == [("add", 0, T + HOUR)]
+
+
 def test_m12_a_kill_long_before_the_last_sample_is_refused(heard: Heard) -> None:
     it = AggregateContainerState(memory=heard, interval=HOUR)
     it.add_memory_sample(T, 1000 * MI)

@@ -4,7 +4,8 @@ messages."""
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+
+from trimtab.cluster.bounded_cache import cache_short_strings
 
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -50,17 +51,13 @@ def label_key_errors(field: str, key: str) -> Iterator[str]:
     yield from (format_invalid(field, key, why) for why in _key_errors(key))
 
 
-_MAX_CACHED_LENGTH = _MAX_SUBDOMAIN_LENGTH + 1 + _MAX_LENGTH
-"""Characters. Longer texts are invalid, and a thousand texts of a megabyte each must not stay in the cache."""
+# Longer texts are invalid.
+_cached = cache_short_strings(max_length=_MAX_SUBDOMAIN_LENGTH + 1 + _MAX_LENGTH, max_entries=4096)
 
 
+@_cached
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Returns the errors of a label value."""
-    return _cached_value_errors(value) if len(value) <= _MAX_CACHED_LENGTH else tuple(_value_errors(value))
-
-
-@lru_cache(maxsize=4096)
-def _cached_value_errors(value: str) -> tuple[str, ...]:
     return tuple(_value_errors(value))
 
 
@@ -82,13 +79,8 @@ def qualified_name_errors(key: str) -> Iterator[str]:
     yield from _key_errors(key)
 
 
+@_cached
 def _key_errors(key: str) -> tuple[str, ...]:
-    return _cached_key_errors(key) if len(key) <= _MAX_CACHED_LENGTH else tuple(_qualified_name_errors(key))
-
-
-@lru_cache(maxsize=4096)
-def _cached_key_errors(key: str) -> tuple[str, ...]:
-    """Returns the errors of a key. Cached, because pods repeat a small number of keys."""
     return tuple(_qualified_name_errors(key))
 
 

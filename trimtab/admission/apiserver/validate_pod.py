@@ -16,7 +16,7 @@ from trimtab.admission.apiserver.validate_names import (
     label_key_errors,
     label_value_errors,
 )
-from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, value_or
+from trimtab.cluster.api.meta import UNSET, SelectorRequirement, UnsetType, value_or
 from trimtab.cluster.api.pod import (
     PREFERRED,
     REQUIRED,
@@ -230,12 +230,18 @@ def _spec_errors(spec: PodSpec) -> Iterator[str]:
             )
     yield from host_port_errors(spec)
     yield from validate_resources.pod_resource_errors(spec)
-    yield from validate_names.label_errors("spec.nodeSelector", value_or(spec.node_selector, {}))
-    yield from affinity_errors(spec)
-    yield from topology_spread_errors(spec)
-    yield from toleration_errors(value_or(spec.tolerations, ()))
+    # Absent fields have no errors; testing here costs less than a generator for each of them.
+    if spec.node_selector is not UNSET:
+        yield from validate_names.label_errors("spec.nodeSelector", spec.node_selector)
+    if spec.affinity is not UNSET:
+        yield from affinity_errors(spec)
+    if spec.topology_spread_constraints is not UNSET:
+        yield from topology_spread_errors(spec)
+    if spec.tolerations is not UNSET:
+        yield from toleration_errors(spec.tolerations)
     yield from _class_name_errors(spec)
-    yield from validate_resources.overhead_errors("spec.overhead", value_or(spec.overhead, {}))
+    if spec.overhead is not UNSET:
+        yield from validate_resources.overhead_errors("spec.overhead", spec.overhead)
 
 
 def _class_name_errors(spec: PodSpec) -> Iterator[str]:

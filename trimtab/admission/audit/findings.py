@@ -42,7 +42,7 @@ class PolicyTally:
     changed: int = 0
     """Pods that it changed on admission, by their annotation."""
     unpatched: int = 0
-    """Pods that it would change and has not."""
+    """Pods that the policy would change and has not changed."""
     would: int = 0
     """Pods that it would change, in mode warn or audit."""
     skipped: int = 0

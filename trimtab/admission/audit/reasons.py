@@ -26,14 +26,15 @@ MISSED = Code(
 )
 DECIDED_OTHERWISE = Code(
     "decision-changed-since",
-    "The webhook decided about the pod, and would decide otherwise now: facts about the cluster have changed since.",
+    "The webhook made a decision for the pod and would make a different one now, because the cluster has changed "
+    "since.",
     "Nothing, or restart the workload.",
 )
 CAUSE_UNKNOWN = Code(
     "cause-unknown",
     "The pod lacks what the policy says, and it is not known whether it is older than the policy: policies from a "
-    "folder have no time.",
-    "Restart the workload; if its new pods are still unchanged, the webhook misses them.",
+    "folder have no creation time.",
+    "Restart the workload; if its new pods are still unchanged, the API server does not call the webhook for them.",
 )
 ONLY_WATCHING = Code(
     "policy-not-in-apply-mode",
@@ -42,13 +43,15 @@ ONLY_WATCHING = Code(
 )
 OVERHEAD_STALE = Code(
     "overhead-stale",
-    "The pod has another overhead than its RuntimeClass defines: the class was changed after the pod was created.",
+    "The pod's overhead differs from that of its RuntimeClass, because the class was changed after the pod was "
+    "created.",
     "Restart the workload; until then the scheduler counts the old overhead for its pods.",
 )
 SETTING_WRONG = Code(
     "overhead-setting-wrong",
-    "The setting `overhead` names one writer of pod overhead, and running pods show that it is the other.",
-    "Set `TRIMTAB_OVERHEAD` (webhook and watchdog alike) to what the pods show.",
+    "The setting `TRIMTAB_OVERHEAD` names one writer of pod overhead, and running pods show that the other one writes "
+    "it.",
+    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value that the message names.",
 )
 NO_EVIDENCE = Code(
     "overhead-no-evidence",
@@ -59,13 +62,14 @@ NO_EVIDENCE = Code(
 
 HARMFUL = Code(
     "harm-brake",
-    "Pods that the policy changed fail in a way it may cause (killed for memory, evicted by their node, not scheduled) "
-    "clearly more often than pods it did not change. The policy was put to `warn`.",
+    "Pods that the policy changed fail in a way that the policy may cause (killed for memory, evicted by their node, "
+    "not scheduled) "
+    "clearly more often than pods that it did not change. The policy was set to `warn`.",
     "Check the named pods. Correct the policy, then set `mode: apply` again: Trimtab does not set it back.",
 )
 TOO_FEW = Code(
     "harm-too-few-pods",
-    "Too few pods carry the policy's change, or too few are known that do not, to tell harm from chance.",
+    "Too few pods have the policy's change, or too few pods are known without it, to distinguish harm from chance.",
     "Nothing: the counts are compared again in every round.",
 )
 QUIET = Code(

@@ -41,9 +41,9 @@ def explain_overhead(
     if is_same_list(defined, stored):
         return None
     if not stored and not _is_older_than_class(created, since):
-        return OVERHEAD_MISSING(f"carries no overhead, RuntimeClass {name} defines {format_amounts(defined)}")
+        return OVERHEAD_MISSING(f"has no overhead; RuntimeClass {name} defines {format_amounts(defined)}")
     return reasons.OVERHEAD_STALE(
-        f"carries overhead {format_amounts(stored) or 'none'}, "
+        f"has overhead {format_amounts(stored) or 'none'}, "
         f"RuntimeClass {name} now defines {format_amounts(defined) or 'none'}"
     )
 
@@ -116,10 +116,10 @@ def check_overhead_setting(configured: OverheadBy, example: OverheadExample | No
     pod = f"{example.namespace}/{example.pod}"
     if example.by == "server":
         return reasons.SETTING_WRONG(
-            f"overhead: webhook, but the API server filled in the overhead of pod {pod}: set server"
+            f"TRIMTAB_OVERHEAD is webhook, but the API server set the overhead of pod {pod} (set it to server)"
         )
     return reasons.SETTING_WRONG(
-        f"overhead: server, but the API server did not fill in the overhead of pod {pod}: set webhook"
+        f"TRIMTAB_OVERHEAD is server, but the API server did not set the overhead of pod {pod} (set it to webhook)"
     )
 
 

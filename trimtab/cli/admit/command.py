@@ -204,10 +204,10 @@ def _read_inputs(
     not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),
-        *(f"Left as it is, because its template is not a pod's: {template}" for template in not_pods),
-        *(f"Left as it is: {cause}" for cause in ignored),
+        *(f"Unchanged, because its template is not a pod template: {template}" for template in not_pods),
+        *(f"Unchanged: {cause}" for cause in ignored),
         *_note_unknown_kinds(documents),
-        *(f"A key occurs twice, the last one counts: {key}" for key in repeated),
+        *(f"A key occurs twice; the last one counts: {key}" for key in repeated),
     )
     return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
 
@@ -224,7 +224,7 @@ def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
 def _parse_documents(
     contents: list[live_cluster.Content],
 ) -> tuple[list[Document], list[ConfigError], list[ConfigError]]:
-    """Return documents, mistakes, and repeated keys, which kubectl accepts, too."""
+    """Return documents, mistakes, and repeated keys, which kubectl also accepts."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []

@@ -129,7 +129,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
             )
         except NotFound:
             raise UsageError(
-                [ConfigError(file="--pool", expected="a pool that the compactor has a state of", got=pool)]
+                [ConfigError(file="--pool", expected="a pool whose state the compactor has stored", got=pool)]
             ) from None
     click.echo(f"pool {pool} is open again")
 
@@ -145,7 +145,8 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
     or another client wrote it. If a drain of the node is under way, the compactor stops it.
     """
     if yes and not names:
-        raise UsageError([ConfigError(file="command line", expected="the nodes to open, by name", got="--yes alone")])
+        expected = "the names of the nodes to uncordon"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="--yes alone")])
     cluster_login = state.ClusterLogin(**login)
     with state.open_client(cluster_login) as client:
         writer = Writer(client=client, manager="trimtab-command")
@@ -157,7 +158,7 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
                 click.echo(outcome)
         elif annotated_nodes:
             node_names = " ".join(node.node.name for node in annotated_nodes if node.can_be_opened)
-            click.echo(f"Nothing was changed. To open: trimtab compactor release --yes {node_names}")
+            click.echo(f"Nothing was changed. To uncordon the nodes: trimtab compactor release --yes {node_names}")
         else:
             click.echo("no node has the annotation of a drain")
 

@@ -33,6 +33,7 @@ from trimtab.cli import output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
+from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import build_snapshot
@@ -131,14 +132,14 @@ _FILES = ("world.yaml", "shop.yaml", "policies.yaml")
 
 @click.command("demo")
 @click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), help="A folder in which the files of the demo are kept."
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the files of the demo in this folder."
 )
 def verb(keep: Path | None) -> None:
-    """The main job end to end on this machine, without a cluster.
+    """Run the webhook and a compaction on this machine, without a cluster.
 
-    Issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as a real API
-    server would (HTTPS, AdmissionReview v1), and shows what becomes of them. Then plans and simulates a small pool, and
-    lets it go from a rehearsal to the real thing.
+    The demo issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as an API
+    server does (HTTPS, AdmissionReview v1), and shows the changed pods. Then it plans and simulates a small pool, and
+    shows a dry run and a real compaction of it.
     """
     console = output.create_console()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
@@ -153,6 +154,7 @@ def verb(keep: Path | None) -> None:
             sys.exit(EXIT_FAILED)
         (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
     sample_pool.draw_sample_pool(console)
+    draw_reservations(console)
     compaction.draw_compaction(console, sample_pool.build_inputs())
     _print_next_steps(console)
 
@@ -233,7 +235,9 @@ def _print_next_steps(console: Console) -> None:
         "  trimtab admit -f your-manifests.yaml --explain  with the fields that were not changed, and why\n"
         "  trimtab policies list                           the policies that are included\n"
         "  trimtab policies explain NAME                   what one of them does\n"
-        "  trimtab plan --cluster snapshot.yaml            which of your nodes can go, and why the others stay\n"
-        "  docs/how-to/write-a-policy.md                   your own in ten minutes",
+        "  trimtab plan --cluster snapshot.yaml            which of your nodes can be drained, and why the others "
+        "stay\n"
+        "  trimtab reserved measure --cluster live         what kubelets really use of what is reserved for them\n"
+        "  docs/how-to/write-a-policy.md                   write your own policy in ten minutes",
         highlight=False,
     )

@@ -1,7 +1,7 @@
 """Compacts a simulated cluster with the compactor's own loop: first in dry run, then with mode act.
 
 An evicted pod gets a successor at once, on the emptiest node that admits it and is not about to be drained; it is ready
-after 30 seconds. A simulated autoscaler removes a drained node after 10 minutes. The time is simulated, too.
+after 30 seconds. A simulated autoscaler removes a drained node after 10 minutes. The time is also simulated.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:
 INTERVAL_SECONDS, SETTLE_SECONDS, TICK_SECONDS, MAX_ROUNDS = 60, 15, 5, 600
 BEGIN = "2026-03-02T03:00:00Z"
 """A Monday at three in the morning."""
-_SHOWN_EVENTS = ("begun", "emptied", "taken", "released", "dropped", "closed")
+_SHOWN_EVENTS = ("started", "emptied", "removed", "released", "abandoned", "closed")
 
 
 def draw_compaction(console: Console, inputs: PlanInputs) -> None:
@@ -214,7 +214,7 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
     console.print(Text("\nFrom a dry run to the real compaction (simulated: a pod takes 30 s to start)", style="bold"))
-    console.print("[bold]mode: rehearse[/]  plans are recorded, nothing is done", highlight=False)
+    console.print("[bold]mode: rehearse[/]  plans are recorded, and nothing is changed", highlight=False)
     _run_rounds(cluster, loop, 60)
     dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
     console.print(_history_table(cluster.records))
@@ -226,7 +226,7 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     console.print(
         f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted,"
         f" {loop.drainer.moved_twice} of them "
-        f"twice; budgets broken: {cluster.short}",
+        f"twice; PodDisruptionBudgets violated: {cluster.short}",
         highlight=False,
     )
 
@@ -270,7 +270,7 @@ def _history_table(records: Iterable[HistoryEntry]) -> Table:
     for record in records:
         if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
             passed = record.at - start
-            style = {"taken": "green", "released": "red"}.get(record.what, "")
+            style = {"removed": "green", "released": "red"}.get(record.what, "")
             what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
             table.add_row(f"  03:{passed // 60:02d}:{passed % 60:02d}", Text(what, style=style), record.why)
     return table

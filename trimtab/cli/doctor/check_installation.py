@@ -5,56 +5,33 @@ from collections.abc import Iterator
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import AccountPolicy, DeploymentState, LeaseState, ObservedCluster, PolicyState, Read
+from trimtab.cli.doctor.reasons import (
+    ACCOUNT_POLICY_DIFFERENT,
+    ACCOUNT_POLICY_MISSING,
+    ALL_PAUSED,
+    CLOCK_SKEW,
+    CRD_MISSING,
+    LEASE_FREE,
+    LEASE_STALE,
+    NAMESPACE_MISMATCH,
+    NAMESPACE_MISSING,
+    NOT_READY,
+    PERMISSION_MISSING,
+    POLICY_BRAKED,
+    POLICY_FAILING,
+    POLICY_INVALID,
+    POOL_INVALID,
+    POOL_WITHOUT_SCALING,
+    PROCESS_MISSING,
+    REQUIRED_CLASS_MISSING,
+    STATUS_BEHIND,
+    TOO_OLD,
+    UNTESTED,
+)
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import PROCESSES, account_name
-from trimtab.cluster.reason import Code, Unreadable
+from trimtab.cluster.reason import Unreadable
 from trimtab.policy.schema import VERSION
-
-PROCESS_MISSING = Code(
-    "process-missing",
-    "The Deployment of a process is not there. Without the webhook no pod is changed; the others may be left out on "
-    "purpose.",
-    "`trimtab install --apply` with the options it was installed with; with Helm, the value `PROCESS.enabled: true`.",
-)
-NOT_READY = Code(
-    "process-not-ready",
-    "Replicas of a process are not ready.",
-    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
-)
-NAMESPACE_MISMATCH = Code(
-    "namespace-mismatch",
-    "A process is configured with another namespace than the one that it runs in: it looks there for its Secret, its "
-    "pools and its Lease, and may not read them.",
-    "With kustomize, `namespace` needs the base's `elsewhere.yaml`, too: docs/how-to/install-in-a-cluster.md.",
-)
-PERMISSION_MISSING = Code(
-    "permission-missing",
-    "The account of a process lacks a right that its work needs.",
-    "`trimtab install --apply`, with the options it was installed with, grants exactly what is needed; with Helm, "
-    "`helm upgrade`.",
-)
-ACCOUNT_POLICY_MISSING = Code(
-    "account-policy-missing",
-    "A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work is not in force: a stolen token of "
-    "the account allows everything that RBAC allows.",
-    "`trimtab install --apply`, with the options it was installed with, creates it; with Helm, `helm upgrade`.",
-)
-ACCOUNT_POLICY_DIFFERENT = Code(
-    "account-policy-differs",
-    "A ValidatingAdmissionPolicy that restricts an account of Trimtab differs from the one that this version installs.",
-    "Unless it was changed on purpose: `trimtab install --apply`, with the options it was installed with; with Helm, "
-    "`helm upgrade`.",
-)
-LEASE_FREE = Code(
-    "lease-not-held",
-    "No replica of a process holds its Lease, so the process does no work.",
-    "See the replicas' logs: a replica acquires the Lease within half a minute of its start.",
-)
-LEASE_STALE = Code(
-    "lease-stale",
-    "The Lease of a process was not renewed in time: its leader has stopped, or cannot reach the API server.",
-    "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
-)
 
 
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -74,7 +51,7 @@ def _check_process(name: str, state: Read[DeploymentState | None], namespace: st
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:
         return report_error(
-            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}"
+            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and but is configured with {configured_namespace}"
         )
     if state.ready_replicas == 0:
         return report_error(NOT_READY, replicas, describe_command)
@@ -104,7 +81,8 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(policies)
     elif policies is None:
         yield report_warning(
-            ACCOUNT_POLICY_MISSING, "this API server has no such kind: accounts may do everything that RBAC allows"
+            ACCOUNT_POLICY_MISSING,
+            "this API server does not serve ValidatingAdmissionPolicies: accounts may do everything that RBAC allows",
         )
     else:
         expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
@@ -188,38 +166,6 @@ OLDEST, TESTED = (1, 30), ((1, 34), (1, 36))
 1.30), and the oldest and newest version that the end-to-end tests run against."""
 MAX_SKEW_SECONDS, MAX_TOLERATED_SKEW_SECONDS = 5, 60
 """A Date header has no fractions of a second and takes time to arrive: a skew below five seconds is not reported."""
-
-TOO_OLD = Code(
-    "kubernetes-too-old",
-    "The API server is older than what the webhook configurations need.",
-    "Upgrade Kubernetes to 1.30 or newer before you install Trimtab.",
-)
-UNTESTED = Code(
-    "kubernetes-untested",
-    "Trimtab is not tested against this minor version of Kubernetes.",
-    "No problem is known. Use a dry run first, and look for a newer Trimtab in the changelog.",
-)
-CLOCK_SKEW = Code(
-    "clock-skew",
-    "The clock of the machine that runs the command and the API server's differ by more than a few seconds.",
-    "Synchronize both by NTP. Whether certificates, Leases and the autoscaler's reports are valid depends on the time.",
-)
-NAMESPACE_MISSING = Code(
-    "namespace-missing",
-    "Trimtab's own namespace does not exist.",
-    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates it; if Trimtab has another namespace, give "
-    "it to `doctor`, too.",
-)
-ALL_PAUSED = Code(
-    "all-paused",
-    "The switch `trimtab.dev/paused` is on: no pod is changed, no node is drained.",
-    "To switch it off: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
-)
-CRD_MISSING = Code(
-    "crd-missing",
-    "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs it once and never upgrades it.",
-)
 
 
 def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -310,48 +256,6 @@ INSTALLATION_CHECKS = (
 )
 
 
-POLICY_INVALID = Code(
-    "policy-not-loaded",
-    "A PodPolicy is invalid, so it is not in force, or an older version of it is.",
-    "`trimtab policies check FILE` names every mistake.",
-)
-POLICY_BRAKED = Code(
-    "policy-set-to-warn",
-    "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
-    "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
-    " takes one "
-    "more step: docs/how-to/watch-running-pods.md.",
-)
-REQUIRED_CLASS_MISSING = Code(
-    "required-class-missing",
-    "A policy requires a RuntimeClass that the cluster does not have: every pod that it matches is denied.",
-    "Create the RuntimeClass, correct its name in the policy, or set `mode: warn` in the policy until it exists.",
-)
-POLICY_FAILING = Code(
-    "policy-failing",
-    "An action of a policy failed for a pod: that pod was admitted without it.",
-    "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
-)
-STATUS_BEHIND = Code(
-    "policy-status-outdated",
-    "The status of a policy is not about its present generation: no watchdog has processed it.",
-    "The watchdog does so once a minute. If it does not: the checks `processes` and `leases`, then its log.",
-)
-POOL_INVALID = Code(
-    "pool-not-loaded",
-    "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
-)
-POOL_WITHOUT_SCALING = Code(
-    "pool-without-right-to-scale",
-    "A pool allows moving pods that are the only replica of their workload, and the compactor may scale"
-    " workloads in no "
-    "namespace: such pods stay, and so do their nodes.",
-    "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
-    "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
-)
-
-
 def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yield the problems that the status of each PodPolicy reports, missing RuntimeClasses first."""
     policies = cluster.policies
@@ -387,7 +291,7 @@ def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[Doctor
         status_of = f"generation {policy.observed_generation}" if policy.observed_generation else "nothing"
         yield report_warning(
             STATUS_BEHIND,
-            f"{policy.name}: its status is about {status_of}, the policy is generation {policy.generation}",
+            f"{policy.name}: its status describes {status_of}, and the policy has generation {policy.generation}",
         )
 
 
@@ -409,7 +313,7 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif not reading.mistakes:
         active = sum(pool.enabled and not pool.dry_run for pool in reading.pools)
         yield report_ok(
-            f"{len(reading.pools)} pools, {active} of them act"
+            f"{len(reading.pools)} pool{'s' if len(reading.pools) != 1 else ''}, {active} in mode act"
             if reading.pools
             else "there is no pool yet: no pod is moved"
         )
@@ -418,7 +322,7 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 CHECKS = (
     Check(
         name="policies",
-        asks="Are all policies in force and harmless?",
+        asks="Are all policies in force, and does none of them harm pods?",
         judge=check_policies,
         may=(REQUIRED_CLASS_MISSING, POLICY_INVALID, POLICY_BRAKED, POLICY_FAILING, STATUS_BEHIND),
     ),

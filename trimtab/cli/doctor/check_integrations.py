@@ -5,6 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.reasons import (
+    AUTOSCALER_COMPETES,
+    AUTOSCALER_FLAGS_DIFFER,
+    AUTOSCALER_KEEPS_NODES,
+    AUTOSCALER_MISSING,
+    AUTOSCALER_UNHEALTHY,
+    ESTAFETTE_CORDONS,
+    ESTAFETTE_RUNS,
+    OVERHEAD_MISMATCH,
+    USAGE_SOURCE_FAILS,
+    USAGE_SOURCE_MISSING,
+    VPA_WEBHOOK_DOWN,
+)
 from trimtab.cluster.cluster_autoscaler import (
     ENABLED_FLAG,
     READ_FLAGS,
@@ -15,70 +28,10 @@ from trimtab.cluster.cluster_autoscaler import (
     with_options,
 )
 from trimtab.cluster.pool import Pool, Precedence
-from trimtab.cluster.reason import Code, Unreadable
+from trimtab.cluster.reason import Unreadable
 
-OVERHEAD_MISMATCH = Code(
-    "overhead-setting-mismatch",
-    "The setting for who writes pod overhead does not match this API server: pods would be refused, or have none.",
-    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value in the sentence.",
-)
 MAX_LEAD_THRESHOLD_PERCENT = 30
 """Percent of requests: with a threshold of at most this the autoscaler removes hardly any node but empty ones."""
-AUTOSCALER_MISSING = Code(
-    "autoscaler-not-found",
-    "There are pools to compact, and no cluster autoscaler reports its status: drained nodes would not be removed, so "
-    "the compactor starts no drain.",
-    "Install one, or let it write its status (`--write-status-configmap`); if it cannot, set "
-    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
-)
-AUTOSCALER_UNHEALTHY = Code(
-    "autoscaler-status-unusable",
-    "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
-    "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
-)
-AUTOSCALER_KEEPS_NODES = Code(
-    "autoscaler-scale-down-disabled",
-    "The cluster autoscaler runs with --scale-down-enabled=false: drained nodes are not removed.",
-    "Start it with --scale-down-enabled=true, or leave the pools in dry run.",
-)
-AUTOSCALER_FLAGS_DIFFER = Code(
-    "autoscaler-flags-differ",
-    "The compactor is configured with other flags of the autoscaler than those that the autoscaler runs with.",
-    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
-)
-AUTOSCALER_COMPETES = Code(
-    "autoscaler-drains-same-nodes",
-    "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",
-    "Start the cluster autoscaler with the flag that the sentence names.",
-)
-ESTAFETTE_RUNS = Code(
-    "estafette-still-running",
-    "An estafette node-compactor runs in this cluster. It deletes pods without regard to PodDisruptionBudgets on nodes "
-    "that Trimtab plans with, and pods move twice.",
-    "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
-    "nodes that it left cordoned.",
-)
-ESTAFETTE_CORDONS = Code(
-    "estafette-left-cordons",
-    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no plan "
-    "includes them.",
-    "`trimtab pools import FILE --apply --take-over` uncordons them.",
-)
-USAGE_SOURCE_MISSING = Code(
-    "usage-source-missing",
-    "There is no metrics API, and the recommender has no Prometheus configured: it gets no usage.",
-    "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
-)
-USAGE_SOURCE_FAILS = Code(
-    "usage-source-failing",
-    "The source of usage does not answer, or has no pod.",
-    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
-)
-VPA_WEBHOOK_DOWN = Code(
-    "vpa-webhook-unavailable",
-    "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
-    "See its admission controller: it needs a ready endpoint and a caBundle.",
-)
 
 
 def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -108,7 +61,7 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         elif settings.get("TRIMTAB_OVERHEAD", "server") != writer:
             yield report_error(
                 OVERHEAD_MISMATCH,
-                f"{sentence}; the {process} is set otherwise",
+                f"{sentence}; the {process} has another value",
                 f"TRIMTAB_OVERHEAD={writer} of {process}",
             )
         else:
@@ -162,7 +115,7 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
             AUTOSCALER_UNHEALTHY, f"it {status.silence_reason(seconds)}" if ahead else f"it last reported {age}"
         )
     return (
-        report_ok(f"it reports: {len(status.groups)} groups")
+        report_ok(f"it reports {len(status.groups)} node group{'s' if len(status.groups) != 1 else ''}")
         if status.healthy
         else report_error(AUTOSCALER_UNHEALTHY, "it reports that it is unhealthy")
     )
@@ -179,14 +132,17 @@ def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterat
         if threshold > pool.lead_max_threshold:
             sentence = f"pool {pool.name} leads and starts no drain: the autoscaler removes nodes under {threshold} %"
             yield report_warning(
-                AUTOSCALER_COMPETES, f"{sentence}; {flag} hands them over", f"start the cluster autoscaler with {flag}"
+                AUTOSCALER_COMPETES,
+                f"{sentence}; {flag} would leave them to Trimtab",
+                f"start the cluster autoscaler with {flag}",
             )
         elif threshold > MAX_LEAD_THRESHOLD_PERCENT:
             yield report_ok(
-                f"pool {pool.name} leads; {flag} would hand over what the autoscaler drains under {threshold} %"
+                f"pool {pool.name} leads; {flag} would leave to Trimtab the nodes that the autoscaler drains under "
+                f"{threshold} %"
             )
         else:
-            yield report_ok(f"pool {pool.name} leads, and the autoscaler leaves it all above {threshold} %")
+            yield report_ok(f"pool {pool.name} leads, and the autoscaler drains no node above {threshold} %")
 
 
 def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -239,7 +195,7 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(process, Unreadable):
         yield report_unknown(process)
     elif process is None:
-        yield report_ok("no usage is collected: there is no recommender")
+        yield report_ok("there is no recommender, so no usage is collected")
     elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
         _PROMETHEUS
     ):
@@ -249,7 +205,8 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif source.status == 404 and source.name == "metrics API":
         yield report_warning(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
     elif source.status >= 300 or source.empty:
-        problem = "answers, and has no pod" if source.empty else f"answers {source.status}: {source.message}"
+        failure = f"answers {source.status}: {source.message}"
+        problem = "answers, and has no usage of any pod" if source.empty else failure
         yield report_error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
     else:
         yield report_ok(f"{source.name} answers")
@@ -260,7 +217,7 @@ def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(cluster.vpa, Unreadable):
         yield report_unknown(cluster.vpa)
     elif cluster.vpa.installed and not cluster.vpa.acts:
-        yield report_warning(VPA_WEBHOOK_DOWN, "the VPA is installed, its webhook cannot act")
+        yield report_warning(VPA_WEBHOOK_DOWN, "the VPA is installed, but its webhook cannot act")
     else:
         yield report_ok("its webhook can act" if cluster.vpa.installed else "there is none")
 
@@ -273,7 +230,7 @@ def _process_settings(cluster: ObservedCluster, process: str) -> Mapping[str, st
 CHECKS = (
     Check(
         name="runtime-class",
-        asks="Does the setting match who writes pod overhead?",
+        asks="Does the setting TRIMTAB_OVERHEAD match the component that writes pod overhead?",
         judge=check_runtime_class,
         may=(OVERHEAD_MISMATCH,),
     ),

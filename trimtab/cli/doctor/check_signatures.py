@@ -11,9 +11,18 @@ from typing import Any, TypeAlias
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster, Read, SignatureState
+from trimtab.cli.doctor.reasons import (
+    DRAIN_FORGED,
+    DRAIN_ORPHANED,
+    RENAMED,
+    SIGNING_KEY_MISSING,
+    STATE_DELETED,
+    STATE_NOT_AUTHENTIC,
+    WEBHOOK_KEY_MISSING,
+)
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.node import node_from_api as node_of
-from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
+from trimtab.cluster.pool import RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
 from trimtab.cluster.snapshot import ConfigMap
@@ -31,50 +40,6 @@ from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES
 
 States: TypeAlias = Mapping[str, PoolState | Unreadable]
-
-SIGNING_KEY_MISSING = Code(
-    "signing-key-missing",
-    "The compactor has no signing key: nothing that it signed before is authentic, and without the Secret it"
-    " does nothing.",
-    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release` uncordons nodes "
-    "that were cordoned with a lost key.",
-)
-WEBHOOK_KEY_MISSING = Code(
-    "webhook-signing-key-missing",
-    "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request"
-    " repeats the "
-    "decision.",
-    "`trimtab install --apply` creates the Secret, the webhook fills it within a minute. Pods that are admitted until "
-    "then stay as they are.",
-)
-DRAIN_FORGED = Code(
-    "drain-annotation-not-authentic",
-    "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
-    "Find out who wrote it; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
-)
-DRAIN_ORPHANED = Code(
-    "drain-orphaned",
-    "A node has an authentic annotation of a drain that the pool's state does not have.",
-    "Nothing while a compactor leads: it uncordons the node. Else `trimtab compactor release NODE`.",
-)
-STATE_DELETED = Code(
-    "state-deleted",
-    "The state of a pool was deleted while nodes have annotations of its drains.",
-    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; without a "
-    "compactor `trimtab compactor release NODE` uncordons a node.",
-)
-STATE_NOT_AUTHENTIC = Code(
-    "state-not-authentic",
-    "The state of a pool is invalid, or the compactor did not sign it.",
-    "The next leader discards it and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens"
-    " the pool.",
-)
-RENAMED = Code(
-    "renamed-word-on-node",
-    "A node has a taint or an annotation of Trimtab under its earlier name.",
-    f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
-    f"{RENAMED_KEEP} by {KEEP_ANNOTATION}: until then the node stays, as you asked.",
-)
 
 
 def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -101,8 +66,8 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
         return report(code, f"{secret} does not exist", "trimtab install --apply")
     if not has_key:
         restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
-        return report(code, f"{secret} holds no key", restart)
-    return report_ok(f"{secret} holds a key")
+        return report(code, f"{secret} contains no key", restart)
+    return report_ok(f"{secret} contains a key")
 
 
 def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -204,7 +169,7 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
 
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
-    """Return whether the webhook's Secret holds a key; None without a Secret."""
+    """Return whether the webhook's Secret contains a key; None without a Secret."""
     secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 

@@ -5,107 +5,32 @@ from collections.abc import Iterator
 import certs
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster, Read, WebhookConfigurationState, WebhookState
+from trimtab.cli.doctor.reasons import (
+    CA_BUNDLE_MISSING,
+    CA_BUNDLE_UNKNOWN,
+    CA_BUNDLES_DIFFER,
+    CONFIGURATION_MISSING,
+    FAILURE_POLICY_FAIL,
+    MAY_BE_OVERRULED,
+    NOT_REINVOKED,
+    PAIR_DUE,
+    PAIR_MISSING,
+    PAIR_UNUSABLE,
+    POOLS_OF_OTHER_NAMESPACES,
+    SERVICE_OTHER,
+    SYSTEM_NAMESPACES_SENT,
+    TIMEOUT_LONG,
+    VALIDATION_SILENT,
+    WEBHOOK_SILENT,
+)
 from trimtab.cli.install.admission_policies import POOLS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
-from trimtab.cluster.reason import Code, Unreadable
+from trimtab.cluster.reason import Unreadable
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.vpa_webhook import VPA_WEBHOOK_NAME as VPA
 
 MAX_TIMEOUT_SECONDS = 5
 """While the webhook is down, every pod that is created waits for the timeout."""
-
-REINSTALL = "`trimtab install --apply` with the options it was installed with; with Helm, `helm upgrade`."
-"""`install` does not remember options: without `--image` the processes would have an image that no node can pull."""
-
-PAIR_MISSING = Code(
-    "certificate-missing",
-    "The Secret with the webhook's certificate does not exist, or holds no pair.",
-    "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
-    "describe certificate`.",
-)
-PAIR_UNUSABLE = Code(
-    "certificate-unusable",
-    "No client would trust a server with this certificate: it is expired, or of another key, authority or name.",
-    "`trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues it, renew it there.",
-)
-PAIR_DUE = Code(
-    "certificate-renewal-due",
-    "The certificate still works and should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` does it "
-    "now.",
-)
-CONFIGURATION_MISSING = Code(
-    "configuration-missing",
-    "A webhook configuration is missing: API servers do not call the webhook.",
-    REINSTALL,
-)
-CA_BUNDLE_MISSING = Code(
-    "ca-bundle-missing",
-    "A webhook has no caBundle: API servers trust no server that answers for it.",
-    "The replicas write it within seconds: see their log. If cert-manager writes it, see its cainjector.",
-)
-CA_BUNDLES_DIFFER = Code(
-    "ca-bundles-differ",
-    "The webhooks of Trimtab's two configurations do not trust the same authorities.",
-    "The replicas write both within seconds; if they still differ, another client writes one of them (GitOps, "
-    "cert-manager).",
-)
-CA_BUNDLE_UNKNOWN = Code(
-    "ca-bundle-mismatch",
-    "A caBundle lacks the authority of the certificate that is served.",
-    "The replicas correct it within seconds: see their log. `trimtab certs status --live --namespace "
-    "NAMESPACE` shows whether they did.",
-)
-SERVICE_OTHER = Code(
-    "service-mismatch",
-    "A webhook configuration sends API servers to another Service than Trimtab's.",
-    REINSTALL,
-)
-FAILURE_POLICY_FAIL = Code(
-    "failure-policy-fail",
-    "The configuration has `failurePolicy: Fail`: while the webhook is down, no pod is created.",
-    f"Set it back to Ignore: {REINSTALL}",
-)
-TIMEOUT_LONG = Code(
-    "timeout-too-long",
-    "The configuration's timeout is long: while the webhook is down, every pod that is created waits for it.",
-    "Two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + REINSTALL,
-)
-NOT_REINVOKED = Code(
-    "reinvocation-never",
-    "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
-    f"Set it back to IfNeeded: {REINSTALL}",
-)
-SYSTEM_NAMESPACES_SENT = Code(
-    "system-namespaces-selected",
-    "Pods of kube-system, or of Trimtab's own namespace, are sent to the webhook: what the cluster needs to"
-    " start would "
-    "wait for it.",
-    f"Restore the selector: {REINSTALL}",
-)
-POOLS_OF_OTHER_NAMESPACES = Code(
-    "pools-validated-elsewhere",
-    "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where they are no pools: any"
-    " account "
-    "that may write one causes it work.",
-    f"Restore the selector: {REINSTALL}",
-)
-MAY_BE_OVERRULED = Code(
-    "another-webhook-called-later",
-    "Another mutating webhook is called after Trimtab's and is reinvoked, too: it has the last word about a pod.",
-    "Nothing, if it changes other fields. Else exclude its namespaces, or name its configuration before `trimtab`.",
-)
-WEBHOOK_SILENT = Code(
-    "webhook-not-called",
-    "A pod was created as a dry run and the webhook was not called, or did not answer: pods are admitted unchanged.",
-    "See `processes` and `certificates` first. Then the way from the API server to the Service: NetworkPolicies, a "
-    "firewall between control plane and nodes (private clusters open port 8443 by a rule), the Service's endpoints.",
-)
-VALIDATION_SILENT = Code(
-    "validation-not-called",
-    "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
-    "As for `webhook-not-called`; each of the two has its own configuration.",
-)
 
 
 def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -115,7 +40,7 @@ def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(pair)
         return
     if pair is None:
-        yield report_error(PAIR_MISSING, f"Secret {cluster.namespace}/{CERTIFICATE_SECRET} holds no pair")
+        yield report_error(PAIR_MISSING, f"Secret {cluster.namespace}/{CERTIFICATE_SECRET} contains no certificate")
         return
     status = certs.certificate_status(CERTIFICATE_SECRET, pair, cluster.local_time)
     name = f"{WEBHOOK_NAME}.{cluster.namespace}.svc"
@@ -229,7 +154,8 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             MAY_BE_OVERRULED, f"{hook.name} ({name}) is called after Trimtab's, and again after Trimtab changed a pod"
         )
     if not later_hooks:
-        yield report_ok(f"{len(other_hooks)} other webhooks change pods; none has the last word over Trimtab's")
+        others = f"{len(other_hooks)} other webhook{'s change' if len(other_hooks) != 1 else ' changes'} pods"
+        yield report_ok(f"{others}; none can overrule Trimtab's")
 
 
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -283,7 +209,7 @@ def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _explain_permission(resource: str) -> str:
-    return f"Run it as a user who may create {resource}; nothing is stored."
+    return f"Run the command as a user with permission to create {resource}; nothing is stored."
 
 
 def _find_own(configurations: Read[tuple[WebhookConfigurationState, ...]]) -> Read[WebhookConfigurationState | None]:

@@ -16,12 +16,14 @@ import msgspec
 
 from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
+from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
     DeploymentState,
     DryRunResult,
     EstafetteState,
+    MetricsApiState,
     NamespaceState,
     ObservedCluster,
     PolicyState,
@@ -32,7 +34,7 @@ from trimtab.cli.doctor.observed import (
 )
 from trimtab.cli.doctor.permissions import needed_permissions
 from trimtab.cli.install.deployments import WORKERS
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
+from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.pool import POOL_LABEL as POOL
@@ -137,7 +139,7 @@ def _proxy_path(url: str) -> str:
     labels = (parts.hostname or "").split(".")
     # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
     if len(labels) < 2 or labels[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
-        raise Unreachable(f"ask {url}: it is no Service of this cluster, so it cannot be asked from here")
+        raise Unreachable(f"ask {url}: it is not a Service of this cluster, so it cannot be reached from here")
     name, namespace = map(path_segment, labels[:2])
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
@@ -262,6 +264,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         leases={name: read(lambda name=name: reader.read_lease(name)) for name in WORKERS},  # type: ignore[misc]
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
+        metrics_api=read(reader.read_metrics_api),
     )
 
 
@@ -314,7 +317,7 @@ class DoctorReader:
         return labels.get(OPT_OUT) == "true" or namespace in excluded
 
     def read_certificate(self) -> certs.CertificateFiles | None:
-        from webhook import cert_manager as shared
+        from trimtab.kube import certificate_rotation as shared
 
         return self.read_object("Secret", CERTIFICATE_SECRET, shared.files_in_secret, self._namespace)
 
@@ -437,3 +440,7 @@ class DoctorReader:
 
         place = replace(LIST_SOURCES["ConfigMap"], namespace=self._namespace, label_selector=POOL)
         return pools_of(shape for _, shape in iter_objects(self._probe.client, place))
+
+    def read_metrics_api(self) -> MetricsApiState:
+        """Return the providers of custom metrics, and the Deployment of `trimtab metrics-api`."""
+        return read_metrics_api_state(self._probe.list_objects("APIService"), self.read_process(METRICS_API))

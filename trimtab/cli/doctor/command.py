@@ -13,7 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from trimtab.cli import live_cluster, output
-from trimtab.cli.doctor import check_installation, check_integrations, check_signatures, check_webhook
+from trimtab.cli.doctor import (
+    check_installation,
+    check_integrations,
+    check_metrics_api,
+    check_signatures,
+    check_webhook,
+)
 from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
@@ -23,7 +29,7 @@ from trimtab.cluster.config_error import ConfigError
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
-    *check_webhook.CHECKS, *check_integrations.CHECKS, *check_installation.CHECKS,
+    *check_webhook.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS, *check_installation.CHECKS,
 )  # fmt: skip
 
 
@@ -140,7 +146,7 @@ def _format_finding(finding: DoctorFindingReport) -> str:
 
 def _format_summary(report: DoctorReport) -> str:
     counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
-    return f"[bold green]well[/]: {counts}" if report.well else f"[bold red]not well[/]: {counts}"
+    return f"[bold green]no problems found[/]: {counts}" if report.well else f"[bold red]problems found[/]: {counts}"
 
 
 @click.command("doctor")

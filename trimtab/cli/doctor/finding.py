@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.reasons import NOT_CHECKED, NOTHING_WRONG
 from trimtab.cluster.reason import Code, Reason, Unreadable
 
 
@@ -48,20 +49,6 @@ class Check:
     """Returns the findings; without any the check is reported as unknown."""
     may: tuple[Code, ...]
     """The codes of the problems that it may find."""
-
-
-NOTHING_WRONG = Code(
-    "no-problem-found",
-    "`trimtab doctor` checked this, and nothing is wrong with it.",
-    "Nothing.",
-)
-NOT_CHECKED = Code(
-    "not-checked",
-    "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It does not "
-    "count as well.",
-    "The sentence names the missing permission, or the API server's error. Run it again as a user with that"
-    " permission.",
-)
 
 
 def report_ok(sentence: str) -> DoctorFinding:

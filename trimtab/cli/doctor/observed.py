@@ -17,9 +17,9 @@ from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.kube import certificate_rotation
 from trimtab.policy import vpa_webhook
 from trimtab.policy.status import HARM_BRAKE, LOADED
-from webhook import cert_manager
 
 T = TypeVar("T")
 Read: TypeAlias = T | Unreadable
@@ -180,6 +180,27 @@ class UsageSourceState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServiceState:
+    """An APIService of custom.metrics.k8s.io."""
+
+    name: str
+    service: str
+    """NAMESPACE/NAME of the Service; empty without one."""
+    is_available: bool
+    message: str = ""
+    """The API server's reason if it is not available."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsApiState:
+    """The provider of custom metrics."""
+
+    api_services: tuple[ApiServiceState, ...] = ()
+    deployment: DeploymentState | None = None
+    """The Deployment of `trimtab metrics-api`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceState:
     """Trimtab's namespace."""
 
@@ -255,6 +276,7 @@ class ObservedCluster:
     """Process → its Lease."""
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
+    metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
 
 
 Plain = Mapping[str, Any]
@@ -289,12 +311,12 @@ def _pod_containers(deployment: Plain) -> list[Plain]:
 
 
 def decode_configuration(document: Plain) -> WebhookConfigurationState:
-    bundles = cert_manager.ca_bundles(document)
+    bundles = certificate_rotation.ca_bundles(document)
     hooks = tuple(
         _webhook_state(hook, bundle) for hook, bundle in zip(document.get("webhooks") or (), bundles, strict=True)
     )
     return WebhookConfigurationState(
-        name=document["metadata"]["name"], hooks=hooks, injected=cert_manager.is_managed_elsewhere(document)
+        name=document["metadata"]["name"], hooks=hooks, injected=certificate_rotation.is_managed_elsewhere(document)
     )
 
 

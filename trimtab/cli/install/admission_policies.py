@@ -63,7 +63,7 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
     }  # fmt: skip
     message = "this account may change nothing of a webhook configuration but the caBundle"
-    yield from _render_policy("webhook", "cabundle", rule, _account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
+    yield from render_policy("webhook", "cabundle", rule, account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
 
 
 _SOFT_TAINTS = [LEAVING, RENAMED_LEAVING]
@@ -90,8 +90,8 @@ def _node_policy() -> Iterator[Manifest]:
         "has(object.metadata.finalizers) == has(oldObject.metadata.finalizers) && "
         "(!has(object.metadata.finalizers) || object.metadata.finalizers == oldObject.metadata.finalizers)",
     ]
-    user = _account_cel("compactor")
-    yield from _render_policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
+    user = account_cel("compactor")
+    yield from render_policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
 
 
 def _other_taints_cel(variable: str) -> str:
@@ -106,7 +106,7 @@ def _map_cel(variable: str, field: str) -> str:
     return f"(has({variable}.metadata.{field}) ? {variable}.metadata.{field} : {{}})"
 
 
-def _account_cel(process: str) -> str:
+def account_cel(process: str) -> str:
     """Return CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
     return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account_name(process)}$')"
 
@@ -131,10 +131,10 @@ def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[s
         (name_rule, f"this account may write only ConfigMaps whose name begins with {' or '.join(prefixes)}"),
         (label_rule, f"of the labels {_LABELS}… this account may write only {' and '.join(labels)}"),
     ]
-    yield from _render_policy(process, "configmaps", rule, user, validations)
+    yield from render_policy(process, "configmaps", rule, user, validations)
 
 
-def _render_policy(
+def render_policy(
     process: str, subject: str, rule: Manifest, user: str, validations: Sequence[tuple[str, str]]
 ) -> Iterator[Manifest]:
     """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only this account."""

@@ -7,13 +7,13 @@ import certs
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
 from trimtab.cli.install.manifests import KEPT
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
-from trimtab.kube import objects
+from trimtab.kube import certificate_rotation, objects
+from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.client import Client
 from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
 from webhook import cert_manager
-from webhook.cert_manager import certificate_names
 
 MANAGER = "trimtab-install"
 """The field manager of apply: fields that the processes write (the certificate, the caBundle) are theirs, and stay."""
@@ -30,7 +30,7 @@ def find_other_installation(client: Client, namespace: str) -> str | None:
             configuration = objects.get_plain(client, kind, CONFIGURATION_NAME)
         except NotAllowed:
             continue
-        other_namespaces = cert_manager.service_namespaces(configuration or {}) - {namespace}
+        other_namespaces = certificate_rotation.service_namespaces(configuration or {}) - {namespace}
         if other_namespaces:
             return min(other_namespaces)
     return None
@@ -55,6 +55,17 @@ def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: Insta
     yield from clear_renamed_taints(writer, values.namespace)
 
 
+def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
+    """Remove what belongs to another mode than the one that was applied, and yield a step for each. Raises any
+    KubeFault."""
+    if values.mode == "policies":
+        kind = "MutatingWebhookConfiguration"
+        is_deleted = objects.delete(writer, kind, CONFIGURATION_NAME, "")
+        yield CleanupStep(
+            objects.object_ref(kind, CONFIGURATION_NAME, ""), "removed" if is_deleted else "was not there"
+        )
+
+
 def remove_manifests(
     writer: Writer, manifests: Sequence[Manifest], values: InstallValues, *, everything: bool, keep_usage: bool = False
 ) -> Iterator[CleanupStep]:
@@ -66,10 +77,10 @@ def remove_manifests(
     for manifest in reversed(manifests):
         if manifest["kind"] in KEPT and not everything:
             yield CleanupStep(_object_ref(manifest), "kept")
-        elif manifest["kind"] not in cert_manager.CONFIGURATIONS:
+        elif manifest["kind"] not in (*cert_manager.CONFIGURATIONS, "APIService"):
             metadata = manifest["metadata"]
             is_deleted = objects.delete(writer, manifest["kind"], metadata["name"], metadata.get("namespace", ""))
-            yield CleanupStep(_object_ref(manifest), "removed" if is_deleted else "was not there")
+            yield CleanupStep(_object_ref(manifest), "removed" if is_deleted else "did not exist")
 
 
 def _is_certificate_secret(manifest: Manifest) -> bool:
@@ -78,14 +89,14 @@ def _is_certificate_secret(manifest: Manifest) -> bool:
 
 def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
     secret = objects.get_plain(writer.client, "Secret", CERTIFICATE_SECRET, values.namespace)
-    if secret is None or cert_manager.files_in_secret(secret) is not None:
+    if secret is None or certificate_rotation.files_in_secret(secret) is not None:
         return False
     # Without a stored certificate the first step of every rotation is to write a new one.
     step = certs.next_step(
         certs.RotationState(store=None), certificate_names(WEBHOOK_NAME, values.namespace), now=clock.utc_now()
     )
     assert isinstance(step, certs.WriteSecret)
-    return _put_if_unchanged(writer, cert_manager.with_files(secret, step.folder))
+    return _put_if_unchanged(writer, certificate_rotation.with_files(secret, step.folder))
 
 
 def _write_ca_bundle(writer: Writer, kind: str, values: InstallValues) -> bool:
@@ -93,12 +104,12 @@ def _write_ca_bundle(writer: Writer, kind: str, values: InstallValues) -> bool:
     # The configuration is read before the Secret, as every replica does.
     configuration = objects.get_plain(writer.client, kind, CONFIGURATION_NAME)
     secret = objects.get_plain(writer.client, "Secret", CERTIFICATE_SECRET, values.namespace)
-    folder = cert_manager.files_in_secret(secret or {})
-    if configuration is None or folder is None or cert_manager.is_managed_elsewhere(configuration):
+    folder = certificate_rotation.files_in_secret(secret or {})
+    if configuration is None or folder is None or certificate_rotation.is_managed_elsewhere(configuration):
         return False
-    if all(bundle == folder.bundle for bundle in cert_manager.ca_bundles(configuration)):
+    if all(bundle == folder.bundle for bundle in certificate_rotation.ca_bundles(configuration)):
         return False
-    return _put_if_unchanged(writer, cert_manager.with_ca_bundle(configuration, folder.bundle))
+    return _put_if_unchanged(writer, certificate_rotation.with_ca_bundle(configuration, folder.bundle))
 
 
 def _put_if_unchanged(writer: Writer, document: objects.Whole) -> bool:

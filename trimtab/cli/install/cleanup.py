@@ -1,8 +1,9 @@
 """Removes what Trimtab's processes wrote to a cluster, and renders the Job that does so for a package manager.
 
-In this order: the webhook configurations are deleted, so that API servers stop calling; the processes that write stop
-and undo the drains that they started; what they could not undo (after a crash, or on a node that is already empty) is
-undone here; Leases and stored state are deleted. Changes of pods stay: the next pods are created without Trimtab.
+In this order: the APIService and the webhook configurations are deleted, so that API servers stop calling; the
+processes that write stop and undo the drains that they started; what they could not undo (after a crash, or on a node
+that is already empty) is undone here; Leases and stored state are deleted. Changes of pods stay: the next pods are
+created without Trimtab.
 
 A package manager runs the Job, with its own account, before it deletes the processes. `trimtab install --remove` does
 the same with the user's login and needs no Job.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from trimtab.cli.install.deployments import render_job
+from trimtab.cli.install.metrics_api import API_SERVICE_NAME, read_own_api_service
 from trimtab.cli.install.names import (
     CONFIGURATION_NAME,
     PROCESSES,
@@ -63,7 +65,7 @@ class CleanupStep:
     what: str
     """ "Service trimtab-system/trimtab-webhook" """
     how: str
-    """applied, issued, trusted; removed, was not there, kept; stopped, given back, scaled back, still running; left
+    """applied, issued, trusted; removed, did not exist, kept; stopped, uncordoned, scaled back, still running; left
     closed, or with its second replica, and why."""
 
 
@@ -80,10 +82,23 @@ class Uninstaller:
 
     def remove_all(self) -> Iterator[CleanupStep]:
         """Run all steps, and yield each. Raises any KubeFault; another call continues from there."""
+        yield from self.remove_api_service()
         yield from self.remove_webhook_configurations()
         yield from self.stop_processes()
         yield from self.restore_nodes()
         yield from self.remove_stored_state()
+
+    def remove_api_service(self) -> Iterator[CleanupStep]:
+        """Delete the APIService of the metrics API, if it leads to this installation.
+
+        First of all: while it exists and nobody answers, no namespace of the cluster can be deleted.
+        """
+        try:
+            if read_own_api_service(self.writer.client, self.namespace) is not None:
+                yield self._delete("APIService", API_SERVICE_NAME, "")
+        except NotAllowed as error:
+            # Who may not read it may not delete it; an installation without a metrics API has none.
+            yield CleanupStep(f"APIService {API_SERVICE_NAME}", f"not read: {error}")
 
     def remove_webhook_configurations(self) -> Iterator[CleanupStep]:
         """Delete both webhook configurations."""
@@ -165,7 +180,7 @@ class Uninstaller:
     def _restore_node(self, name: str, keys: NodeSigner | None) -> str:
         """Restore one node, and return the outcome as text.
 
-        Controllers write the node's taints, too, so that a conflict is tried again.
+        Controllers also write the node's taints, so after a conflict the change is tried again.
         """
         for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
             shape = objects.read_object(self.writer.client, "Node", name)

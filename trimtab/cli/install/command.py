@@ -1,7 +1,7 @@
 """The command line of `trimtab install`: it prints, applies or removes the manifests of an installation."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,11 +10,13 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.install import apply
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
 from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.metrics_api import find_other_providers
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 
 if TYPE_CHECKING:
+    from trimtab.kube.client import Client
     from trimtab.kube.objects import Writer
 
 DEFAULTS = InstallValues()
@@ -59,12 +61,26 @@ DEFAULTS = InstallValues()
     "May be given more than once; without it such pods stay.",
 )  # fmt: skip
 @click.option(
+    "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
+    help="Let the recommender write ConfigMap trimtab-requests here, from which compiled policies read requests. "
+    "May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--mode", type=click.Choice(["webhook", "policies", "both"]), default=DEFAULTS.mode, show_default=True,
+    help="What changes pods: the webhook, or policies that the API server evaluates (`trimtab policies compile`; from "
+    "Kubernetes 1.36), or both. With `policies` API servers call the webhook only to validate policies and pools.",
+)  # fmt: skip
+@click.option(
     "--autoscaler-namespace", default=DEFAULTS.autoscaler_namespace, show_default=True,
     help="The namespace of the cluster autoscaler's status (its own flag --namespace).",
 )  # fmt: skip
 @click.option(
     "--autoscaler-status", default=DEFAULTS.autoscaler_status, show_default=True,
     help="The ConfigMap of that status (its flag --status-config-map-name); the compactor may read only this name.",
+)  # fmt: skip
+@click.option(
+    "--metrics-api", is_flag=True,
+    help="Also serve custom metrics for HPAs. It is refused if another provider is registered: a cluster has one.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
@@ -115,7 +131,7 @@ class RemovalScope:
     """The objects that --remove removes."""
 
     everything: bool
-    """The namespace and the CRD, too."""
+    """Whether to remove the namespace and the CRD as well."""
     traces: bool
     """Only what the processes wrote."""
     keep_usage: bool
@@ -153,12 +169,17 @@ def _apply_or_remove(
             raise UsageError(
                 [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
+        if values.metrics_api and not removal and (others := find_other_providers(client, values.namespace)):
+            expected = "no other provider of custom.metrics.k8s.io in this cluster (--metrics-api)"
+            todo = "remove it first, with its APIService; Trimtab does not forward another provider's answers"
+            raise UsageError([ConfigError(file="cluster", expected=expected, got=", ".join(others), todo=todo)])
         writer = Writer(client=client, dry_run=dry_run)
-        yield from (
-            _remove(writer, values, removal)
-            if removal
-            else apply.apply_manifests(writer, render_manifests(values), values)
-        )
+        if removal:
+            yield from _remove(writer, values, removal)
+        else:
+            _require_mutating_policies(client, values)
+            yield from apply.apply_manifests(writer, render_manifests(values), values)
+            yield from apply.leave_mode(writer, values)
         client.close()
     except NotConfigured as error:
         raise UsageError(
@@ -168,9 +189,29 @@ def _apply_or_remove(
         raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None
 
 
+def _require_mutating_policies(client: "Client", values: InstallValues) -> None:
+    """Raise RuntimeFailure where the mode needs policies that this API server does not serve."""
+    from trimtab.kube.errors import NotFound
+    from trimtab.kube.resources import LIST_SOURCES
+
+    if values.mode == "webhook":
+        return
+    try:
+        client.get(
+            LIST_SOURCES["MutatingAdmissionPolicy"].list_path, {"limit": 1}, doing="list MutatingAdmissionPolicies"
+        )
+    except NotFound:
+        raise RuntimeFailure(
+            f"--mode {values.mode}: this API server does not serve MutatingAdmissionPolicies; use Kubernetes 1.36 or "
+            "later, or --mode webhook"
+        ) from None
+
+
 def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
+    # Everything that may have been installed, whatever the options are now.
+    manifests = render_manifests(replace(values, metrics_api=True))
     return apply.remove_manifests(
-        writer, render_manifests(values), values, everything=removal.everything, keep_usage=removal.keep_usage
+        writer, manifests, values, everything=removal.everything, keep_usage=removal.keep_usage
     )

@@ -109,7 +109,7 @@ stop ends."""
 def render_webhook(values: InstallValues) -> Iterator[Manifest]:
     """Yield the webhook's Secrets, its Service and its Deployment, which needs the Secrets."""
     if values.cert_manager:
-        yield from _render_certificate(values)
+        yield from render_certificate(values, WEBHOOK_NAME, CERTIFICATE_SECRET, "webhook")
     else:
         # Without data: the replicas fill it, and another server-side apply leaves their fields alone.
         yield build_manifest("v1", "Secret", CERTIFICATE_SECRET, values, component="webhook", type="Opaque")
@@ -118,17 +118,15 @@ def render_webhook(values: InstallValues) -> Iterator[Manifest]:
     yield _render_webhook_deployment(values)
 
 
-def _render_certificate(values: InstallValues) -> Iterator[Manifest]:
-    name = f"{WEBHOOK_NAME}.{values.namespace}.svc"
-    yield build_manifest(
-        "cert-manager.io/v1", "Issuer", WEBHOOK_NAME, values, component="webhook", spec={"selfSigned": {}}
-    )
+def render_certificate(values: InstallValues, name: str, secret: str, component: str) -> Iterator[Manifest]:
+    """Yield cert-manager's Issuer and Certificate for the Service `name`."""
+    full = f"{name}.{values.namespace}.svc"
+    yield build_manifest("cert-manager.io/v1", "Issuer", name, values, component=component, spec={"selfSigned": {}})
     spec = {
-        "secretName": CERTIFICATE_SECRET, "dnsNames": [name, f"{name}.cluster.local"],
-        "privateKey": {"algorithm": "ECDSA"},
-        "issuerRef": {"kind": "Issuer", "name": WEBHOOK_NAME},
+        "secretName": secret, "dnsNames": [full, f"{full}.cluster.local"], "privateKey": {"algorithm": "ECDSA"},
+        "issuerRef": {"kind": "Issuer", "name": name},
     }  # fmt: skip
-    yield build_manifest("cert-manager.io/v1", "Certificate", WEBHOOK_NAME, values, component="webhook", spec=spec)
+    yield build_manifest("cert-manager.io/v1", "Certificate", name, values, component=component, spec=spec)
 
 
 def _render_service(values: InstallValues) -> Manifest:
@@ -243,7 +241,13 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
         variable_name(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
+        **(_parameter_environment(values) if process == "recommender" else {}),
     }  # fmt: skip
+
+
+def _parameter_environment(values: InstallValues) -> dict[str, str]:
+    names = values.parameter_namespaces
+    return {variable_name("recommender", "parameter_namespaces"): ":".join(names)} if names else {}
 
 
 def _process_container(process: str, values: InstallValues) -> Manifest:

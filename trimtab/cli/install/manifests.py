@@ -1,8 +1,11 @@
-"""All manifests in the order of their application: dependencies first, the webhook configurations last."""
+"""All manifests in the order of their application: dependencies first, the webhook configurations
+and the APIService last."""
 
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
 from trimtab.cli.install.deployments import render_guards, render_webhook, render_workers
+from trimtab.cli.install.metrics_api import render_metrics_api
 from trimtab.cli.install.names import InstallValues, Manifest, component_labels
+from trimtab.cli.install.parameter_access import render_parameter_access
 from trimtab.cli.install.rbac import render_accounts
 from trimtab.policy.schema import build_crd
 
@@ -18,11 +21,18 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         build_crd(),
         *render_accounts(values),
         *render_account_policies(values),
+        *render_parameter_access(values),
         *render_guards(values),
         *render_webhook(values),
         *render_workers(values),
-        *render_webhook_configurations(values),
+        *(webhook for webhook in render_webhook_configurations(values) if _is_in_mode(webhook, values)),
+        *(render_metrics_api(values) if values.metrics_api else ()),
     )
+
+
+def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
+    """Return whether the manifest belongs to the mode: with `policies` the webhook validates, and changes no pod."""
+    return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
 
 
 def render_namespace(values: InstallValues) -> Manifest:

@@ -32,12 +32,21 @@ class InstallValues:
     """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
     its pod moves. None by default: an account that may scale may scale to zero."""
 
+    parameter_namespaces: tuple[str, ...] = ()
+    """The namespaces in which the recommender writes requests as parameters of the API server's policies."""
+
+    mode: str = "webhook"
+    """What changes pods: `webhook`, `policies` (compiled ones, which the API server evaluates) or `both`."""
+
     autoscaler_namespace: str = STATUS_NAMESPACE
     """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
 
     autoscaler_status: str = STATUS_NAME
     """The ConfigMap of that status: its flag `--status-config-map-name`. Outside its own namespace the compactor may
     read no other ConfigMap."""
+
+    metrics_api: bool = False
+    """Whether to install `trimtab metrics-api`, which serves custom metrics: a cluster has one provider of them."""
 
     service_port: int = 443
     """Port of the Service."""
@@ -52,9 +61,11 @@ CONFIGURATION_NAME = "trimtab"
 """The name of both webhook configurations. It sorts before `vpa-webhook-config`, which saves a second call."""
 WEBHOOK_NAME, CERTIFICATE_SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
-"""The Secrets of signing keys, one for each process that reads annotations that others may write, too. The certificate
-has a Secret of its own, because cert-manager may own that one."""
+"""The Secrets of signing keys, one for each process that verifies annotations which other clients can write as well.
+The certificate has a Secret of its own, because cert-manager may own that one."""
 PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
+METRICS_API = "metrics-api"
+"""A process that is installed on request."""
 INJECT = "cert-manager.io/inject-ca-from"
 
 

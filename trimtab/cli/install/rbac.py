@@ -11,6 +11,7 @@ from trimtab.cli.install.names import (
     CERTIFICATE_SECRET,
     COMPACTOR_SIGNING,
     CONFIGURATION_NAME,
+    METRICS_API,
     PROCESSES,
     WEBHOOK_SIGNING,
     InstallValues,
@@ -20,6 +21,7 @@ from trimtab.cli.install.names import (
 )
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 
+CUSTOM_METRICS_API_SERVICE = "v1beta2.custom.metrics.k8s.io"
 READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -127,7 +129,20 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("metrics.k8s.io", ("pods",), ("list",)),
         Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
+    METRICS_API: (
+        Rule("", ("pods",), WATCH),
+        # Whether a user may read a metric. TokenReviews are not needed: API servers name the user.
+        Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        Rule(
+            "apiregistration.k8s.io",
+            ("apiservices",),
+            ("get", "update"),
+            (CUSTOM_METRICS_API_SERVICE,),
+            is_for_certificate=True,
+        ),
+    ),
     "uninstall": (
+        Rule("apiregistration.k8s.io", ("apiservices",), ("get", "delete"), (CUSTOM_METRICS_API_SERVICE,)),
         Rule("admissionregistration.k8s.io", _WEBHOOK_CONFIGURATIONS, ("delete",), (CONFIGURATION_NAME,)),
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
@@ -143,6 +158,10 @@ NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
     "watchdog": (_RECOMMENDATIONS, _lease_rule("watchdog")),
     "compactor": (_lease_rule("compactor"), _RECORDS, _COMPACTOR_KEYS),
     "recommender": (_lease_rule("recommender"), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
+    METRICS_API: (
+        Rule("", ("configmaps",), ("get",), ("trimtab-metrics",)),
+        Rule("", ("secrets",), ("get", "update"), (f"{account_name(METRICS_API)}-tls",), is_for_certificate=True),
+    ),
     "uninstall": (
         Rule("", ("pods",), ("list",)),
         Rule("apps", ("deployments/scale",), ("patch",), tuple(account_name(process) for process in PROCESSES[1:])),
@@ -222,12 +241,12 @@ def _render_binding(kind: str, name: str, process: str, values: InstallValues) -
 _VPA = "a VerticalPodAutoscaler's definition is installed; until then a list answers 404"
 _BUFFERS = "the definition of CapacityBuffers is installed; until then a list answers 404"
 _VPA_CALLED = "the VPA's webhook is registered: its endpoints show whether it answers"
-_EVENT_TO_REPORT = "there is an event of an object to report"
+_EVENT_TO_REPORT = "it reports an Event about an object"
 _EARLIER_EVENT = "an Event of an earlier leader exists: its count continues"
 _FIRST_OBJECT = (
-    "the first one is written: server-side apply of an object that does not exist is authorized as create, too"
+    "the first one is written: server-side apply of an object that does not exist is also authorized as create"
 )
-_NO_LEASE = "its Lease does not exist yet: a PUT of an object that does not exist is authorized as create, too"
+_NO_LEASE = "its Lease does not exist yet: a PUT of an object that does not exist is also authorized as create"
 
 CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("webhook", "watch", "verticalpodautoscalers"): _VPA,
@@ -245,14 +264,21 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("compactor", "watch", "verticalpodautoscalers"): _VPA,
     ("compactor", "watch", "capacitybuffers"): _BUFFERS,
     ("compactor", "create", "configmaps"): _FIRST_OBJECT,
-    ("compactor", "patch", "events"): "the same happens to a node or pool again within an hour",
+    ("compactor", "patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
     ("compactor", "get", "events"): _EARLIER_EVENT,
+    ("uninstall", "delete", "apiservices"): "the metrics API is installed",
+    (
+        METRICS_API,
+        "update",
+        "apiservices",
+    ): "the authority of the certificate is new",
+    (METRICS_API, "update", "secrets"): "a certificate is due",
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,
     ("recommender", "list", "verticalpodautoscalercheckpoints"): _VPA,
     ("recommender", "list", "pods"): "usage is sampled: there is no Prometheus",
     ("recommender", "create", "configmaps"): _FIRST_OBJECT,
     ("recommender", "patch", "configmaps"): "there is usage: checkpoints and recommendations",
-    ("recommender", "delete", "configmaps"): "workloads were deleted, and with them a shard",
+    ("recommender", "delete", "configmaps"): "workloads were deleted, and one of its shards is empty",
 }
 """(process, verb, resource) → the condition. A test compares it with an API server's audit log."""

@@ -21,8 +21,8 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="Show all reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=None,
-              help="The three presets beside each other, and what keeps the rest, priced. Default: where no pool has "
-                   "settings, and with -o html.")  # fmt: skip
+              help="Compare the three presets, and show what a plan without each blocking reason would save. "
+              "Default: only if no pool has settings, or with -o html.")  # fmt: skip
 @output.add_output_options
 def verb(
     options: PlanOptions,

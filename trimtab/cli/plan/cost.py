@@ -102,7 +102,7 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     is_all_missing = missing.total() == len(prices)
     consequence = (
         "what is saved is counted in cores" if is_all_missing else
-        "each is priced by its cores like the others, and that part of what is saved is an estimate"
+        "their prices are estimated from the other nodes' price of a core"
     )  # fmt: skip
     return [
         f"the price of {missing.total()} of {len(inventory.nodes)} nodes is not known ({types}{more}): {consequence}"

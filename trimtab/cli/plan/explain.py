@@ -107,7 +107,10 @@ def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str
         yield _describe_thresholds(pools[0])
     pods = [world.pods[number] for number in world.pods_on_node[world.node_numbers[name]]]
     bound_pods = sum(pod.is_daemon or pod.is_static for pod in pods)
-    yield f"pods on it: {len(pods)}, of which {bound_pods} belong to the node (DaemonSets, static pods) and go with it"
+    yield (
+        f"pods on it: {len(pods)}, of which {bound_pods} belong to the node (DaemonSets, static pods) and are removed "
+        "with it"
+    )
     yield from explain.explain_node(plan, world, name)
     step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:

@@ -16,7 +16,7 @@ import click
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan import pools
-from trimtab.cli.plan.readmission import Readmission
+from trimtab.cli.plan.planned_requests import Readmission
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.cluster_autoscaler import (
@@ -341,7 +341,7 @@ def _build_readmission(
     has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
     if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
         return Readmission()
-    from trimtab.cli.plan.readmission import build_readmission
+    from trimtab.cli.plan.planned_requests import build_readmission
 
     try:
         return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now)

@@ -46,15 +46,17 @@ def _describe_group(group: Misplaced) -> str:
     annotation = f" ({group.annotation[0]}: {group.annotation[1]})" if group.annotation else ""
     if group.kind is Misplacement.CRITICAL_ON_SPOT:
         return (
-            f"{pods} that must not be interrupted ({group.why}{annotation}) run on {nodes} on spot, which may be"
-            " taken away"
+            f"{pods} that must not be interrupted ({group.why}{annotation}) run on {nodes} of spot instances, which"
+            " the provider may reclaim"
         )
     if group.kind is Misplacement.SCATTERED:
         return (
-            f"{pods} that may not move ({group.why}{annotation}) are scattered over {nodes}; by volume"
-            f" {format_count(group.fewest, 'node')} would hold them"
+            f"{pods} that may not move ({group.why}{annotation}) are spread over {nodes}; by volume"
+            f" {format_count(group.fewest, 'node')} would be enough"
         )
-    return f"{pods} that run for long are on {nodes} that are mostly there for Jobs, and keep them when the Jobs end"
+    return (
+        f"{pods} that run for a long time are on {nodes} that mostly run Jobs, and keep these nodes when the Jobs end"
+    )
 
 
 def _render_policy(group: Misplaced, world: ClusterModel) -> str:
@@ -80,9 +82,9 @@ def _render_policy(group: Misplaced, world: ClusterModel) -> str:
 
 
 _POLICY_DESCRIPTIONS = {
-    Misplacement.CRITICAL_ON_SPOT: "Pods that must not be interrupted prefer machines that are not on spot.",
+    Misplacement.CRITICAL_ON_SPOT: "Pods that must not be interrupted prefer nodes that are not spot instances.",
     Misplacement.SCATTERED: f"Pods that may not move prefer the pool {UNMOVABLE_POOL}.",
-    Misplacement.LONG_ON_TEMPORARY: "Pods that run for long prefer other nodes than those of Jobs.",
+    Misplacement.LONG_ON_TEMPORARY: "Pods that run for a long time prefer other nodes than those of Jobs.",
 }
 
 

@@ -36,9 +36,9 @@ def render_page(report: PlanReport) -> str:
 
 def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
     return (
-        (format_saving(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can go"),
+        (format_saving(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can be drained"),
         (f"{report.evictions:,}", "evictions"),
-        *(((f"{report.evictions_without_requests:,}", "of them ask for nothing"),)
+        *(((f"{report.evictions_without_requests:,}", "of them without requests"),)
           if report.evictions_without_requests else ()),
         (str(len(report.waves)), "waves"),
         (f"{report.bound.nodes}", "nodes at most, by volume"),

@@ -81,7 +81,7 @@ def _describe_sources(inventory: Inventory) -> str:
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
         for source, names in pools_by_source.items() if source
     ]  # fmt: skip
-    return " and ".join(phrases) + (f"; {unnamed} nodes name none and stay" if unnamed else "")
+    return " and ".join(phrases) + (f"; {unnamed} nodes have neither and stay" if unnamed else "")
 
 
 def _read_both_formats(documents: Sequence[Document]) -> PoolReading:

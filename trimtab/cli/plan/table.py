@@ -28,7 +28,9 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
     if report.presets:
         _draw_presets(console, report)
     _draw_keepers(
-        console, select_costly_keepers(report), "What keeps the other nodes, each reason priced by a plan without it:"
+        console,
+        select_costly_keepers(report),
+        "Why the other nodes stay, and what a plan without each reason would save:",
     )
     if report.karpenter is not None:
         _draw_karpenter(console, report.karpenter)
@@ -47,7 +49,7 @@ def draw_misplaced(console: Console, report: PlanReport) -> None:
     policies = [group.policy for group in report.misplaced if group.policy]
     if policies:
         more = f", {len(policies) - 1} more with -o json" if len(policies) > 1 else ""
-        console.print(Text(f"A PodPolicy that gathers them ({'the first' if more else 'this one'}{more}):"))
+        console.print(Text(f"A PodPolicy that places them better ({'the first' if more else 'this one'}{more}):"))
         console.print(Text(policies[0].rstrip(), style="bright_black"))
 
 
@@ -59,7 +61,8 @@ def _draw_guesses(console: Console, report: PlanReport) -> None:
     if not report.guessed.amount:
         return
     sources = "; ".join(f"{price.nodes} nodes {price.text}" for price in report.prices if price.is_guessed)
-    console.print(Text(f"{format_saving(report.guessed)} of it rests on guessed prices: {sources}", style="yellow"))
+    sentence = f"{format_saving(report.guessed)} of the saving depends on estimated prices: {sources}"
+    console.print(Text(sentence, style="yellow"))
 
 
 def _draw_presets(console: Console, report: PlanReport) -> None:
@@ -93,7 +96,7 @@ def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
     console.print(
         Text(
             f"Karpenter consolidates {karpenter.nodes} nodes ({pools}) itself, and Trimtab leaves them alone."
-            f" {karpenter.could_go} of them could go, saving {format_saving(karpenter.saves)} with"
+            f" {karpenter.could_go} of them could be drained, saving {format_saving(karpenter.saves)} with"
             f" {karpenter.evictions} evictions."
         )
     )
@@ -138,7 +141,7 @@ def _draw_summary(console: Console, report: PlanReport) -> None:
                 f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
                 "bold green" if removed else "bold",
             ),
-            f": {removed} can go" if removed else ": none can go",
+            f": {removed} can be drained" if removed else ": none can be drained",
             f" in {format_count(len(report.waves), 'wave')}, {format_count(report.evictions, 'eviction')}, saving "
             if removed
             else "",
@@ -156,7 +159,7 @@ def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
     """Return the sentence about the nodes that the cluster autoscaler removes by itself, with the setting for it."""
     verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
-        f"{format_count(nodes.nodes, 'node')} that could go {verb} left to the cluster autoscaler, which drains"
+        f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which drains"
         " nodes under"
         f" its own threshold: {saves}, {format_count(nodes.evictions, 'eviction')}. With `autoscaler: lead` in"
         " the pool,"
@@ -177,7 +180,7 @@ def describe_unknown_load(count: int, evictions: int) -> str:
 def _draw_pools(console: Console, report: PlanReport) -> None:
     if len(report.pools) == 1 and report.pools[0].refused is None:
         return
-    table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", "Nothing is planned because")
+    table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", "Why nothing is planned")
     for pool in report.pools:
         refused = Text(pool.refused.text, style="yellow") if pool.refused else ""
         numbers = (str(pool.nodes_before), str(pool.nodes_after), str(pool.evictions), format_saving(pool.saves))

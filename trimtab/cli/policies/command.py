@@ -13,17 +13,16 @@ from rich.text import Text
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
+from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
-from trimtab.policy.load import load_policies
-from trimtab.policy.podpolicy import PodPolicy, Policies
-from trimtab.policy.required_action_rules import required_actions
+from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.schema import build_crd, json_schema
-from trimtab.policy.validating_policy import compile_validating_policy
 
 _PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
@@ -66,6 +65,9 @@ def verb() -> None:
     """Check, test, list and explain policies; print their schema."""
 
 
+verb.add_command(compile_policies)
+
+
 @verb.command("check")
 @_PATHS
 @live_cluster.add_cluster_options
@@ -79,7 +81,7 @@ def check_policies(
     unit, a kind that no pod has, requirements that no node can meet, policies of equal priority that conflict, a rule
     that another one always overrules, or, with `--cluster`, a class, namespace or node that does not exist.
     """
-    policies = _load_policies(paths)
+    policies = load_given_policies(paths)
     facts = _read_facts(cluster)
     report = _build_report(policies.all, lint(policies, facts))
     _emit(output, output_file, report, _draw_check)
@@ -92,7 +94,7 @@ def check_policies(
 @output.add_output_options
 def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """List the policies in these paths, or the shipped ones, in the order in which they decide."""
-    _emit(output, output_file, _build_report(_load_policies(paths).all, ()), _draw_list)
+    _emit(output, output_file, _build_report(load_given_policies(paths).all, ()), _draw_list)
 
 
 @verb.command("explain")
@@ -101,7 +103,7 @@ def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) 
 @output.add_output_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """Explain what policies match and do, in words. Default: all policies."""
-    policies = _load_policies(paths)
+    policies = load_given_policies(paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
     unknown_names = [name for name in names if name not in policies_by_name]
     if unknown_names:
@@ -127,32 +129,6 @@ def print_schema(as_crd: bool) -> None:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
 
 
-@verb.command("compile")
-@_PATHS
-@click.option("--to", "target", type=click.Choice(["validatingadmissionpolicy"]), required=True, help="What to print.")
-@click.option("--enforce", is_flag=True, help="Deny pods. Without it the binding only warns and audits.")
-def compile_policies(paths: tuple[str, ...], target: str, enforce: bool) -> None:
-    """Print what denies pods without the webhook: a ValidatingAdmissionPolicy of each policy with a required action.
-
-    Nothing is applied. With `--enforce` applied, a pod that the webhook could not change because it was down is denied.
-    What CEL cannot say is named, and exits 1.
-    """
-    requiring = [policy for policy in _load_policies(paths).all if required_actions(policy.spec.actions)]
-    if not requiring:
-        raise UsageError(
-            [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
-        )
-    compiled = [compile_validating_policy(policy, enforce=enforce) for policy in requiring]
-    manifests = [manifest for compiled_policy in compiled for manifest in compiled_policy.manifests]
-    if manifests:
-        sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, width=1000))
-    for compiled_policy in compiled:
-        if compiled_policy.problem:
-            click.echo(f"{compiled_policy.policy} cannot be expressed in CEL: {compiled_policy.problem}", err=True)
-    if any(compiled_policy.problem for compiled_policy in compiled):
-        sys.exit(EXIT_FOUND)
-
-
 @verb.command("test")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(exists=True, path_type=Path))
 @click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
@@ -166,9 +142,9 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
 
     A case of policy web is a few files in a folder `web`: CASE.before.yaml (a manifest), CASE.after.yaml (the pod as it
     is stored), CASE.why.yaml (what the case claims) and, if anything is in the cluster, CASE.world.yaml. See
-    policies/examples. Exits 1 where a case does not hold.
+    policies/examples. Exits with 1 if a case fails.
     """
-    policies_by_name = {policy.name: policy for policy in _load_policies(paths).all}
+    policies_by_name = {policy.name: policy for policy in load_given_policies(paths).all}
     test_cases = find_cases(folders)
     if not test_cases:
         names = ", ".join(map(str, folders))
@@ -179,25 +155,9 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
         failed += bool(case_problems)
         for line in case_problems:
             click.echo(f"{case}: {line}")
-    click.echo(f"{len(test_cases) - failed} of {len(test_cases)} cases hold.")
+    click.echo(f"{len(test_cases) - failed} of {len(test_cases)} cases passed.")
     if failed:
         sys.exit(EXIT_FOUND)
-
-
-def _load_policies(paths: Iterable[str]) -> Policies:
-    paths = tuple(paths)
-    contents = (
-        live_cluster.read_paths(paths)
-        if paths
-        else [*live_cluster.shipped_policies("recommended"), *live_cluster.shipped_policies("library")]
-    )
-    loaded = load_policies(contents)
-    if loaded.mistakes:
-        raise UsageError(loaded.mistakes)
-    if not loaded.policies.all:
-        names = ", ".join(name for name, _ in contents)
-        raise UsageError([ConfigError(file=names, expected="a PodPolicy", got="none")])
-    return loaded.policies
 
 
 def _read_facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:

@@ -21,7 +21,7 @@ from trimtab.policy.required_action_rules import required_actions
 def describe_match(policy: PodPolicy) -> list[str]:
     """Return a phrase for each condition; one for every pod if there is no condition."""
     match: Match = policy.spec.match
-    phrases = list(_describe_conditions(match)) or ["every pod that is not always excluded"]
+    phrases = list(_describe_conditions(match)) or ["every pod outside of the namespaces that are always excluded"]
     phrases += [f"but not: {'; '.join(_describe_conditions(excluded))}" for excluded in match.exclude]
     return phrases
 
@@ -48,13 +48,13 @@ def _describe_conditions(conditions: Conditions) -> Iterator[str]:
         if kinds.not_images:
             yield f"images other than {', '.join(kinds.not_images)}"
         for resource, amount in (kinds.requests or {}).items():
-            yield f"containers asking for {resource} {_describe_amount(amount)}"
+            yield f"containers that request {resource} {_describe_amount(amount)}"
     if conditions.runtime_classes:
         yield f"RuntimeClass {' or '.join(conditions.runtime_classes)}"
     if conditions.priority_classes:
         yield f"PriorityClass {' or '.join(conditions.priority_classes)}"
     for resource, amount in (conditions.requests or {}).items():
-        yield f"asking for {resource} {_describe_amount(amount)}"
+        yield f"requests of {resource} {_describe_amount(amount)}"
     for key, value in (conditions.annotations or {}).items():
         yield f"annotated {key}={value}"
     if conditions.service_accounts:
@@ -62,9 +62,9 @@ def _describe_conditions(conditions: Conditions) -> Iterator[str]:
     if conditions.vpa is not None:
         yield f"{conditions.vpa} by a VerticalPodAutoscaler"
     if conditions.hpa == "utilization":
-        yield "scaled by use relative to requests (HorizontalPodAutoscaler)"
+        yield "scaled by a HorizontalPodAutoscaler on utilization"
     elif conditions.hpa is not None:
-        yield "not scaled by use relative to requests"
+        yield "not scaled by a HorizontalPodAutoscaler on utilization"
 
 
 def _describe_amount(amount: AmountCondition) -> str:
@@ -94,7 +94,7 @@ def _action_phrases(actions: Actions) -> Iterator[str]:
     if actions.placement is not None:
         yield from _placement_phrases(actions.placement)
     if actions.safe_to_evict_volumes is not None:
-        yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not keep a node alive"
+        yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not prevent eviction"
     if actions.priority_class is not None:
         yield f"PriorityClass {actions.priority_class.name}" + _override_suffix(actions.priority_class.override)
     if actions.topology_spread is not None:
@@ -136,24 +136,24 @@ def _container_request_phrases(settings: RequestsAction | ContainerRequests, con
     for resource, rule in request_rules(settings):
         yield f"{resource} request{container_suffix}: {_describe_rule(rule)}"
     for resource, count in (settings.extended or {}).items():
-        yield f"{resource}{container_suffix}: {count}, as request and limit, where none is written"
+        yield f"{resource}{container_suffix}: {count}, as request and limit, if the container has none"
 
 
 def _describe_rule(rule: RequestRule) -> str:
     source = {
         "usage": "from usage", "policy": str(rule.otherwise), "limit": f"{rule.percent}% of the limit",
-        "request": "what is written" if rule.percent == 100 else f"{rule.percent}% of what is written",
+        "request": "its own request" if rule.percent == 100 else f"{rule.percent}% of its own request",
     }[rule.from_]  # fmt: skip
     parts = [source]
     if rule.from_ == "usage" and rule.otherwise:
-        parts.append(f"{rule.otherwise} until that is known")
+        parts.append(f"{rule.otherwise} until usage is known")
     bounds = [f"{word} {value}" for word, value in (("at least", rule.min), ("at most", rule.max)) if value]
     if isinstance(rule, ResourceRequestRule):
         shares = (("at least", rule.min_percent), ("at most", rule.max_percent))
-        bounds += [f"{word} {share}% of what is written" for word, share in shares if share is not None]
+        bounds += [f"{word} {share}% of its own request" for word, share in shares if share is not None]
     if rule.from_ == "request":
         return ", ".join([*parts, *bounds])
-    condition = "where none is written" if rule.when == "missing" else "replacing what is written"
+    condition = "if the container has no request" if rule.when == "missing" else "replacing the container's own request"
     return ", ".join([*parts, *bounds, condition])
 
 

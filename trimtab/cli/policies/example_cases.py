@@ -33,7 +33,7 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """The expectation of a case."""
 
     says: str
-    """A sentence for people."""
+    """A sentence for the reader of the report."""
     acts: bool
     """Whether the stored pod differs from the one without the policy."""
     api_version: Literal["examples.trimtab.dev/v1"] = EXAMPLES
@@ -43,7 +43,7 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     would: tuple[str, ...] = ()
     """All fields that a policy in mode `warn` or `audit` would change."""
     beside: tuple[str, ...] = ()
-    """Other policies that are in force, too."""
+    """Other policies that are also in force."""
 
 
 @dataclass(frozen=True, slots=True)

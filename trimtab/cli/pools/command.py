@@ -40,8 +40,8 @@ def verb() -> None:
 )
 @click.option(
     "--take-over", "taking_over", is_flag=True,
-    help="Stop the estafette node-compactor, open the nodes that it left cordoned and take its marks off; without "
-    "--apply what would be done is only listed.",
+    help="Stop the estafette node-compactor, uncordon the nodes that it left cordoned and remove its annotations. "
+    "Without --apply the command only lists what it would do.",
 )  # fmt: skip
 @click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor.")
 @click.option(
@@ -58,7 +58,7 @@ def import_(
     output_file: str | None,
     **login: Any,
 ) -> None:
-    """Print an estafette node-compactor's configuration as pool ConfigMaps in the mode rehearse.
+    """Print an estafette node-compactor's configuration as pool ConfigMaps in mode rehearse.
 
     FILE contains its ConfigMap, that ConfigMap's JSON, or the values of its Helm chart. With its Deployment in the
     same files, the times are read as well; the output of `kubectl -n estafette get configmap,deployment -o yaml` has
@@ -131,7 +131,7 @@ def _create_pool(writer: Writer, manifest: Mapping[str, Any]) -> str:
     existing = kube_objects.get_plain(writer.client, "ConfigMap", name, namespace)
     if existing is not None:
         is_same = (existing.get("data") or {}).get(SETTINGS_KEY) == manifest["data"][SETTINGS_KEY]
-        return "exists already" if is_same else "exists with other settings, and was left alone"
+        return "exists already" if is_same else "exists with other settings and is unchanged"
     path = collection_path(LIST_SOURCES["ConfigMap"], namespace)
     writer.write("POST", path, manifest, doing=f"create ConfigMap {namespace}/{name}")
     return "created"

@@ -66,7 +66,7 @@ class MarkedNode:
     @property
     def restoration_text(self) -> str:
         """The change of the node, as it reads after "would be" or "was"."""
-        return "uncordoned, and its annotation removed" if self.is_stranded else "left as it is, without its annotation"
+        return "uncordoned, and its annotation removed" if self.is_stranded else "left as it is, but for its annotation"
 
 
 def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
@@ -161,4 +161,4 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
             shape = objects.read_object(writer.client, "Node", node.name)
             assert isinstance(shape, NodeShape)
             node = decode_marked_node(node_of(shape), shape.metadata.resource_version)
-    return "it keeps changing, and was left alone; run the command again"
+    return "it changed repeatedly and was skipped; run the command again"

@@ -127,7 +127,7 @@ def build_report(
         lines += history_lines
         all_notes += history_notes
     if any(line.row.hours_per_month is not None and line.row.monthly_now is not None for line in lines):
-        all_notes.append("CronJobs and Jobs are charged for the hours that they run.")
+        all_notes.append("The costs of CronJobs and Jobs count only the hours that they run.")
     lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
@@ -271,7 +271,9 @@ def _current_resources(
 
 def _no_usage(resource: str) -> NotYet:
     return NotYet(
-        reason=reasons.NO_USAGE(f"nothing was seen of its {resource}"), have="nothing", need=required_history(resource)
+        reason=reasons.NO_USAGE(f"the source has no usage of its {resource}"),
+        have="nothing",
+        need=required_history(resource),
     )
 
 

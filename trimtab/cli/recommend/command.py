@@ -80,8 +80,8 @@ def verb(
 ) -> None:
     """Recommend requests for every container from its usage, with the savings and the confidence.
 
-    By --rule where the request is static, P5 where a VPA takes over; memory by the peaks of six hours. What is asked
-    for now, replicas, VPAs, HPAs and prices come from --cluster. Changes nothing.
+    A static request follows --rule; where a VPA takes over, the request is P5. Memory counts by its peak in each six
+    hours. Current requests, replicas, VPAs, HPAs and prices come from --cluster. The command changes nothing.
     """
     question, headers = options.parse_options(cluster, paths, url, now, more)
     earlier = comparison.read_earlier_report(more["against"]) if more["against"] else None
@@ -114,7 +114,7 @@ def verb(
     notes += [f"{container}: its start took up to {cores:.2f} cores, which is left out."
               for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
     if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
-        notes.append("No usage was found: check the source, --namespace, --matcher, --days and --now.")
+        notes.append("No usage was found. Check the source, --namespace, --matcher, --days and --now.")
     if more["number"]:
         output.write_text(_format_number(book, settings), more["output_file"])
         return
@@ -132,7 +132,7 @@ def verb(
         if unmergeable:
             click.echo(f"No patch, since kustomize cannot merge their containers: {', '.join(unmergeable)}", err=True)
         if doubtful:
-            why = f"less than {more['min_confidence']:.0%} sure (--min-confidence)"
+            why = f"less than {more['min_confidence']:.0%} confidence (--min-confidence)"
             click.echo(f"Not lowered, since it is {why}: {', '.join(doubtful)}", err=True)
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
@@ -176,7 +176,8 @@ def _namespaces(selection: Selection, current: current_requests.CurrentRequests)
 
 
 def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKill]]) -> None:
-    """Add the OOM kills in the status of pods; those that Prometheus has, too, add their amount but not their count."""
+    """Add the OOM kills in the status of pods; a kill that Prometheus also reports adds its amount but not its
+    count."""
     earlier_records = dict(book.oom_records)
     for container, kill in kills:
         book.add_oom_kill(container, kill)
@@ -198,7 +199,7 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
-        raise UsageError([ConfigError(file="--usage", expected="one series of a day at least", got=got)])
+        raise UsageError([ConfigError(file="--usage", expected="one series of at least a day", got=got)])
     return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
 
 

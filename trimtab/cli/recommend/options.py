@@ -40,7 +40,7 @@ _SOURCES = (
     click.option(
         "--kubelets",
         is_flag=True,
-        help="With --cluster live: read each node's kubelet, not the metrics API. Needs `get` on nodes/proxy.",
+        help="With --cluster live: read each node's kubelet, not the metrics API (permission `get` on nodes/proxy).",
     ),
     click.option(
         "--header",
@@ -83,7 +83,10 @@ _SOURCES = (
         help="The key of that certificate, if it is in another file.",
     ),
     click.option(
-        "--matcher", default="", metavar="MATCHER", help='For every query and every file, such as cluster="prod".'
+        "--matcher",
+        default="",
+        metavar="MATCHER",
+        help='A matcher that restricts every query and every file, such as cluster="prod".',
     ),
     click.option(
         "--by", default="", metavar="LABEL", help="Report each value of this label, such as cluster, separately."
@@ -179,7 +182,7 @@ _REPORT = (
         default="adaptive",
         show_default=True,
         metavar="RULE",
-        help="Of static workloads, as in policies: adaptive, a percentile such as p95 or p99.5, or max; with "
+        help="The rule for static workloads, as in policies: adaptive, a percentile such as p95 or p99.5, or max; with "
         "headroom as in 'p99 +15%', or +15% alone.",
     ),
     click.option(
@@ -190,8 +193,8 @@ _REPORT = (
         type=click.Choice(["typical", "largest"]),
         default="typical",
         show_default=True,
-        help="Where one pod steadily uses far more than the others: cover it always, or only where a tenth of them do; "
-        "as in policies.",
+        help="If one pod always uses far more than the others: `largest` covers it, `typical` covers it only if at "
+        "least a tenth of the pods use as much. As in policies.",
     ),
     click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="The smallest request."),
     click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="The smallest request."),
@@ -246,7 +249,8 @@ def add_recommend_options(function: F) -> F:
     return function
 
 
-_WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
+WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
+"""A range of PromQL, such as 5m."""
 
 
 def parse_options(
@@ -263,7 +267,7 @@ def parse_options(
             least_requests[resource] = max(1, quantity.scheduler_value(resource, text))
         else:
             mistakes.append(ConfigError(file=f"--least-{resource}", expected="a quantity", got=repr(text)))
-    if not _WINDOW.fullmatch(more["rate"]):
+    if not WINDOW.fullmatch(more["rate"]):
         mistakes.append(ConfigError(file="--rate", expected="a window such as 5m or 2h", got=repr(more["rate"])))
     if not paths and url is None and live_cluster.LIVE not in cluster.paths:
         expected = "usage: --usage PATH, --prometheus URL or --cluster live"

@@ -194,7 +194,7 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
             mistakes += rows.mistakes
             notes += rows.dropped_notes()
             histories.add_file_series(rows.iter_series(now), owners)
-    mistakes += [_several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
+    mistakes += [several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
     if mistakes:
         raise UsageError(mistakes)
     return notes
@@ -209,7 +209,8 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
         return b""
 
 
-def _several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
+def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
+    """Return the mistake of an option whose usage is that of several clusters."""
     todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
     return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
@@ -256,7 +257,7 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
             )
             _read_part(histories, value, Prometheus(source, queries), server.namespaces, owners, start, now)
     except MixedClusters as error:
-        raise UsageError([_several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
+        raise UsageError([several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
 
@@ -284,10 +285,10 @@ def _read_part(
 ) -> None:
     history = histories.get_history(value)
     histories.runs[value].step = prometheus.query_plan.step_seconds
-    with show_spinner("Asking Prometheus what there is"):
+    with show_spinner("Reading the list of series from Prometheus"):
         known_owners = OwnerIndex({**prometheus.read_owners(start, now), **owners.pods}, owners.workloads)
         pieces = prometheus.plan_queries(start, now, namespaces)
-    with show_counted_progress(len(pieces), "Asking Prometheus") as report_progress:
+    with show_counted_progress(len(pieces), "Reading from Prometheus") as report_progress:
         histories.add_series(
             value, prometheus.read_series(pieces, lambda done, _all: report_progress(done)), known_owners
         )
@@ -301,7 +302,7 @@ def note_ignored_samples(book: BatchHistory) -> list[str]:
     if not count:
         return []
     samples = "1 sample was" if count == 1 else f"{count} samples were"
-    return [f"{samples} left out: no number, below zero, or more than any machine has."]
+    return [f"{samples} left out: not a number, below zero, or more than any machine has."]
 
 
 def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
@@ -313,8 +314,11 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
     without_cpu = sum((container, "cpu") not in book.dense_windows for container in with_memory)
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
-    return [f"{without_cpu} containers have usage of memory but not of cpu: --rate {rate} must span four scrapes, "
-            "so it is --rate 20m for a scrape every five minutes."]  # fmt: skip
+    return [
+        f"{without_cpu} containers have usage of memory but not of cpu: --rate {rate} must span four scrapes; for a "
+        f"scrape "
+        "interval of five minutes, use --rate 20m."
+    ]
 
 
 def parse_headers(
@@ -393,7 +397,7 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
     except NotFound:
         return ["This cluster serves no metrics API (metrics-server)."]
     except NotAllowed as error:
-        hint = " (--kubelets takes `get` on nodes/proxy)" if kubelets else ""
+        hint = " (--kubelets needs the permission `get` on nodes/proxy)" if kubelets else ""
         raise RuntimeFailure(f"{error}{hint}") from None
     return [f"{source} one present sample ({count} series) and no history: use --prometheus, "
             "or let the recommender collect for a day.", *problems]  # fmt: skip
@@ -406,12 +410,15 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     try:
         source = checkpoints.list_checkpoints(client)
     except NotAllowed as error:
-        return [f"This login may not read the checkpoints of VPAs: {error}"]
+        return [f"This user may not read the checkpoints of VPAs: {error}"]
     source.add_to_batch(book)
     if not source.checkpoints:
         return []
-    return [f"{len(source.checkpoints)} VPA checkpoints give cpu, newer days weighing more; of memory they "
-            "hold daily peaks only, which are no P5 or P95."]  # fmt: skip
+    return [
+        f"{len(source.checkpoints)} VPA checkpoints contain the usage of cpu, in which newer days weigh more. Of "
+        f"memory "
+        "they contain only daily peaks, from which P5 and P95 cannot be computed."
+    ]
 
 
 def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:

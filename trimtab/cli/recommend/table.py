@@ -120,7 +120,7 @@ def describe_total(report: RecommendReport) -> str:
         row for row in report.containers if (confidence := _confidence(row)) is not None and confidence < UNSURE
     )
     unsure = sum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
-    return text + (f" Containers of which less than half is sure save ${unsure:,.2f} of it." if unsure >= 1 else "")
+    return text + (f" Of the saving, ${unsure:,.2f} has a confidence below 50%." if unsure >= 1 else "")
 
 
 def format_dollars(saved: float | None) -> str:
@@ -176,10 +176,10 @@ def format_headline(report: RecommendReport) -> str:
     money = (
         f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""
     )
-    unknown = f"; of {report.unknown} too little is known" if report.unknown else ""
+    unknown = f"; too little usage is known of {report.unknown}" if report.unknown else ""
     containers = f"{report.changes} of {count} container{'s' if count != 1 else ''}"
     is_known = any(row.replicas is not None for row in report.containers)
-    change = f"{containers} would ask for something else" if is_known else f"A request for {containers}"
+    change = f"{containers} would have a different request" if is_known else f"A request for {containers}"
     return f"{change}{f': that {verb} {money}' if money and report.changes else ''}{unknown}"
 
 

@@ -11,7 +11,7 @@ from trimtab.cli.simulate.report import RoundReport, SimulateReport
 BAR_WIDTH = 50
 MAX_ROWS = 20
 _SCHEDULER_NOTES = {
-    "plan": "Every pod moves to the node that the plan has room on",
+    "plan": "Every pod moves to the node that the plan chose for it",
     "spread": "A scheduler that spreads (LeastAllocated, the default) chooses",
     "pack": "A scheduler that packs (MostAllocated) chooses",
 }
@@ -36,7 +36,8 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
         f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
         f"{report.moved_twice} pods moved twice, {report.waiting} left pending"
     )
-    console.print(Text.assemble((head, "bold green" if removed else "bold"), rest if removed else ": nothing can go"))
+    style = "bold green" if removed else "bold"
+    console.print(Text.assemble((head, style), rest if removed else ": no node can be drained"))
     cost = (
         f"Cost {format_saving(report.cost_before)} → {format_saving(report.cost_after)}, saved"
         f" {format_saving(report.saves)}. "

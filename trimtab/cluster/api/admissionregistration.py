@@ -23,6 +23,8 @@ class MutatingWebhook(ApiObject, frozen=True, kw_only=True):
     client_config: ClientConfig = ClientConfig()
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
+    failure_policy: str = ""
+    """Fail if it is empty, by the API server's default."""
     match_conditions: tuple[Any, ...] | None = None
     """CEL expressions; Trimtab does not evaluate them."""
 

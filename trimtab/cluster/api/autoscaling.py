@@ -9,6 +9,7 @@ from msgspec import field
 from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, ResourceList, UnsetType
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
+from trimtab.cluster.quantity import Written
 
 
 class TargetRef(ApiObject, frozen=True, kw_only=True):
@@ -75,10 +76,14 @@ class MetricTarget(ApiObject, frozen=True, kw_only=True):
     type: str = ""
     average_utilization: int | None = None
     """Percent of the request."""
+    average_value: Written | None = None
+    """An amount per pod."""
 
 
 class ResourceMetric(ApiObject, frozen=True, kw_only=True):
     name: str = ""
+    container: str = ""
+    """Only in a ContainerResource metric."""
     target: MetricTarget = MetricTarget()
 
 
@@ -90,9 +95,40 @@ class MetricSpec(ApiObject, frozen=True, kw_only=True):
     container_resource: ResourceMetric = ResourceMetric()
 
 
+class ScalingPolicy(ApiObject, frozen=True, kw_only=True):
+    type: str = ""
+    """Pods or Percent."""
+    value: int = 0
+    period_seconds: int = 0
+
+
+class ScalingRules(ApiObject, frozen=True, kw_only=True):
+    """One direction of an HPA's behavior; absent fields have the defaults of the controller."""
+
+    stabilization_window_seconds: int | None = None
+    policies: tuple[ScalingPolicy, ...] = ()
+    select_policy: str = ""
+    tolerance: Written | None = None
+    """A share, such as 0.05 (beta since Kubernetes 1.35); None: the controller's 0.1."""
+
+
+class ScalingBehavior(ApiObject, frozen=True, kw_only=True):
+    scale_up: ScalingRules | None = None
+    scale_down: ScalingRules | None = None
+
+
+class HPAStatus(ApiObject, frozen=True, kw_only=True):
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    last_scale_time: str | None = None
+
+
 class HPASpec(ApiObject, frozen=True, kw_only=True):
     scale_target_ref: TargetRef = TargetRef()
     metrics: tuple[MetricSpec, ...] = ()
+    min_replicas: int | None = None
+    """None: the API server's default, 1."""
+    behavior: ScalingBehavior = ScalingBehavior()
     max_replicas: int = 0
     """0 if it is absent."""
     # msgspec's camelCase would write `Cpu`.
@@ -103,6 +139,7 @@ class HPASpec(ApiObject, frozen=True, kw_only=True):
 class HorizontalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     spec: HPASpec = HPASpec()
+    status: HPAStatus = HPAStatus()
 
 
 class Reference(ApiObject, frozen=True, kw_only=True):

@@ -102,10 +102,15 @@ class NodeSpec(ApiObject, frozen=True, kw_only=True):
     provider_id: str = field(default="", name="providerID")
 
 
+class NodeSystemInfo(ApiObject, frozen=True, kw_only=True):
+    container_runtime_version: str = ""
+
+
 class NodeStatus(ApiObject, frozen=True, kw_only=True):
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[Condition, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(ApiObject, frozen=True, kw_only=True):

@@ -274,6 +274,18 @@ class Pod(ApiObject, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
 
+class ScrapedPodStatus(ApiObject, frozen=True, kw_only=True):
+    phase: str = ""
+    pod_ip: str = field(default="", name="podIP")
+
+
+class ScrapedPod(ApiObject, frozen=True, kw_only=True):
+    """A pod, reduced to what its scraping needs."""
+
+    metadata: Metadata = Metadata()
+    status: ScrapedPodStatus = ScrapedPodStatus()
+
+
 # Pods without their environment variables. The field `env` gets a name that no object has, so msgspec skips the JSON:
 # that
 # halves the time to decode a pod.

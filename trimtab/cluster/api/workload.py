@@ -33,7 +33,7 @@ class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
     parallelism: int | UnsetType = UNSET
     completions: int | UnsetType = UNSET
     suspend: bool = False
-    """Only in a Job, like the two fields before it."""
+    """Whether the Job creates no pods for now. A Job alone has this field, `parallelism` and `completions`."""
 
 
 class WorkloadStatus(ApiObject, frozen=True, kw_only=True):

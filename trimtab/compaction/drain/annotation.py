@@ -37,7 +37,7 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
     """namespace/name."""
     uid: str
     kind: str = ""
-    """The kind of the owner that creates its successor; empty where nothing does."""
+    """The kind of the owner that creates its successor; empty if nothing does."""
     owner: str = ""
     turn: int = 0
     """A turn begins when the successors of the previous one are ready."""
@@ -45,7 +45,7 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
     grace: int = 30
     """Its termination grace period in seconds."""
     wanted: int = 0
-    """The replicas that its owner wanted when the drain began; 0 where that is unknown."""
+    """The replicas that its owner wanted when the drain began; 0 if that is unknown."""
     missing: int = 0
     """The replicas of these that were not ready then: the drain does not wait for them."""
 
@@ -132,7 +132,7 @@ def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: Signing
 
 
 def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
-    """Returns the node's annotation; None where there is none. Without keys no annotation is authentic."""
+    """Returns the node's annotation; None if there is none. Without keys no annotation is authentic."""
     text = node.annotations.get(CORDONED_BY_US)
     if text is None:
         return None

@@ -74,11 +74,11 @@ class ClusterView:
         return with_options(self.autoscaler, config.group_options)
 
     def find_pool(self, name: str) -> Pool | None:
-        """Returns the pool of this name; None where there is none."""
+        """Returns the pool of this name; None if there is none."""
         return next((pool for pool in self.pools if pool.name == name), None)
 
     def find_node(self, name: str) -> NodeInfo | None:
-        """Returns the node of this name; None where there is none."""
+        """Returns the node of this name; None if there is none."""
         return next((node for node in self.inventory.nodes if node.name == name), None)
 
 
@@ -110,7 +110,7 @@ class Workloads:
         return workloads
 
     def wanted_replicas(self, key: OwnerKey) -> int:
-        """Returns the replicas that the owner wants; 0 where the owner is gone or does not say."""
+        """Returns the replicas that the owner wants; 0 if the owner is gone or does not say."""
         scale = self.view.inventory.owners.get(key)
         return scale.wanted or 0 if scale is not None else 0
 

@@ -13,10 +13,11 @@ from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, group_of
 from trimtab.cluster.pod import PodInfo
 from trimtab.compaction.candidates import DELAY_DELETION_PREFIX, NO_SCALE_DOWN
-from trimtab.compaction.drain.actions import NOT_CREATED, NOT_PLACED, NOT_STARTED, FailureCause, Release
+from trimtab.compaction.drain.actions import FailureCause, Release
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
+from trimtab.compaction.drain.reasons import NOT_CREATED, NOT_PLACED, NOT_STARTED
 from trimtab.compaction.drain.release import with_nodes_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, unneeded_time
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model

@@ -46,8 +46,8 @@ class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Seconds
     pool: str
     what: str
-    """planned, begun, evicted, refused, emptied, taken, released, dropped, closed, scaled, left, corrected, unread,
-    doubted."""
+    """planned, started, evicted, refused, emptied, removed, released, abandoned, closed, scaled, left-surged,
+    corrected, unreadable, not-authentic."""
     code: str
     """The reason's code."""
     why: str
@@ -105,7 +105,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     plan: tuple[str, ...] = ()
     """Nodes that the last plan would drain, in order."""
     plan_why: str = ""
-    """Why nothing was planned in the whole pool, as a code and a sentence; empty where a node may be drained."""
+    """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
     plan_at: Seconds | None = None
     """When the plan was made."""
     v: int = VERSION

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import PoolBackoff
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.reasons import BACKS_OFF, CLOSED, JUST_OPENED
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import DrainStep, Observations, Wave
 
@@ -40,27 +41,6 @@ def steps_within_pace(
             steps.append(step)
             evictions_left -= len(step.moves)
     return tuple(steps)
-
-
-CLOSED = Code(
-    "pool-closed",
-    "Two drains in a row failed, or the pool's state was lost: the pool is closed until it is resumed, or for a time.",
-    "Read the history, then run `trimtab compactor resume --pool NAME`, or wait.",
-)  # fmt: skip
-BACKS_OFF = Code(
-    "pool-backs-off",
-    "Drains of the pool left pods pending, or made the autoscaler add a node: no drain begins in it for an hour, twice "
-    "as long each time, at most a day.",
-    "Read the history for the pods and nodes; `trimtab compactor resume --pool NAME` ends the wait.",
-)  # fmt: skip
-JUST_OPENED = Code(
-    "pool-uncordoned-recently",
-    "A drained node of the pool was uncordoned for pending pods: no drain begins for as long as the autoscaler waits "
-    "after it added a node (--scale-down-delay-after-add).",
-    "Wait.",
-)  # fmt: skip
-PAUSED = Code("compactor-paused", "Everything is paused.", "`trimtab compactor resume`.")
-PACE = Code("pool-rate-limited", "As many nodes are being drained, or pods were evicted, as the pool allows.", "Wait.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +70,7 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
-    """Returns the reason when a drained node of the pool was uncordoned recently; None where none was."""
+    """Returns the reason when a drained node of the pool was uncordoned recently; None if none was."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(

@@ -27,6 +27,30 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads, is_gone
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
+from trimtab.compaction.drain.reasons import (
+    CAME,
+    CLAIMED,
+    DELETING,
+    DELETION_FAILED,
+    ENDING,
+    FORBIDDEN,
+    KEPT,
+    LEFT_EMPTY,
+    NO_BUDGET,
+    NODE_ILL,
+    NOT_TAKEN,
+    ONE_BY_ONE,
+    ONE_CRITICAL,
+    OPENED,
+    PENDING,
+    SCALER_CHANGED,
+    STOPPED,
+    STUCK,
+    SUCCESSORS,
+    SURGING,
+    TOO_LONG,
+    UNCORDONED,
+)
 from trimtab.compaction.drain.release import nodes_to_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
@@ -80,7 +104,7 @@ class DrainPlanner:
         if node.removal_taint is not None:
             return (
                 *self._undo_surges(note),
-                a.Abandon(a.DELETING(f"node {node.name} is being deleted (taint {node.removal_taint.key})")),
+                a.Abandon(DELETING(f"node {node.name} is being deleted (taint {node.removal_taint.key})")),
             )
         stop = (
             self._node_failure(node, note)
@@ -114,12 +138,12 @@ class DrainPlanner:
     def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         name = node.name
         if not node.is_cordoned and name in self.view.deleting_nodes:
-            reason = a.DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
+            reason = DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
             return Release(reason, FailureCause.NODE)
         if not node.is_cordoned:
-            return Release(a.UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
+            return Release(UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
         if not node.is_ready and not self._has_no_pods_left(node, note):
-            return Release(a.NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
+            return Release(NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
         if note.emptied is None:
             limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
             if self.view.now > note.since + limit_seconds:
@@ -127,7 +151,7 @@ class DrainPlanner:
                 # limit says nothing about the pool.
                 was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
                 blame = FailureCause.POOL if was_executed else FailureCause.NOBODY
-                return Release(a.TOO_LONG(f"the drain of node {name} took longer than {limit_seconds} s"), blame)
+                return Release(TOO_LONG(f"the drain of node {name} took longer than {limit_seconds} s"), blame)
         return None
 
     def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
@@ -146,9 +170,7 @@ class DrainPlanner:
         # A pod has left already: the drain itself brought the node under the autoscaler's threshold.
         if any(move.uid not in uids for move in note.moves):
             return None
-        return Release(
-            a.CLAIMED(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})")
-        )
+        return Release(CLAIMED(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})"))
 
     def _keep_request(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
         """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
@@ -157,7 +179,7 @@ class DrainPlanner:
             node,
             keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP_ANNOTATION, RENAMED_KEEP),
         )
-        return Release(a.KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
+        return Release(KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
     def _has_no_pods_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
         """Returns whether all its pods have left. A machine that is being removed is not ready before its Node object
@@ -173,7 +195,7 @@ class DrainPlanner:
             return stop
         why = self.view.paused or _pool_stop_reason(pool, note.pool)
         if why:
-            return Release(a.STOPPED(f"the drain of node {node.name} was stopped: {why}"))
+            return Release(STOPPED(f"the drain of node {node.name} was stopped: {why}"))
         autoscaler = self.view.autoscaler
         if autoscaler is None:
             return None
@@ -182,13 +204,13 @@ class DrainPlanner:
         silent = autoscaler.silence_reason(self.view.now) if autoscaler.is_silent(self.view.now) else ""
         if busy or not autoscaler.healthy or silent:
             how = f"is scaling up {busy}" if busy else silent or "is not healthy"
-            return Release(a.SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} is drained"))
+            return Release(SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} is drained"))
         return None
 
     def _disturbance(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         unplanned = self._unplanned_pods(node, note)
         if unplanned:
-            reason = a.CAME(f"node {node.name} has pods that are not in the plan: {', '.join(unplanned)}")
+            reason = CAME(f"node {node.name} has pods that are not in the plan: {', '.join(unplanned)}")
             return Release(reason, FailureCause.NODE)
         if note.emptied is not None:
             return self._opening_need(node)
@@ -217,14 +239,14 @@ class DrainPlanner:
                 and self.view.now > pod.deletion_requested_at + self.timeouts.end
             ):
                 seconds = self.view.now - pod.deletion_requested_at
-                reason = a.STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
+                reason = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return Release(reason, FailureCause.POOL)
         return None
 
     def _pending_pod_needs(self, node: NodeInfo) -> Release | None:
         pod = self.pending_pods.fits_only_on(node)
         if pod:
-            return Release(a.PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
+            return Release(PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
         return None
 
     def _opening_need(self, node: NodeInfo) -> Release | None:
@@ -234,7 +256,7 @@ class DrainPlanner:
         pod = self._nodes_to_open.get(node.name)
         if pod is None:
             return None
-        return Release(a.OPENED(f"pod {pod} fits on no open node, but on the drained node {node.name}"), opened=True)
+        return Release(OPENED(f"pod {pod} fits on no open node, but on the drained node {node.name}"), opened=True)
 
     # ── emptied ──────────────────────────────────────────────────────────
     def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
@@ -242,9 +264,9 @@ class DrainPlanner:
         waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.is_ready)
         if self.view.now > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
-            return Release(a.NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
+            return Release(NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
         remaining = note.emptied + waits - self.view.now
-        return Wait(a.LEFT_EMPTY(f"node {node.name} is empty; it is uncordoned in {remaining} s if it is not removed"))
+        return Wait(LEFT_EMPTY(f"node {node.name} is empty; it is uncordoned in {remaining} s if it is not removed"))
 
     # ── emptying ─────────────────────────────────────────────────────────
     def _next_evictions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
@@ -260,12 +282,12 @@ class DrainPlanner:
             if undo:
                 return undo
             if ending:
-                return (Wait(a.ENDING(f"pod {ending[0].pod} is terminating")),)
-            return (Wait(a.SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
+                return (Wait(ENDING(f"pod {ending[0].pod} is terminating")),)
+            return (Wait(SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
         turn = min(move.turn for move in remaining)
         previous_incomplete = self._incomplete_workload([move for move in gone_moves if move.turn < turn])
         if previous_incomplete:
-            return (*undo, Wait(a.SUCCESSORS(previous_incomplete)))
+            return (*undo, Wait(SUCCESSORS(previous_incomplete)))
         # Lowest priority first, as in the kubelet's graceful node shutdown.
         order = sorted((m for m in remaining if m.turn == turn), key=lambda move: (move.priority, move.pod))
         steps = self._choose_evictions(order, pod_by_uid, note)
@@ -299,10 +321,10 @@ class DrainPlanner:
         pool = self.view.find_pool(note.pool)
         forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
-            return Release(a.FORBIDDEN(str(forbidden)), FailureCause.NODE)
+            return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
         budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
         if len(budgets) > 1:
-            return Release(a.FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
+            return Release(FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
             return wait
         surge = self._surge_step(move, note)
@@ -326,7 +348,7 @@ class DrainPlanner:
             or budget.selector_problem
             or (not free and budget.allowed <= self.spent_disruptions[number])
         ):
-            return Wait(a.NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
+            return Wait(NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
         return None
 
     def _disruption_wait(self, move: PodToEvict) -> Wait | None:
@@ -336,7 +358,7 @@ class DrainPlanner:
         wanted, missing = self.workloads.replicas_and_missing(key)
         missing = max(0, missing - move.missing)
         if missing + self.chosen_evictions[self.workloads.top_owner(key)] >= max(1, wanted // MISSING_FRACTION):
-            return Wait(a.ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} lacks other pods"))
+            return Wait(ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} lacks other pods"))
         return None
 
     def _critical_wait(self, move: PodToEvict) -> Wait | None:
@@ -346,8 +368,8 @@ class DrainPlanner:
         for other in self._moving_critical_workloads():
             if other != move.owner_key:
                 return Wait(
-                    a.ONE_CRITICAL(
-                        f"pod {move.pod} waits: {other[1]} {other[0]}/{other[2]}, on which the system depends too, is"
+                    ONE_CRITICAL(
+                        f"pod {move.pod} waits: {other[1]} {other[0]}/{other[2]}, on which the system also depends, is"
                         " moving"
                     )
                 )
@@ -371,7 +393,7 @@ class DrainPlanner:
 
     # ── one replica more, and back ───────────────────────────────────────
     def _surge_step(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
-        """Returns the step that gives the Deployment of an only pod its second one first; None where none is needed."""
+        """Returns the step that gives the Deployment of an only pod its second one first; None if none is needed."""
         name = self._deployment_of(move)
         original = note.surges.get(name)
         if original is None:
@@ -379,11 +401,11 @@ class DrainPlanner:
         wanted = self._wanted_replicas(name)
         if wanted == original:
             if self.view.now > note.surged.get(name, self.view.now) + SURGE_RETRY_SECONDS:
-                reason = a.FORBIDDEN(f"another client removed the second replica of Deployment {name}")
+                reason = FORBIDDEN(f"another client removed the second replica of Deployment {name}")
                 return Release(reason, FailureCause.NODE)
             return a.SetReplicas(name, original, original + 1)
         if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= original:
-            return Wait(a.SURGING(f"Deployment {name} waits for its second pod"))
+            return Wait(SURGING(f"Deployment {name} waits for its second pod"))
         return None
 
     def _undo_surges(self, note: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:

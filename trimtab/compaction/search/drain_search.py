@@ -35,10 +35,10 @@ class Search:
     pods_to_move: Sequence[Sequence[int]]
     """Node → its pods that must move, largest first."""
     requests: Sequence[PlacementRequest | None]
-    """Pod → its placement request; None where it depends on the order of moves (its node is then no candidate here)."""
+    """Pod → its placement request; None if it depends on the order of moves (its node is then no candidate here)."""
     index: BestFitIndex
     limits: Sequence[PoolLimits | None]
-    """Node → the limits of its pool; None where it is in no pool."""
+    """Node → the limits of its pool; None if it is in no pool."""
     effort: int
     """How many times a place may be searched for after the first pass."""
     state: bytearray = field(init=False)
@@ -135,7 +135,7 @@ class Search:
         return True
 
     def _headroom_reason(self, pod: int, request: PlacementRequest) -> Reason | None:
-        """Returns the pool whose headroom keeps the pod from a node that could hold it; None where no pool does."""
+        """Returns the pool whose headroom keeps the pod from a node that could hold it; None if no pool does."""
         node = self.index.find_node_over_allowance(request) if self._has_allowances else -1
         limits = self.limits[node] if node >= 0 else None
         if limits is None:

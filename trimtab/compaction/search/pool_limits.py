@@ -93,7 +93,7 @@ class NodeGroupMinimums:
         return minimums
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay; None where its group has more nodes than its minimum, or is not known."""
+        """Returns why the node must stay; None if its group has more nodes than its minimum, or is not known."""
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
@@ -261,7 +261,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.
 
 
 def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
-    """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it; None where it is not.
+    """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it; None if it is not.
 
     The flags of the autoscaler decide whether the pods of DaemonSets and static pods count. Whether the pods fit on
     other nodes is not checked here.

@@ -71,7 +71,7 @@ def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:
 def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
     """Returns node → the number of its part. A node and all nodes that could receive its pods are in one part.
 
-    `uses`: node → which of the masks (node → 1 where pods may be placed) its pods have.
+    `uses`: node → which of the masks (node → 1 if pods may be placed) its pods have.
     """
     spans = {
         number: bytearray(masks[number])

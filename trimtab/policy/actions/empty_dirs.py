@@ -17,7 +17,7 @@ class EmptyDirs:
     size_limit: Quantity
     """A limit that the author set stays."""
     medium: tuple[Literal["Memory", "disk"], ...] = ()
-    """`Memory`, or `disk` for the node's own; empty means both."""
+    """`Memory`, or `disk` for the node's disk; empty means both."""
     required: Required = False
 
 

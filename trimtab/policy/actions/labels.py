@@ -126,7 +126,7 @@ def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -
 def _merge_entries(
     part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
 ) -> dict[str, str] | None:
-    """Returns the mapping with its new entries; None where nothing changes."""
+    """Returns the mapping with its new entries; None if nothing changes."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
@@ -136,7 +136,7 @@ def _merge_entries(
             draft.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so replacing it must be asked for.
         elif before is not None and before != value and not override:
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod carries {before} itself"))
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod has {before} itself"))
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return {**present, **added} if added else None

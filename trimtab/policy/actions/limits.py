@@ -44,7 +44,7 @@ class LimitsAction:
     memory: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
     ephemeral_storage: Annotated[LimitRule | None, Field(alias="ephemeral-storage")] = None
-    """The same. The kubelet evicts a pod that writes more."""
+    """As for cpu. The kubelet evicts a pod that writes more than its limit."""
     required: Required = False
 
 

@@ -5,6 +5,8 @@ and stays empty). All that one policy asks for is applied together or not at all
 would let pods onto a pool that they are not meant for.
 """
 
+from typing import NamedTuple
+
 from trimtab.cluster.api.meta import UNSET, SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import (
     Affinity,
@@ -21,31 +23,101 @@ from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolve_labels
 from trimtab.policy.affinity_conflicts import find_contradiction, is_empty, required_terms
 from trimtab.policy.field_owners import grows_applied
+from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_changes import PodChanges
-from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
+
+
+class _NodeCondition(NamedTuple):
+    """A condition on the node, with the name and the value of the field that it decides."""
+
+    field: str
+    requirement: SelectorRequirement
+    text: str
+    weight: int = 0
+
+
+class _TolerationWish(NamedTuple):
+    """A toleration, with the name and the value of the field that it decides."""
+
+    field: str
+    toleration: Toleration
+    text: str
+
+
+class CompiledPlacement:
+    """The settings of one policy as Kubernetes writes them, with the names of all fields that they decide.
+
+    Built once for a policy, because none of this depends on the pod.
+    """
+
+    def __init__(self, settings: PlacementAction) -> None:
+        self.is_required = bool(settings.required)
+        self.selector = tuple(
+            (f"nodeSelector[{key}]", key, value) for key, value in (settings.node_selector or {}).items()
+        )
+        self.require = tuple(_describe_condition(_required_name(label), label) for label in settings.require)
+        self.groups = [[label.selector_requirement for label in group] for group in settings.require_any]
+        self.groups_field = _groups_name(self.groups)
+        self.prefer = tuple(_describe_condition(_preferred_name(label), label) for label in settings.prefer)
+        self.tolerate = tuple(_describe_toleration(added.api_toleration) for added in settings.tolerate)
+        self.needed = [condition.requirement for condition in self.require] + [
+            SelectorRequirement(key=key, operator="In", values=(value,)) for _, key, value in self.selector
+        ]
+        """What every term of the pod must agree with; `groups` come on top."""
+        self.exclusive_values = [(condition.field, condition.text) for condition in self.require] + [
+            (field, value) for field, _, value in self.selector
+        ]
+        """Fields that one policy alone can decide, with the values that this one gives them."""
+
+
+def _describe_condition(field: str, label: NodeLabel) -> _NodeCondition:
+    requirement = label.selector_requirement
+    # 50: the middle of the API's range of 1 to 100.
+    return _NodeCondition(field, requirement, format_requirement(requirement), label.weight or 50)
+
+
+def _describe_toleration(toleration: Toleration) -> _TolerationWish:
+    text = f"{toleration.operator} {toleration.value}".strip()
+    return _TolerationWish(_tolerated_name(toleration), toleration, text)
+
+
+_placements: Derived[PlacementAction, CompiledPlacement] = Derived(CompiledPlacement)
+
+
+def _build_placement(settings: PlacementAction, subject: PodContext) -> CompiledPlacement | Reason:
+    resolved = resolve_labels(settings, subject)
+    if isinstance(resolved, Reason):
+        return resolved
+    # Settings with values from labels are new for each pod, and so is what is built of them.
+    return _placements.value_for(settings) if resolved is settings else CompiledPlacement(resolved)
 
 
 def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Applies the whole placement, or nothing and records why."""
-    resolved_settings = resolve_labels(settings, draft.subject)
-    if isinstance(resolved_settings, Reason):
-        is_loud = resolved_settings.code is not reasons.POD_LABEL_MISSING
-        draft.leave_unchanged("placement", resolved_settings, loud=is_loud)
+    placement = _build_placement(settings, draft.subject)
+    if isinstance(placement, Reason):
+        is_loud = placement.code is not reasons.POD_LABEL_MISSING
+        draft.leave_unchanged("placement", placement, loud=is_loud)
         return
-    settings = resolved_settings
-    if _is_overruled(settings, draft):
+    if _is_overruled(placement, draft):
         return
-    obstacle = _find_obstacle(settings, draft)
+    obstacle = _find_obstacle(placement, draft)
     if obstacle is not None:
         draft.leave_unchanged("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
         return
     savepoint, spec_before, reason_count = draft.create_savepoint(), draft.spec, len(draft.fields_kept)
-    _apply_node_selector(settings, draft)
-    _apply_required(settings, draft)
-    _apply_required_any(settings, draft)
-    _apply_preferred(settings, draft)
-    _apply_tolerations(settings, draft)
-    missing = missing_part(settings, draft.spec)
+    if placement.selector:
+        _apply_node_selector(placement, draft)
+    if placement.require:
+        _apply_required(placement, draft)
+    if placement.groups:
+        _apply_required_any(placement, draft)
+    if placement.prefer:
+        _apply_preferred(placement, draft)
+    if placement.tolerate:
+        _apply_tolerations(placement, draft)
+    missing = missing_part(placement, draft.spec)
     if missing is None:
         return
     # Everything is taken back, except the reasons: they say which part could not be applied, and why.
@@ -53,47 +125,41 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
     draft.restore_savepoint(savepoint)
     draft.fields_kept |= dict.fromkeys(obstacles)
     if half_applied:
-        sentence = f"{missing} cannot be given, so none of the policy's placement is"
+        sentence = f"{missing} cannot be applied, so nothing of the policy's placement is applied"
         draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
-def missing_part(settings: PlacementAction, spec: PodSpec) -> str | None:
+def missing_part(placement: CompiledPlacement, spec: PodSpec) -> str | None:
     """Returns the first part of the placement that a pod with this spec lacks; None where it has all of it."""
-    selector = value_or(spec.node_selector, {})
-    for key, value in (settings.node_selector or {}).items():
-        if selector.get(key) != value:
-            return f"nodeSelector[{key}]"
-    for label in settings.require:
-        if not _has_in_every_term(spec, label.selector_requirement):
-            return _required_name(label)
-    if settings.require_any and not _has_any(spec, _alternatives(settings)):
-        return _required_any_name(settings)
-    preferred = [value_or(term.preference.match_expressions, ()) for term in _preferred_terms(spec)]
-    for label in settings.prefer:
-        if (label.selector_requirement,) not in preferred:
-            return _preferred_name(label)
+    if placement.selector:
+        selector = value_or(spec.node_selector, {})
+        for field, key, value in placement.selector:
+            if selector.get(key) != value:
+                return field
+    for condition in placement.require:
+        if not _has_in_every_term(spec, condition.requirement):
+            return condition.field
+    if placement.groups and not _has_any(spec, placement.groups):
+        return placement.groups_field
+    for condition in placement.prefer:
+        if not _is_preferred(spec, condition.requirement):
+            return condition.field
     present = value_or(spec.tolerations, ())
-    for wish in settings.tolerate:
-        if not is_covered(wish.api_toleration, present):
-            return _tolerated_name(wish.api_toleration)
+    for wish in placement.tolerate:
+        if not is_covered(wish.toleration, present):
+            return wish.field
     return None
 
 
 def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
     """Returns the first part of the placement that the pod lacks."""
-    resolved_settings = resolve_labels(settings, result.after)
-    if isinstance(resolved_settings, Reason):
-        return "placement"
-    return missing_part(resolved_settings, result.spec)
+    placement = _build_placement(settings, result.after)
+    return "placement" if isinstance(placement, Reason) else missing_part(placement, result.spec)
 
 
-def _is_overruled(settings: PlacementAction, draft: PodChanges) -> bool:
-    values_by_field = [
-        (_required_name(label), format_requirement(label.selector_requirement)) for label in settings.require
-    ]
-    values_by_field += [(f"nodeSelector[{key}]", value) for key, value in (settings.node_selector or {}).items()]
-    overruled = [name for name, text in values_by_field if draft.is_overruled(name, text)]
-    return bool(overruled)
+def _is_overruled(placement: CompiledPlacement, draft: PodChanges) -> bool:
+    # Every field is asked, because each overruled one is recorded with its reason.
+    return bool([field for field, text in placement.exclusive_values if draft.is_overruled(field, text)])
 
 
 def _preferred_name(label: NodeLabel) -> str:
@@ -111,33 +177,26 @@ def _required_name(label: NodeLabel) -> str:
     return f"nodeAffinity.required[{label.label}]"
 
 
-def _find_obstacle(settings: PlacementAction, draft: PodChanges) -> Reason | None:
+def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | None:
     """Returns why the placement cannot be applied; None: nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
-    if draft.spec.node_name and not settings.required:
+    if draft.spec.node_name and not placement.is_required:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
-    if draft.subject.is_daemon and not draft.names_daemons and not settings.required:
+    if draft.subject.is_daemon and not draft.names_daemons and not placement.is_required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
-    needed = [label.selector_requirement for label in settings.require]
-    needed += [
-        SelectorRequirement(key=k, operator="In", values=(v,)) for k, v in (settings.node_selector or {}).items()
-    ]
-    impossible = find_contradiction(draft.spec, [*needed, *_runtime_class_requirements(draft)])
+    needed, of_class = placement.needed, _runtime_class_requirements(draft)
+    impossible = find_contradiction(draft.spec, [*needed, *of_class])
     if impossible:
         return reasons.CONTRADICTION(impossible)
-    if settings.require_any:
-        contradictions = [
-            find_contradiction(draft.spec, [*needed, *group, *_runtime_class_requirements(draft)])
-            for group in _alternatives(settings)
-        ]
+    if placement.groups:
+        contradictions = [find_contradiction(draft.spec, [*needed, *group, *of_class]) for group in placement.groups]
         # One group without a contradiction is enough: groups are ORed.
         if all(contradictions):
             return reasons.CONTRADICTION(contradictions[0] or "")
-        needed += _alternatives(settings)[0]
     terms = required_terms(draft.spec)
     # An expression is added to terms that are not empty; here there is none to add it to.
-    if needed and terms and all(map(is_empty, terms)):
+    if terms and (needed or placement.groups) and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty and match no node")
     return None
 
@@ -149,69 +208,57 @@ def _runtime_class_requirements(draft: PodChanges) -> list[SelectorRequirement]:
     return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
 
-def _apply_node_selector(settings: PlacementAction, draft: PodChanges) -> None:
+def _apply_node_selector(placement: CompiledPlacement, draft: PodChanges) -> None:
     selector = value_or(draft.spec.node_selector, {})
     reason = reasons.POLICY_SAYS("the policy selects these nodes")
-    wanted = (settings.node_selector or {}).items()
-    is_kept = bool(wanted) and grows_applied(draft.subject, "nodeSelector")
+    is_kept = grows_applied(draft.subject, "nodeSelector")
     added = {
         key: value
-        for key, value in wanted
-        if draft.claim_field(
-            f"nodeSelector[{key}]", selector.get(key), value, reason, replaces=is_kept or key in selector
-        )
+        for field, key, value in placement.selector
+        if draft.claim_field(field, selector.get(key), value, reason, replaces=is_kept or key in selector)
     }
     if added:
         draft.spec = change(draft.spec, node_selector={**selector, **added})
 
 
-def _apply_required(settings: PlacementAction, draft: PodChanges) -> None:
+def _apply_required(placement: CompiledPlacement, draft: PodChanges) -> None:
     has_own_terms = bool(required_terms(draft.subject.pod.spec))
-    for label in settings.require:
-        requirement = label.selector_requirement
+    for field, requirement, text, _ in placement.require:
         if _has_in_every_term(draft.spec, requirement):
-            draft.decide_first(
-                _required_name(label), format_requirement(requirement)
-            )  # also where it was written down before
-            continue
-        if draft.claim_field(
-            _required_name(label), None, format_requirement(requirement),
-            reasons.POLICY_SAYS("the policy requires it of the node"), replaces=has_own_terms,
-        ):  # fmt: skip
+            draft.decide_first(field, text)  # also where it was written down before
+        elif draft.claim_field(field, None, text, _REQUIRES, replaces=has_own_terms):
             draft.spec = _add_required(draft.spec, requirement)
 
 
-def _alternatives(settings: PlacementAction) -> list[list[SelectorRequirement]]:
-    return [[label.selector_requirement for label in group] for group in settings.require_any]
+_REQUIRES = reasons.POLICY_SAYS("the policy requires it of the node")
 
 
-def _required_any_name(settings: PlacementAction) -> str:
+def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
     """Names the field with its values: several policies may each require one of some groups."""
-    text = " or ".join(
-        " and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in _alternatives(settings)
-    )
+    text = " or ".join(" and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in groups)
     return f"nodeAffinity.required[{text}]"
 
 
-def _has_any(spec: PodSpec, alternatives: list[list[SelectorRequirement]]) -> bool:
+def _has_any(spec: PodSpec, groups: list[list[SelectorRequirement]]) -> bool:
     """Returns whether every term that matches a node contains one of the groups as a whole."""
     terms = [value_or(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
-    return bool(terms) and all(any(all(r in term for r in group) for group in alternatives) for term in terms)
+    return bool(terms) and all(any(all(r in term for r in group) for group in groups) for term in terms)
 
 
-def _apply_required_any(settings: PlacementAction, draft: PodChanges) -> None:
+def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None:
     """Combines each of the pod's terms with each group: terms are ORed, and the expressions of one term are ANDed."""
-    if not settings.require_any or _has_any(draft.spec, _alternatives(settings)):
+    groups, field = placement.groups, placement.groups_field
+    if _has_any(draft.spec, groups):
         return
-    has_own_terms, name = bool(required_terms(draft.subject.pod.spec)), _required_any_name(settings)
+    has_own_terms = bool(required_terms(draft.subject.pod.spec))
     reason = reasons.POLICY_SAYS("the policy requires one of these of the node")
     terms_before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
-    if len(terms_before) * len(settings.require_any) > _MAX_TERMS:
-        draft.leave_unchanged(name, reasons.PLACEMENT_PART(f"it would take more than {_MAX_TERMS} terms"), loud=True)
+    if len(terms_before) * len(groups) > _MAX_TERMS:
+        draft.leave_unchanged(field, reasons.PLACEMENT_PART(f"it would need more than {_MAX_TERMS} terms"), loud=True)
         return
-    if not draft.claim_field(name, None, f"one of {len(settings.require_any)} groups", reason, replaces=has_own_terms):
+    if not draft.claim_field(field, None, f"one of {len(groups)} groups", reason, replaces=has_own_terms):
         return
-    terms = [_add_expressions(term, group) for term in terms_before for group in _alternatives(settings)]
+    terms = [_add_expressions(term, group) for term in terms_before for group in groups]
     draft.spec = _change_node_affinity(draft.spec, required=NodeSelector(node_selector_terms=tuple(terms)))
 
 
@@ -249,22 +296,25 @@ def _change_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
     return change(spec, affinity=change(affinity, node_affinity=node))
 
 
-def _apply_preferred(settings: PlacementAction, draft: PodChanges) -> None:
+def _apply_preferred(placement: CompiledPlacement, draft: PodChanges) -> None:
     has_own_terms = bool(_preferred_terms(draft.subject.pod.spec))
-    for label in settings.prefer:
-        requirement = label.selector_requirement
-        present = _preferred_terms(draft.spec)
-        if any(value_or(term.preference.match_expressions, ()) == (requirement,) for term in present):
+    for field, requirement, text, weight in placement.prefer:
+        if _is_preferred(draft.spec, requirement):
             continue
-        name = _preferred_name(label)
-        reason = reasons.POLICY_SAYS("the policy prefers such nodes")
-        if draft.claim_field(name, None, format_requirement(requirement), reason, replaces=has_own_terms):
-            term = PreferredTerm(
-                # The middle of the API's range of 1 to 100.
-                weight=label.weight or 50,
-                preference=NodeSelectorTerm(match_expressions=(requirement,)),
-            )
-            draft.spec = _change_node_affinity(draft.spec, preferred=(*present, term))
+        if draft.claim_field(field, None, text, _PREFERS, replaces=has_own_terms):
+            term = PreferredTerm(weight=weight, preference=NodeSelectorTerm(match_expressions=(requirement,)))
+            draft.spec = _change_node_affinity(draft.spec, preferred=(*_preferred_terms(draft.spec), term))
+
+
+_PREFERS = reasons.POLICY_SAYS("the policy prefers such nodes")
+
+
+def _is_preferred(spec: PodSpec, requirement: SelectorRequirement) -> bool:
+    # A loop, not a generator: this runs twice for every review.
+    for term in _preferred_terms(spec):  # noqa: SIM110
+        if term.preference.match_expressions == (requirement,):
+            return True
+    return False
 
 
 def _preferred_terms(spec: PodSpec) -> tuple[PreferredTerm, ...]:
@@ -272,18 +322,17 @@ def _preferred_terms(spec: PodSpec) -> tuple[PreferredTerm, ...]:
     return () if node is UNSET else value_or(node.preferred, ())
 
 
-def _apply_tolerations(settings: PlacementAction, draft: PodChanges) -> None:
-    for added in settings.tolerate:
-        toleration = added.api_toleration
+def _apply_tolerations(placement: CompiledPlacement, draft: PodChanges) -> None:
+    for field, toleration, text in placement.tolerate:
         present = value_or(draft.spec.tolerations, ())
         # A toleration with a wider key, operator or effect already tolerates the taint.
         if is_covered(toleration, present):
             continue
-        name = _tolerated_name(toleration)
-        text = f"{toleration.operator} {toleration.value}".strip()
-        reason = reasons.POLICY_SAYS("the policy tolerates the taint")
-        if draft.claim_field(name, None, text, reason, replaces=grows_applied(draft.subject, "tolerations")):
+        if draft.claim_field(field, None, text, _TOLERATES, replaces=grows_applied(draft.subject, "tolerations")):
             draft.spec = change(draft.spec, tolerations=(*present, toleration))
+
+
+_TOLERATES = reasons.POLICY_SAYS("the policy adds this toleration")
 
 
 def format_requirement(requirement: SelectorRequirement) -> str:

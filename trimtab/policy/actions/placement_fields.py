@@ -15,7 +15,7 @@ from trimtab.policy.pod_context import PodContext
 
 
 def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
-    """Returns why the pod chooses no value by this label; None where its value is one of those listed."""
+    """Returns why the pod chooses no value by this label; None if its value is one of those listed."""
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
@@ -107,7 +107,7 @@ class AddedToleration:
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Absent: every effect."""
     seconds: Whole | None = None
-    """How long the pod stays once a NoExecute taint appears; absent: for ever."""
+    """How long the pod stays once a NoExecute taint appears; absent: without end."""
 
     @property
     def api_toleration(self) -> Toleration:

@@ -20,7 +20,7 @@ class PriorityClassChoice:
     """The PriorityClass of pods."""
 
     name: ObjectName
-    """A PriorityClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
+    """A PriorityClass of the cluster. If it does not exist, the pod stays unchanged, with a warning."""
     override: Flag = False
     """Replace another class that the pod itself names (the cluster's default class never counts as the pod's own)."""
     required: Required = False
@@ -63,7 +63,7 @@ def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | N
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
     if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
-    cleanup = reasons.CLEANED_UP("it follows from the old class")
+    cleanup = reasons.CLEANED_UP("it belonged to the previous class")
     if draft.spec.priority is not UNSET:
         draft.record_change("priority", draft.spec.priority, None, cleanup)
     if draft.spec.preemption_policy is not UNSET:

@@ -29,7 +29,7 @@ class RequestRule:
     from_: Annotated[Literal["usage", "policy", "limit", "request"], Field(alias="from")] = "usage"
     """`usage`: the number that `rule` selects from the container's use, or P5 where a VPA will take over; `otherwise`
     until the use is known. `policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`).
-    `request`: a share of the container's own request, kept between `min` and `max`; `otherwise` where it has none."""
+    `request`: a share of the container's own request, kept between `min` and `max`; `otherwise` if it has none."""
     otherwise: Quantity | None = None
     """The value where nothing better is known, and only where the container has no request (unless `from: policy` with
     `when: always`). Absent: leave the container as it is."""
@@ -68,11 +68,11 @@ class ResourceRequestRule(RequestRule):
     """With `from: usage` and `when: always`: never more than this share of the container's own request. 100% raises
     nothing."""
     rule: UsageRule = "adaptive"
-    """With `from: usage`, where no VPA takes over: `adaptive` is the request that would cost least if recent use came
-    again, chosen for each container from its own record. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the
-    last two weeks. Headroom may follow: `p99 +15%`, or `+15%` alone."""
+    """With `from: usage`, where no VPA takes over: `adaptive` is the request with the lowest expected cost, computed
+    for each container from its recent usage. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the last two
+    weeks. Headroom may follow: `p99 +15%`, or `+15%` alone."""
     pods: Literal["typical", "largest"] = "typical"
-    """With `from: usage`, where a pod of the workload steadily uses far more than the others: `typical` covers it where
+    """With `from: usage`, if one pod of the workload always uses far more than the others: `typical` covers it only if
     at least a tenth of the pods use as much, `largest` always."""
     under_vpa: Literal["p5", "p95"] = "p5"
     """With `from: usage`, where a VPA has no recommendation yet and will correct the request: `p5` is soon replaced, at
@@ -105,7 +105,7 @@ class PlainRequest(RequestRule):
 
     from_: Annotated[Literal["policy", "limit", "request"], Field(alias="from")] = "policy"
     """`policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`). `request`: a share of
-    the container's own request, kept between `min` and `max`; `otherwise` where it has none."""
+    the container's own request, kept between `min` and `max`; `otherwise` if it has none."""
 
 
 @policy_type
@@ -119,18 +119,18 @@ class ContainerRequests:
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource → how many pieces, as request and limit, where the container has none."""
+    """Extended resource → the number, as request and limit, if the container has none."""
 
 
 @policy_type
 class RequestsAction:
-    """First requests for containers."""
+    """The requests that containers get when their pods are admitted."""
 
     cpu: ResourceRequestRule | None = None
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource, such as `example.com/license` → how many pieces, as request and limit, where the container has
+    """Extended resource, such as `example.com/license` → the number, as request and limit, if the container has
     none."""
     containers: tuple[ContainerRequests, ...] = ()
     """Rules for single containers. The first rule that matches a container counts, instead of everything above."""

@@ -32,7 +32,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The scheduler's number."""
     reason: Reason
     confidence: float | None = None
-    """The recommendation's confidence; None where it has none, and for every other origin."""
+    """The recommendation's confidence; None if it has none, and for every other origin."""
     is_recommended: bool = False
     is_young: bool = False
     """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
@@ -77,9 +77,9 @@ def find_origin(
         )
     if rule.from_ == "request" and share_base is not None:
         if rule.percent == 100:
-            reason = reasons.POLICY_SAYS(f"the container asks for {share_base} itself")
+            reason = reasons.POLICY_SAYS(f"the container requests {share_base} itself")
         else:
-            reason = reasons.FROM_REQUEST(f"{rule.percent}% of {share_base}, which the container asks for")
+            reason = reasons.FROM_REQUEST(f"{rule.percent}% of {share_base}, the container's own request")
         return RequestOrigin(amount=share_of_request(rule, resource, share_base), reason=reason)
     if rule.otherwise is None:
         return None
@@ -115,7 +115,9 @@ def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_ag
     if end is None or created is None or created <= end:
         return None
     owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
-    sentence = f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before the {owner.kind} was made"
+    sentence = (
+        f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before the {owner.kind} was created"
+    )
     return NotYet(reason=reasons.RECOMMENDATION_ENDED(sentence), have="an ended recommendation", need="newer usage")
 
 
@@ -126,13 +128,13 @@ def _has_confidence(origin: RequestOrigin, min_confidence: float | None) -> bool
 def find_doubt(
     rule: ResourceRequestRule, resource: str, origin: RequestOrigin, own: Written | None, value: str
 ) -> Reason | None:
-    """Returns why a recommendation is not certain enough to replace what the container asks for; None where it is.
+    """Returns why a recommendation is not certain enough to replace what the container asks for; None if it is.
 
     A policy's `minConfidence` counts for raises, too: the second call of the webhook gets the policy's own `otherwise`
     as the current request.
     """
     if own is not None and origin.is_young and origin.used <= quantity.scheduler_value(resource, own):
-        return reasons.YOUNG_HISTORY(f"the container asks for {own}, and less than a day of its use is known")
+        return reasons.YOUNG_HISTORY(f"the container requests {own}, and less than a day of its usage is known")
     min_confidence = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
     if own is None or not origin.is_recommended or _has_confidence(origin, min_confidence):
         return None

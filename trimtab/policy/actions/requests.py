@@ -29,6 +29,7 @@ from trimtab.policy.actions.request_origin import (
     share_of_request,
 )
 from trimtab.policy.changed_annotation import LIMIT_RANGER, is_defaulted
+from trimtab.policy.compiled_annotation import COMPILED_PREFIX, find_compiled_policy, is_compiled_request
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, matches_container
 from trimtab.policy.write_resources import find_written_request
@@ -100,7 +101,7 @@ class _ContainerRequest(msgspec.Struct, frozen=True, gc=False):
     name: str
     written: Written | None
     own: Written | None
-    """What the pod's author wrote: None where a LimitRange filled in the request."""
+    """What the pod's author wrote: None if a LimitRange filled in the request."""
     stays: Reason | None
     """Why no policy changes the request: a VPA boosts it, or its webhook wrote it."""
     sizing: autoscalers.VpaConstraints | None
@@ -113,7 +114,11 @@ class _PodRequests:
     def __init__(self, subject: PodContext) -> None:
         self._vpa_constraints = subject.compute_once(autoscalers.index_vpa_constraints)
         # LimitRanger and the VPA's webhook leave annotations; without theirs the request is the author's own.
-        self._has_other_writers = autoscalers.is_sized_by_others(subject) or LIMIT_RANGER in subject.annotations
+        self._has_other_writers = (
+            autoscalers.is_sized_by_others(subject)
+            or LIMIT_RANGER in subject.annotations
+            or any(key.startswith(COMPILED_PREFIX) for key in subject.annotations)
+        )
         self._cache: dict[tuple[ContainerRef, str], _ContainerRequest] = {}
 
     def request_for(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
@@ -128,7 +133,9 @@ class _PodRequests:
         sizing = self._vpa_constraints.constraints_for(place, resource)
         if not self._has_other_writers:
             return _ContainerRequest(place, resource, name, current, current, None, sizing)
-        is_filled_in = current is not None and is_defaulted(subject, place, "request", resource)
+        is_filled_in = current is not None and (
+            is_defaulted(subject, place, "request", resource) or is_compiled_request(subject, place, resource)
+        )
         return _ContainerRequest(
             place, resource, name, current, None if is_filled_in else current,
             _vpa_reason(subject, place, resource, current), sizing,
@@ -172,17 +179,22 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         return
     share_base = None
     if own is not None:
-        if rule.when == "missing" and source != "request":
+        if _fills_gap(rule):
             if not draft.silent:
-                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {own} itself"))
+                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container requests {own} itself"))
             return
         share_base = _share_base(rule, draft.subject, name, own)
+        # A policy gave this request where the author wrote none: no share is taken of it.
+        if share_base is None:
+            own = None
+    if own is not None and share_base is not None:
         if source == "request" and _is_already_applied(rule, resource, own, share_base):
             # At the second call the request is what this policy made of it; the field must stay this policy's.
             draft.decide_first(name, str(own))
             return
         if _is_given_by_another_policy(draft, place, resource, own, vpa):
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container asks for {own}, as another policy gives"))
+            sentence = f"the container requests {own}, the value that another policy gives"
+            draft.leave_unchanged(name, reasons.ALREADY_SET(sentence))
             return
     request_origin = find_origin(rule, draft.subject, place, resource, share_base, vpa)
     if isinstance(request_origin, Reason):
@@ -193,8 +205,12 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
             draft.bounds[place, resource] = (*draft.bounds.get((place, resource), ()), rule)
         return
     current = request.written
-    if current is not None and own is None and not request_origin.is_recommended and rule.when == "missing":
-        sentence = f"a LimitRange gave {current}, and the policy has no recommendation"
+    if current is not None and request.own is None and not request_origin.is_recommended and rule.when == "missing":
+        compiled = find_compiled_policy(draft.subject, name)
+        if compiled:
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"policy {compiled} of the API server gave {current}"))
+            return
+        sentence = f"a LimitRange set {current}, and the policy has no recommendation"
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
     value, reason = limit_to_bounds(rule, resource, request_origin.amount, request_origin.reason, share_base)
@@ -211,7 +227,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
             changes_guaranteed=draft.changes_guaranteed,
-            wrote=share_base if share_base is not None and _is_share(rule) else None,
+            wrote=(share_base or "") if _is_share(rule) else None,
         )  # fmt: skip
 
 
@@ -226,8 +242,9 @@ def _is_share(rule: RequestRule) -> bool:
     return isinstance(rule, ResourceRequestRule) and (rule.min_percent is not None or rule.max_percent is not None)
 
 
-def _share_base(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written:
-    """Returns what a share is computed from: what the author wrote, before an earlier share was made of it."""
+def _share_base(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written | None:
+    """Returns what a share is computed from: what the author wrote, before an earlier share was made of it. None: the
+    author wrote nothing."""
     return find_written_request(subject, name, own) if _is_share(rule) else own
 
 
@@ -258,7 +275,12 @@ def fills_gaps(settings: RequestsAction) -> bool:
     """Returns whether a rule gives a request only where the author wrote none."""
     parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
     rules = (rule for part in parts for _, rule in request_rules(part))
-    return any(rule.when == "missing" and rule.from_ != "request" for rule in rules)
+    return any(map(_fills_gap, rules))
+
+
+def _fills_gap(rule: RequestRule) -> bool:
+    """Returns whether the rule gives a request only where the author wrote none."""
+    return rule.when == "missing" and rule.from_ != "request"
 
 
 def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
@@ -270,11 +292,11 @@ def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resourc
             if not turn.may_match_later:
                 return
         elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
-            for name, _, settings in turn.actions:
-                if name == "requests" and place in turn.select_containers(draft.subject):
-                    for rule_resource, rule in request_rules(_rules_for(settings, place)):
-                        if rule_resource == resource and rule.when == "missing" and rule.from_ != "request":
-                            yield rule
+            settings = turn.policy.spec.actions.requests
+            if settings is not None and place in turn.select_containers(draft.subject):
+                for rule_resource, rule in request_rules(_rules_for(settings, place)):
+                    if rule_resource == resource and _fills_gap(rule):
+                        yield rule
 
 
 def _propose_target(

@@ -24,9 +24,9 @@ class RuntimeClassChoice:
     """The RuntimeClass of pods. The class defines their overhead."""
 
     name: ObjectName
-    """A RuntimeClass of the cluster. Where it does not exist the pod is left as it is, with a warning."""
+    """A RuntimeClass of the cluster. If it does not exist, the pod stays unchanged, with a warning."""
     override: Flag = False
-    """Replace another class that the pod itself names, with everything that follows from that class."""
+    """Replace another class that the pod itself names, with everything that was added because of that class."""
     required: Required = False
 
 
@@ -44,7 +44,7 @@ def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tup
     if draft.claim_field(
         FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, draft)
     ):
-        # None where the old class was deleted: then only the overhead can be recognised as its own.
+        # None if the old class was deleted: then only the overhead can be recognised as its own.
         old = draft.subject.facts.runtime_classes.get(before or "")
         draft.spec = change(_clean_up_old_class(draft, old), runtime_class_name=settings.name)
 
@@ -71,7 +71,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
     facts = draft.subject.facts
     # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
     if draft.subject.is_windows and not settings.required:
-        return reasons.WINDOWS("a Windows pod gets no RuntimeClass by policy")
+        return reasons.WINDOWS("policies set no RuntimeClass on a Windows pod")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod names RuntimeClass {before} itself")
     if "RuntimeClass" not in facts.listed_kinds:
@@ -129,12 +129,13 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
     old scheduling would stay for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
-        draft.record_change("overhead", _format_overhead(spec), None, reasons.CLEANED_UP("it was the old class's"))
+        cleanup = reasons.CLEANED_UP("it belonged to the previous class")
+        draft.record_change("overhead", _format_overhead(spec), None, cleanup)
         spec = change(spec, overhead=UNSET)
     if old_class is None:
         return spec
     bare = _without_class_scheduling(spec, old_class)
-    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had brought it")
+    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had added it")
     for name, before, after in (
         ("nodeSelector", spec.node_selector, bare.node_selector),
         ("tolerations", spec.tolerations, bare.tolerations),
@@ -142,7 +143,7 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
         # The whole list is recorded as one change, because entries of the class and of the author cannot be told apart
         # later.
         if before != after:
-            draft.record_change(name, "the old class's", None, cleanup)
+            draft.record_change(name, "the previous class's", None, cleanup)
     return bare
 
 

@@ -46,7 +46,8 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
         draft.decide_first(name, before)
         return
     text = ",".join([*listed, *added])
-    if added and draft.claim_field(name, before, text, reasons.POLICY_SAYS("these volumes hold nothing worth a node")):
+    reason = reasons.POLICY_SAYS("the policy says that these volumes hold no data to keep")
+    if added and draft.claim_field(name, before, text, reason):
         draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: text})
 
 

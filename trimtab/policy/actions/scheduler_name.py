@@ -16,7 +16,7 @@ class SchedulerChoice:
     """The scheduler of pods, such as one that packs nodes."""
 
     name: ObjectName
-    """A pod whose scheduler does not run waits for ever: roll this out in steps."""
+    """A pod whose scheduler does not run stays pending: roll this out in steps."""
     override: Flag = False
     """Replace another scheduler that the pod itself names (the default one never counts as the pod's own)."""
     required: Required = False

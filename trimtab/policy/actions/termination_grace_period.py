@@ -20,9 +20,9 @@ class TerminationGracePeriod:
     """Bounds for the time that a pod has to terminate."""
 
     min_seconds: Whole | None = None
-    """Never less."""
+    """The period is never shorter than this."""
     max_seconds: Whole | None = None
-    """Never more: the drain of a node waits as long."""
+    """The period is never longer than this. A drain of the pod's node waits for the period."""
     required: Required = False
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ class SpreadConstraint:
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
     """`DoNotSchedule` can keep a pod from starting; the default is only a preference."""
     min_domains: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Only with DoNotSchedule."""
+    """The least number of domains. Only with `DoNotSchedule`."""
 
     def __post_init__(self) -> None:
         if self.min_domains is not None and self.when_unsatisfiable != "DoNotSchedule":
@@ -62,7 +62,7 @@ def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[C
         return
     # A constraint without a selector counts no pods at all (PodTopologySpread).
     if key is None:
-        reason = reasons.NO_SELECTOR_LABEL(f"the pod carries none of the labels {', '.join(settings.by)}")
+        reason = reasons.NO_SELECTOR_LABEL(f"the pod has none of the labels {', '.join(settings.by)}")
         for spread in settings.constraints:
             draft.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return

@@ -1,0 +1,62 @@
+"""docs/reference/lint.md: every rule, with its reason, its source and its fix."""
+
+from collections.abc import Iterator
+
+from trimtab.autoscaling.rule import LintRule
+from trimtab.autoscaling.rules import ALL_RULES
+
+_HEAD = """# The rules of `trimtab lint`
+
+`trimtab lint -f FILE…` checks manifests, and `trimtab lint --cluster SNAPSHOT` a cluster. How to use it:
+[Check autoscaling](../how-to/check-autoscaling.md). The report as JSON: [JSON Schemas](json-schemas.md#lintreport).
+
+The severity is the highest one that a rule gives. `L02`, an HPA on an average value next to a VPA, is fine, and
+therefore no rule. What a rule needs in addition to manifests is in its last line: without that it is *not checked*, and
+the report says so.
+"""
+
+_THEMES = {
+    "hpa_with_vpa": "HPA and VPA on one workload",
+    "hpa_settings": "Settings of an HPA",
+    "vpa_bounds": "Bounds of a VPA",
+    "vpa_targets": "Targets of a VPA, and whether it can act",
+    "disruption_budgets": "PodDisruptionBudgets",
+    "quality_of_service": "Requests, limits and quality of service",
+    "request_sizes": "Requests and usage",
+    "scheduling": "Scheduling",
+    "nodes": "Nodes",
+    "cluster_autoscaler": "The cluster autoscaler",
+    "trimtab_itself": "Trimtab itself",
+}
+"""Module of rules → its heading."""
+
+
+def page() -> str:
+    """Return the page."""
+    return "\n".join([_HEAD, *_table(), *(line for theme in _THEMES for line in _theme(theme))])
+
+
+def _table() -> Iterator[str]:
+    yield "| rule | severity | predicate |"
+    yield "|---|---|---|"
+    for rule in ALL_RULES:
+        yield f"| [{rule.code}](#{rule.code.lower()}) | {rule.severity.value} | {rule.title} |"
+    yield ""
+
+
+def _theme(theme: str) -> Iterator[str]:
+    rules = [rule for rule in ALL_RULES if rule.theme == theme]
+    if rules:
+        yield f"## {_THEMES[theme]}\n"
+    for rule in rules:
+        yield from _rule(rule)
+
+
+def _rule(rule: LintRule) -> Iterator[str]:
+    yield f"### {rule.code}\n"
+    yield f"**{rule.title}** ({rule.severity.value})\n"
+    yield f"{rule.why}\n"
+    yield f"*Fix:* {rule.fix}\n"
+    yield f"*Source:* {rule.source}.\n"
+    if rule.needs:
+        yield f"*Needs:* {'; '.join(need.value for need in rule.needs)}.\n"

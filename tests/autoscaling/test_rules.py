@@ -1,0 +1,89 @@
+"""Each rule finds its bad manifest, leaves its good one alone, and judges what a real API server printed."""
+
+import pytest
+
+from tests.autoscaling.rule_cases_of import CODES, documents_of, findings_of, lint_case, snapshot_of
+from trimtab.autoscaling.fixes import change_value, plan_fixes
+from trimtab.autoscaling.read_snapshot import read_lint_snapshot
+from trimtab.autoscaling.rule import LintSeverity, ManifestChange, NewManifest
+from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
+from trimtab.cluster.yaml_documents import Document
+
+
+def test_every_rule_has_its_cases() -> None:
+    assert {rule.code for rule in ALL_RULES} == set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_bad_manifest_is_found(code: str) -> None:
+    findings = findings_of(code, "bad.yaml")
+    assert findings
+    assert {finding.rule for finding in findings} == {code}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_good_manifest_is_left_alone(code: str) -> None:
+    assert findings_of(code, "good.yaml") == ()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_finding_says_what_is_what_will_happen_and_what_to_do(code: str) -> None:
+    order = list(LintSeverity)
+    for finding in findings_of(code, "bad.yaml"):
+        for text in (finding.sentence, finding.outcome, finding.fix):
+            assert text[-1] in '.";', text
+            assert "  " not in text, text
+        assert order.index(finding.severity) >= order.index(RULES_BY_CODE[code].severity)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_finding_without_its_fix_is_there_and_with_it_gone(code: str) -> None:
+    """Of a finding that claims a change: the changed manifests do not have it."""
+    snapshot = snapshot_of(code, "bad.yaml")
+    rule = RULES_BY_CODE[code]
+    findings = rule.find_problems(snapshot)
+    plan = plan_fixes(findings, snapshot)
+    documents = [
+        document.with_value(change_value(document.value, plan.changes.get(subject, ())))
+        for subject, document in snapshot.documents.items()
+    ]
+    documents += [Document(file="added.yaml", index=0, value=addition.manifest) for addition in plan.new]
+    again = read_lint_snapshot(
+        documents, is_live=snapshot.is_live, now=snapshot.now, minor=snapshot.minor, usage=snapshot.usage,
+        kinds=snapshot.kinds, reservations=snapshot.reservations,
+    ).snapshot  # fmt: skip
+    left = {(finding.subject, finding.path) for finding in rule.find_problems(again)}
+    assert left.isdisjoint({(finding.subject, finding.path) for finding in plan.fixed})
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_change_names_an_object_of_the_run(code: str) -> None:
+    snapshot = snapshot_of(code, "bad.yaml")
+    for finding in findings_of(code, "bad.yaml"):
+        for change in finding.changes:
+            if isinstance(change, ManifestChange):
+                assert change.subject in snapshot.documents
+                assert change.path
+            else:
+                assert isinstance(change, NewManifest)
+
+
+LEFT_ALONE = {
+    "L07": "a count in a cluster is no count in a manifest",
+    "L09": "the API server refused the bad one",
+    "L44": "the captured VPA is younger than two weeks",
+    "N05": "the API server refused the bad one",
+}
+"""Rules that find nothing in what was captured, and why."""
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_a_real_api_server_stored_is_judged_like_the_manifest(code: str) -> None:
+    of = documents_of(code, "captured.json")
+    assert of
+    found = lint_case(code, "captured.json", is_live=True).findings
+    assert bool(found) is (code not in LEFT_ALONE)
+
+
+def test_a_live_count_of_replicas_is_not_checked_for_manifests() -> None:
+    assert [str(missing) for missing in lint_case("L07", "captured.json", is_live=True).not_checked]

@@ -1,0 +1,130 @@
+"""How little could a workload cost on these machine types? Two linear programs, solved by HiGHS (scipy).
+
+They share nothing with the ranking: types and prices are read from the published catalogue, pods from the JSON of the
+snapshot, reservations come from the formulas. `sums`: nodes in fractions that cover the sums of cores, GiB and pods.
+`shapes`: besides, each shape of pods is shared out between the types, so that cores on a node without memory hold
+nothing. No real pods cost less than `shapes` on any set of types, and no model less than `sums`.
+"""
+
+import csv
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy
+from scipy.optimize import linprog
+from scipy.sparse import lil_matrix
+
+from trimtab.reservations.formula import NodeSize, calculate_reservations
+from trimtab.reservations.kernel import gce_kernel_bytes, typical_kernel_bytes
+from trimtab.reservations.read_profile import shipped_profiles
+
+GIB, MIB = 1 << 30, 1 << 20
+SPECIAL = {
+    "aws": re.compile(r"(t\d|hpc|p\d|g\d|gr\d|inf|trn|dl\d|f\d|vt\d)"),
+    "azure": re.compile(r"Standard_(B\d|N|H)"),
+    "gcp": re.compile(r"(a\d|g\d|h\d|e2-(micro|small|medium)|f1|g1)"),
+}
+"""Names of types with accelerators, for HPC, and of those that share their cores."""
+ARM = {"aws": None, "azure": re.compile(r"Standard_[BDE]\d+p"), "gcp": re.compile(r"(c4a|t2a|n4a)-")}
+PROFILE = {"aws": "eks", "azure": "aks-1.29", "gcp": "gke"}
+MAX_PODS = 110
+
+
+@dataclass(frozen=True)
+class Priced:
+    name: str
+    price: float
+    """Dollars an hour."""
+    left: tuple[float, float, float]
+    """Cores, GiB and pods that are left after reservations and daemons."""
+
+
+def demand_of(items):
+    """(cores, GiB, pods) of the workload, of each node's daemons, and shape → pods."""
+    shapes, daemons, nodes = Counter(), [0.0, 0.0, 0], 0
+    for item in items:
+        nodes += item["kind"] == "Node"
+        if item["kind"] != "Pod" or item["status"].get("phase") in ("Succeeded", "Failed"):
+            continue
+        cores = gib = 0.0
+        for container in item["spec"]["containers"]:
+            wanted = container["resources"]["requests"]
+            cores += _cores(wanted["cpu"])
+            gib += _gib(wanted["memory"])
+        if any(owner["kind"] == "DaemonSet" for owner in item["metadata"].get("ownerReferences", ())):
+            daemons = [daemons[0] + cores, daemons[1] + gib, daemons[2] + 1]
+        else:
+            shapes[cores, gib] += 1
+    return shapes, tuple(amount / nodes for amount in daemons)
+
+
+def _cores(text):
+    return int(text[:-1]) / 1000 if text.endswith("m") else float(text)
+
+
+def _gib(text):
+    scale = {"Ki": 1 << 10, "Mi": MIB, "Gi": GIB}
+    return int(text[:-2]) * scale[text[-2:]] / GIB if text[-2:] in scale else int(text) / GIB
+
+
+def eligible_types(path, cloud, daemons):
+    """Types of the catalogue for amd64 pods, with what is left for them."""
+    profile = shipped_profiles()[PROFILE[cloud]]
+    for row in csv.DictReader(path.open()):
+        name = row["instance_type"]
+        is_arm = row.get("arch") == "arm64" or (ARM[cloud] is not None and ARM[cloud].match(name))
+        if not row["price_usd_hour"] or is_arm or SPECIAL[cloud].match(name) or row.get("gpu", "0") not in ("0", ""):
+            continue
+        memory = int(float(row["memory_gib"]) * GIB) if "memory_gib" in row else int(float(row["memory_mib"])) * MIB
+        seen = row.get("os_memory_mib")
+        lost = memory - int(float(seen)) * MIB if seen else _kernel_loss(cloud, memory)
+        size = NodeSize(
+            millicores=round(float(row["vcpu"]) * 1000), memory_bytes=memory, max_pods=MAX_PODS,
+            lost_bytes=max(0, int(lost)),
+        )  # fmt: skip
+        kept = calculate_reservations(profile, size)
+        left = (
+            kept.allocatable_millicores / 1000 - daemons[0], kept.allocatable_memory_bytes / GIB - daemons[1],
+            MAX_PODS - daemons[2],
+        )  # fmt: skip
+        if min(left) > 0:
+            yield Priced(name, float(row["price_usd_hour"]), left)
+
+
+def _kernel_loss(cloud, memory):
+    return gce_kernel_bytes(memory) if cloud == "gcp" else typical_kernel_bytes(memory)
+
+
+def least_by_sums(types, shapes):
+    """Dollars an hour below which no fractions of nodes cover the sums."""
+    needs = [sum(cores * n for (cores, _), n in shapes.items()), sum(gib * n for (_, gib), n in shapes.items()),
+             sum(shapes.values())]  # fmt: skip
+    rows = -numpy.array([one.left for one in types]).T
+    solved = linprog([one.price for one in types], A_ub=rows, b_ub=[-need for need in needs], method="highs")
+    assert solved.status == 0, solved.message
+    return solved.fun
+
+
+def least_by_shapes(types, shapes):
+    """The same where pods of each shape are shared out between the types, in fractions."""
+    kinds = list(shapes.items())
+    width = len(types) * (1 + len(kinds))
+    upper, equal = lil_matrix((3 * len(types), width)), lil_matrix((len(kinds), width))
+    for number, one in enumerate(types):
+        for row, free in enumerate(one.left):
+            upper[3 * number + row, number] = -free
+        for k, ((cores, gib), _) in enumerate(kinds):
+            column = len(types) + number * len(kinds) + k
+            if cores <= one.left[0] and gib <= one.left[1]:
+                for row, asked in enumerate((cores, gib, 1)):
+                    upper[3 * number + row, column] = asked
+                equal[k, column] = 1
+            else:
+                # A pod that is larger than the node goes elsewhere: it would need more than there is.
+                upper[3 * number, column] = 1e6
+    cost = [one.price for one in types] + [0.0] * (width - len(types))
+    solved = linprog(cost, A_ub=upper.tocsr(), b_ub=numpy.zeros(3 * len(types)), A_eq=equal.tocsr(),
+                     b_eq=[count for _, count in kinds], method="highs")  # fmt: skip
+    assert solved.status == 0, solved.message
+    return solved.fun

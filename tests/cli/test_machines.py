@@ -1,0 +1,102 @@
+"""`trimtab machines profile` and `rank` as their users call them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.snapshots import snapshot, told, trimtab
+from tests.cluster_of import Item, node, pod
+
+REGION = {"topology.kubernetes.io/region": "us-east-1"}
+
+
+def fleet(*more: Item) -> tuple[Item, ...]:
+    """Three nodes of two pools in one region; six pods at 2 cores to 3 GiB."""
+    labels = {**REGION, "nodepool": "web", "node.kubernetes.io/instance-type": "m5.2xlarge"}
+    nodes = [node(name, "8", "32Gi", labels=labels) for name in ("a", "b")]
+    other = node("c", "8", "32Gi", labels={**labels, "nodepool": "batch"})
+    pods = [pod(f"web-{number}", on="ab"[number % 2], cpu="2", memory="3Gi") for number in range(6)]
+    return (*nodes, other, *pods, pod("batch-0", on="c", cpu="1", memory="8Gi"), *more)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return snapshot(tmp_path, *fleet())
+
+
+def test_the_profile_of_a_pool(cluster: Path) -> None:
+    report = told("machines", "profile", "--cluster", cluster, "--pool", "web")
+    assert (report["workload"]["cores"], report["workload"]["gib"], report["workload"]["pods"]) == (12, 18, 6)
+    assert report["workload"]["gibPerCore"] == 1.5
+    assert report["fill"]["binding"] == "cpu"
+    assert report["fill"]["instanceTypes"] == {"m5.2xlarge": 2}
+
+
+def test_types_are_ranked_with_the_real_pods_packed(cluster: Path) -> None:
+    report = told("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", r"[cmr]7i\.2xlarge")
+    assert [row["name"] for row in report["types"]] == ["c7i.2xlarge", "m7i.2xlarge", "r7i.2xlarge"]
+    assert report["winner"]["types"] == ["c7i.2xlarge"]
+    assert report["winner"]["packedNodes"] == [2]
+    assert {group["reason"]["code"] for group in report["leftOut"]} == {"machine-not-asked-for"}
+
+
+def test_arm_types_are_left_out_unless_they_are_allowed(cluster: Path) -> None:
+    arguments = ("machines", "rank", "--cluster", cluster, "--types", "[cm]7[gi].xlarge", "--no-pack")
+    assert {row["architecture"] for row in told(*arguments)["types"]} == {"amd64"}
+    both = told(*arguments, "--arch", "amd64", "--arch", "arm64")
+    assert {row["architecture"] for row in both["types"]} == {"amd64", "arm64"}
+
+
+def test_a_price_file_precedes_list_prices(cluster: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly\n"
+        ",us-east-1,node,,m7i.2xlarge,0.05\n"
+    )
+    report = told(
+        "machines", "rank", "--cluster", cluster, "--prices", prices, "--types", "[cm]7i.2xlarge", "--no-pack"
+    )
+    assert report["types"][0]["name"] == "m7i.2xlarge"
+    assert report["types"][0]["price"] == 0.05
+
+
+def test_a_switch_is_told_only_when_it_pays(cluster: Path) -> None:
+    arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", "[cm]7i.2xlarge", "--no-pack")
+    kept = told(*arguments, "--current", "c7i.2xlarge")["switch"]
+    assert (kept["isSwitch"], kept["preferred"]) == (False, "c7i.2xlarge")
+    switched = told(*arguments, "--current", "m7i.2xlarge")["switch"]
+    assert (switched["isSwitch"], switched["preferred"]) == (True, "c7i.2xlarge")
+    waits = told(*arguments, "--current", "m7i.2xlarge", "--wins", "2")["switch"]
+    assert (waits["isSwitch"], waits["preferred"]) == (False, "m7i.2xlarge")
+
+
+def test_the_share_that_one_node_may_hold_leaves_large_types_out(cluster: Path) -> None:
+    report = told("machines", "rank", "--cluster", cluster, "--types", "c7i.*", "--max-node-share", "25", "--no-pack")
+    assert all(row["nodeShare"] <= 0.25 for row in report["types"])
+    assert "node-holds-too-much" in {group["reason"]["code"] for group in report["leftOut"]}
+
+
+def test_the_table_names_the_best_type_and_what_was_left_out(cluster: Path) -> None:
+    answer = trimtab("machines", "rank", "--cluster", cluster, "--types", "[cm]7i.2xlarge")
+    assert answer.exit_code == 0, answer.output
+    assert "Best type:" in answer.output
+    assert "types left out" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [(("--region", "mars"), "a region with prices"), (("--reserved", "mine"), "--reserved"),
+     (("--types", "["), "--types"), (("--pool", "nobody"), "a pool of"),
+     (("--load-cap", "70"), "--load-cap and --used-cores together")],
+)  # fmt: skip
+def test_mistakes_are_named(cluster: Path, options: tuple[str, ...], mistake: str) -> None:
+    answer = trimtab("machines", "rank", "--cluster", cluster, *options)
+    assert answer.exit_code == 2
+    assert mistake in answer.output
+
+
+def test_a_workload_without_requests_has_no_ratio(tmp_path: Path) -> None:
+    path = snapshot(tmp_path, node("a", labels=REGION), pod("web-0", on="a", cpu="", memory=""))
+    answer = trimtab("machines", "profile", "--cluster", path)
+    assert answer.exit_code == 2
+    assert "a workload with requests for cpu, memory" in answer.output

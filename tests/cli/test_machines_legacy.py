@@ -1,0 +1,67 @@
+"""`trimtab machines legacy` as its users call it, without a cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.snapshots import snapshot, trimtab
+from tests.cluster_of import node, pod
+
+REGION = {"topology.kubernetes.io/region": "us-east-1"}
+CRON = {
+    "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "namespace": "default"},
+    "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [], "nodeSelector": {"nodepool": "old"}}}}}},
+}  # fmt: skip
+
+
+def fleet(folder: Path, *more: dict[str, object], **kinds: str) -> Path:
+    def labels(pool: str) -> dict[str, str]:
+        default = {"old": "m5.xlarge", "new": "m7i.2xlarge"} | kinds
+        return {**REGION, "nodepool": pool, "node.kubernetes.io/instance-type": default[pool]}
+
+    return snapshot(
+        folder, node("o", "4", "16Gi", labels=labels("old")), node("n", "8", "32Gi", labels=labels("new")),
+        pod("web-0", on="o", cpu="1", memory="4Gi"), pod("web-1", on="o", cpu="1", memory="4Gi"), *more,
+    )  # fmt: skip
+
+
+def told(cluster: Path, *options: str) -> str:
+    answer = trimtab("machines", "legacy", "--cluster", cluster, "--pool", "old", "--to", "new", *options)
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_without_apply_it_says_what_it_would_do(tmp_path: Path) -> None:
+    output = told(fleet(tmp_path))
+    assert "1 nodes of old: taint trimtab.dev/legacy:NoSchedule" in output
+    assert "new has room for the pods of o" in output
+
+
+def test_a_cronjob_that_can_only_run_there_weakens_the_taint(tmp_path: Path) -> None:
+    output = told(fleet(tmp_path, CRON))
+    assert "trimtab.dev/legacy:PreferNoSchedule" in output
+    assert "CronJob default/nightly" in output
+
+
+def test_missing_room_is_told(tmp_path: Path) -> None:
+    output = told(fleet(tmp_path, pod("large-0", on="n", cpu="7", memory="1Gi")))
+    assert "new lacks room for 1 pods of o" in output
+
+
+def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
+    answer = trimtab(
+        "machines", "legacy", "--cluster", fleet(tmp_path, new="x1e.32xlarge"), "--pool", "old", "--to", "new"
+    )
+    assert answer.exit_code == 3
+    assert "is not ranked above" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [(("--to", "new"), "--pool"), (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "another pool"),
+     (("--pool", "old", "--to", "new", "--follow", "1"), "--apply"), (("--pool", "old", "--undo"), "--cluster live")],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
+    answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path), *options)
+    assert answer.exit_code == 2
+    assert mistake in answer.output

@@ -1,0 +1,85 @@
+"""`trimtab machines priorities` as its users call it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.snapshots import config_map, snapshot, trimtab
+from tests.cluster_of import Item, node, pod
+
+REGION = {"topology.kubernetes.io/region": "us-east-1"}
+STATUS = """autoscalerStatus: Running
+clusterWide:
+  health: {status: Healthy}
+nodeGroups:
+- name: new.z1
+  health: {status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 9}
+  scaleUp: {status: %s}
+- name: old.z1
+  health: {status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 9}
+  scaleUp: {status: NoActivity}
+- name: empty
+  health: {status: Healthy, cloudProviderTarget: 0, minSize: 0, maxSize: 9}
+  scaleUp: {status: NoActivity}
+"""
+
+
+def fleet(folder: Path, new: str = "NoActivity", **labels: str) -> Path:
+    def of(name: str, group: str, kind: str) -> Item:
+        own = {**REGION, "nodepool": group, "node.kubernetes.io/instance-type": kind, **labels}
+        return node(name, "8", "32Gi", labels=own)
+
+    status = config_map("cluster-autoscaler-status", {"status": STATUS % new}, namespace="kube-system")
+    return snapshot(
+        folder, of("a", "new.z1", "m7i.2xlarge"), of("b", "old.z1", "m5.2xlarge"), status,
+        *(pod(f"web-{number}", on="ab"[number % 2], cpu="2", memory="8Gi") for number in range(4)),
+    )  # fmt: skip
+
+
+def printed(*arguments: str | Path) -> dict[str, Any]:
+    answer = trimtab("machines", "priorities", *arguments)
+    assert answer.exit_code == 0, answer.output
+    return yaml.safe_load(answer.stdout)  # type: ignore[no-any-return]
+
+
+def test_the_map_names_groups_exactly_with_a_catch_all(tmp_path: Path) -> None:
+    document = printed("--cluster", fleet(tmp_path), "--group", "empty=c7i.2xlarge")
+    assert (document["kind"], document["metadata"]["namespace"]) == ("ConfigMap", "kube-system")
+    assert yaml.safe_load(document["data"]["priorities"]) == {
+        100: ["^old\\.z1$"], 90: ["^new\\.z1$"], 80: ["^empty$"], 0: [".*"]
+    }  # fmt: skip
+
+
+def test_legacy_and_out_of_stock_groups_come_last(tmp_path: Path) -> None:
+    document = printed("--cluster", fleet(tmp_path, new="Backoff"), "--legacy", "old.z1")
+    assert yaml.safe_load(document["data"]["priorities"]) == {2: ["^new\\.z1$"], 1: ["^old\\.z1$"], 0: [".*"]}
+
+
+def test_other_forms_are_output_only(tmp_path: Path) -> None:
+    cluster = fleet(tmp_path)
+    overlay = trimtab(
+        "machines", "priorities", "--cluster", cluster, "--types", "m[57]i?.2xlarge", "--as", "nodeoverlay"
+    )
+    assert {one["kind"] for one in yaml.safe_load_all(overlay.stdout)} == {"NodeOverlay"}
+    compute = printed("--cluster", cluster, "--types", "m[57]i?.2xlarge", "--as", "computeclass")
+    assert len(compute["spec"]["priorities"]) == 2
+
+
+def test_on_gardener_the_shoot_sets_priorities_and_apply_is_refused(tmp_path: Path) -> None:
+    cluster = fleet(tmp_path, **{"worker.gardener.cloud/pool": "p"})
+    assert "workers" in printed("--cluster", cluster)["spec"]["provider"]
+    answer = trimtab("machines", "priorities", "--cluster", cluster, "--apply")
+    assert answer.exit_code == 2
+    assert "Gardener" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"), [(("--legacy", "nobody"), "a node group of"), (("--group", "empty"), "GROUP=TYPE"),
+                             (("--apply",), "--cluster live"), (("--undo",), "--cluster live")],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
+    answer = trimtab("machines", "priorities", "--cluster", fleet(tmp_path), *options)
+    assert answer.exit_code == 2
+    assert mistake in answer.output

@@ -1,0 +1,122 @@
+"""`trimtab vpa simulate` and `trimtab vpa propose` from files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.cluster_of import node
+from tests.idle.cluster_with_orphans import item, workload
+from trimtab.cli.main import cli
+
+START = 1_767_571_200
+FAST = "--cpu-histogram-decay-half-life=15m --recommendation-lower-bound-cpu-percentile=0.7"
+
+
+@pytest.fixture
+def usage(tmp_path: Path) -> Path:
+    """Four days of two pods of web: 100m, and on the last day one core."""
+    rows = ["timestamp,namespace,workload,pod,container,cpu,memory"]
+    for n in range(4 * 288):
+        cores = 1.0 if n >= 3 * 288 else 0.1
+        rows += [f"{START + n * 300},shop,Deployment/web,web-{pod},app,{cores},300Mi" for pod in "ab"]
+    (tmp_path / "usage.csv").write_text("\n".join(rows))
+    return tmp_path / "usage.csv"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    container = {"name": "app", "resources": {"requests": {"cpu": "150m", "memory": "200Mi"}}}
+    objects = [node("n", cpu="4", memory="16Gi"), workload("Deployment", "shop", "web", {"containers": [container]})]
+    return write(tmp_path, *objects)
+
+
+def write(path: Path, *objects: dict[str, Any]) -> Path:
+    (path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    return path / "cluster.json"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["vpa", *map(str, arguments)])
+
+
+def report(*arguments: str | Path) -> Any:
+    found = run(*arguments, "-o", "json")
+    assert found.exit_code == 0, found.output
+    return json.loads(found.stdout)
+
+
+def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> None:
+    found = report("simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
+    (container,) = found["containers"]
+    slow, fast = container["results"]
+    starved = [next(part["starvedMinutes"] for part in result["resources"] if part["resource"] == "cpu")
+               for result in (slow, fast)]  # fmt: skip
+    assert (slow["flags"], fast["flags"]) == ("default", FAST)
+    assert starved[1] < starved[0] / 5
+    assert fast["evictions"] > 0
+    assert fast["requests"][0]["requests"] == {"cpu": "150m", "memory": "200Mi"}
+    assert [row["riseYoungPodMinutes"] for row in found["reaction"]] == [720.0, 7.7]
+
+
+def test_in_place_nothing_is_evicted(usage: Path, cluster: Path) -> None:
+    found = report("simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
+    (result,) = found["containers"][0]["results"]
+    assert result["evictions"] == 0
+    assert result["resizes"] > 0
+
+
+def test_the_table_has_a_row_for_each_set_of_flags(usage: Path) -> None:
+    found = run("simulate", "--usage", usage, "--flags", FAST)
+    assert found.exit_code == 0, found.output
+    assert "Drop" in found.stdout
+
+
+def test_every_wrong_flag_is_named(usage: Path) -> None:
+    found = run("simulate", "--usage", usage, "--flags", "--half-life=1h --target-cpu-percentile=90")
+    assert found.exit_code == 2
+    assert "--half-life" in found.stderr
+    assert "--target-cpu-percentile=90" in found.stderr
+
+
+def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -> None:
+    found = run("propose", "--usage", usage, "--cluster", cluster, "--server-version", "1.34", "--manifests")
+    (manifest,) = yaml.safe_load_all(found.stdout)
+    policy = manifest["spec"]["resourcePolicy"]["containerPolicies"][0]
+    assert manifest["spec"]["updatePolicy"] == {"updateMode": "InPlaceOrRecreate"}
+    assert policy == {
+        "containerName": "app", "controlledResources": ["cpu"], "controlledValues": "RequestsOnly",
+        "minAllowed": {"cpu": "126m"}, "maxAllowed": {"cpu": "4"},
+    }  # fmt: skip
+
+
+def test_a_vpa_that_is_not_worth_it_is_to_be_removed(tmp_path: Path) -> None:
+    rows = ["timestamp,namespace,workload,container,cpu"]
+    rows += [f"{START + n * 300},shop,Deployment/web,app,0.01" for n in range(600)]
+    (tmp_path / "usage.csv").write_text("\n".join(rows))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    vpa = item("VerticalPodAutoscaler", "shop", "web-vpa", version="autoscaling.k8s.io/v1", spec={"targetRef": target})
+    cluster = write(tmp_path, workload("Deployment", "shop", "web", {}), vpa)
+    (row,) = report("propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster)["proposals"]
+    assert (row["action"], row["existing"], row["reason"]["code"]) == ("remove", "web-vpa", "vpa-too-small")
+    printed = run("propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster, "--manifests")
+    assert printed.stderr.strip() == "kubectl delete vpa --namespace shop web-vpa"
+
+
+def test_an_hpa_on_cpu_utilization_keeps_the_vpa_away_from_cpu(tmp_path: Path, usage: Path) -> None:
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+    }
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "metrics": [metric], "maxReplicas": 5}
+    hpa = item("HorizontalPodAutoscaler", "shop", "web", version="autoscaling/v2", spec=spec)
+    cluster = write(tmp_path, workload("Deployment", "shop", "web", {}), hpa)
+    (row,) = report("propose", "--usage", usage, "--cluster", cluster)["proposals"]
+    assert (row["action"], row["reason"]["code"]) == ("none", "vpa-owned-by-hpa")
+
+
+def test_a_wrong_version_is_named(usage: Path) -> None:
+    assert run("propose", "--usage", usage, "--server-version", "new").exit_code == 2

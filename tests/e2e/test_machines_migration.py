@@ -1,0 +1,147 @@
+"""Thirty nodes of one type give way to another type: room is bought first, budgets hold, nobody waits for a minute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane import environ, objects
+from tests.controlplane.autoscaler import Autoscaler
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.objects import Object
+from tests.e2e.compactors import budget, compactor, nodes, pool
+
+# A migration of thirty nodes takes minutes.
+pytestmark = pytest.mark.slow
+
+NODES = 30
+TYPES = {"old": "m5.xlarge", "new": "m7i.2xlarge"}
+MAP = "cluster-autoscaler-priority-expander"
+
+
+def labels_of(which: str, name: str, fleet: str) -> dict[str, str]:
+    return {"nodepool": name, "fleet": fleet, "node.kubernetes.io/instance-type": TYPES[which],
+            "topology.kubernetes.io/region": "us-east-1", "kubernetes.io/arch": "amd64"}  # fmt: skip
+
+
+class Watch:
+    """Samples what must never happen while pods move."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.longest, self.broken = cluster, 0.0, []
+        self._since: dict[str, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stop.wait(1):
+            now = time.monotonic()
+            pods = self.cluster.list("Pod", selector="app")
+            waiting = {pod["metadata"]["uid"] for pod in pods
+                       if pod["status"]["phase"] == "Pending"}  # fmt: skip
+            self._since = {uid: self._since.get(uid, now) for uid in waiting}
+            self.longest = max([self.longest, *(now - since for since in self._since.values())])
+            for found in self.cluster.list("PodDisruptionBudget"):
+                status = found.get("status", {})
+                if status.get("currentHealthy", 0) < status.get("desiredHealthy", 0):
+                    self.broken.append(found["metadata"]["name"])
+
+
+def trimtab(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    login = ("--cluster", "live", "--kubeconfig", str(cluster.kubeconfig))
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", "machines", *arguments, *login],
+        env=environ.plain(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> None:
+    fleet = f"fleet-{cluster.namespace[-5:]}"
+    old, new = f"old-{cluster.namespace[-5:]}", f"new-{cluster.namespace[-5:]}"
+    cluster.pool(old, nodes=NODES, cpu="4", memory="16Gi", labels=labels_of("old", old, fleet))
+    cluster.pool(new, nodes=1, cpu="8", memory="32Gi", labels=labels_of("new", new, fleet))
+    cluster.patch("Node", f"{new}-0", {"spec": {"unschedulable": True}})
+    for number in range(10):
+        name = f"web-{number}"
+        cluster.deployment(name, replicas=6, cpu="1700m", memory="6Gi", spec={"nodeSelector": {"fleet": fleet}})
+        cluster.create(budget(name, unavailable=1))
+    cluster.eventually(lambda: len(cluster.running()) == 60, within=120)
+    cluster.patch("Node", f"{new}-0", {"spec": {"unschedulable": None}})
+    settings = {"underUsed": {"cpu": 100, "memory": 100, "for": 0}, "protect": {"singleReplicas": False}}
+    cluster.apply(pool(cluster, old, **settings))
+
+    def add(pod: Object) -> str:
+        selector = pod["spec"].get("nodeSelector", {})
+        if selector.get("nodepool") != new and selector.get("fleet") != fleet:
+            return ""
+        machine = f"{new}-{time.monotonic_ns()}"
+        given = {"pool": new, **labels_of("new", new, fleet)}
+        cluster.create(objects.node(machine, cpu="8", memory="32Gi", pods=110, labels=given, taints=()))
+        return new
+
+    def group_of(node: Object) -> str:
+        name = node["metadata"]["labels"].get("nodepool", "")
+        return name if name in (old, new) else ""
+
+    with Autoscaler(cluster, group_of, add, unneeded=25, least=0) as autoscaler, Watch(cluster) as watch:
+        groups = [f"gke-{name}-grp={TYPES[which]}" for which, name in (("old", old), ("new", new))]
+        chosen = [word for group in groups for word in ("--group", group)]
+        before = trimtab(cluster, "priorities", "--pool", old, *chosen, "--legacy", f"gke-{old}-grp", "--apply")
+        assert before.returncode == 0, before.stderr
+        written = yaml.safe_load(cluster.get("ConfigMap", MAP, "kube-system")["data"]["priorities"])
+        assert written == {100: [f"^gke-{new}-grp$"], 1: [f"^gke-{old}-grp$"], 0: [".*"]}
+        with compactor(cluster, tmp_path):
+            following = subprocess.Popen(
+                [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to", new, "--apply",
+                 "--batch", "6", "--follow", "3", "--namespace", cluster.namespace,
+                 "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)],
+                env=environ.plain(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+            try:
+                said, _ = following.communicate(timeout=560)
+            finally:
+                following.kill()
+            assert following.returncode == 0, said
+            assert "taint trimtab.dev/legacy:NoSchedule" in said
+            cluster.eventually(lambda: not nodes(cluster, old), within=90, what="the old nodes are gone")
+        cluster.eventually(lambda: len(cluster.running()) >= 60, within=60)
+    assert watch.broken == []
+    assert watch.longest <= 60, watch.longest
+    print(f"longest Pending {watch.longest:.0f} s, {len(autoscaler.added)} nodes added")
+    undone = trimtab(cluster, "priorities", "--undo")
+    assert undone.returncode == 0, undone.stderr
+    assert not [one for one in cluster.in_namespace("kube-system").list("ConfigMap") if one["metadata"]["name"] == MAP]
+
+
+def test_undo_leaves_nothing(cluster: Cluster) -> None:
+    old, new = f"old-{cluster.namespace[-5:]}", f"new-{cluster.namespace[-5:]}"
+    foreign = {"key": "team", "value": "a", "effect": "PreferNoSchedule"}
+    cluster.pool(old, nodes=2, cpu="4", memory="16Gi", labels=labels_of("old", old, old), taints=[foreign])
+    cluster.pool(new, nodes=1, cpu="1", memory="2Gi", labels=labels_of("new", new, old))
+    cluster.deployment("web", replicas=2, cpu="1700m", spec={"nodeSelector": {"nodepool": old}})
+    cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
+    said = trimtab(cluster, "legacy", "--pool", old, "--to", new, "--apply", "--no-compare",
+                   "--namespace", cluster.namespace)  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert "trimtab.dev/legacy:PreferNoSchedule" in said.stdout, said.stdout
+    held = "trimtab.dev/placeholder=true"
+    assert len(cluster.list("Pod", selector=held)) == 2
+    undone = trimtab(cluster, "legacy", "--pool", old, "--undo", "--namespace", cluster.namespace)
+    assert undone.returncode == 0, undone.stderr
+    cluster.eventually(lambda: not cluster.list("Pod", selector=held))
+    for node in nodes(cluster, old):
+        assert [taint["key"] for taint in node["spec"].get("taints", ())] == ["team"]

@@ -1,0 +1,69 @@
+"""Claims with something to save, and list prices."""
+
+from typing import Any
+
+import pytest
+
+from tests.idle.cluster_with_orphans import item
+from trimtab.idle.claim_usage import GIB, ClaimFinding, VolumeUsage, find_claim_savings
+from trimtab.idle.storage_prices import price_load_balancer, price_storage_class
+
+
+def storage_class(name: str, provisioner: str = "ebs.csi.aws.com", **parameters: str) -> dict[str, Any]:
+    return item("StorageClass", "", name, provisioner=provisioner, parameters=parameters)
+
+
+def savings(used: float, capacity: float, *classes: dict[str, Any], of: str = "") -> dict[str, ClaimFinding]:
+    claim = item("PersistentVolumeClaim", "shop", "data", spec={"storageClassName": of})
+    usage = VolumeUsage("shop", "data", int(used * GIB), int(capacity * GIB))
+    return {found.reason.code.name: found for found in find_claim_savings([usage], [claim, *classes])}
+
+
+def test_a_mostly_empty_claim_gets_a_size_with_room() -> None:
+    found = savings(8, 100, storage_class("fast", type="gp3"), of="fast")["claim-mostly-empty"]
+    assert found.proposed_bytes == 12 * GIB
+    assert found.dollars_per_month == pytest.approx(88 * 0.08)
+
+
+@pytest.mark.parametrize(("used", "capacity"), [(30, 100), (0.1, 9), (0, 0)])
+def test_a_claim_in_use_or_small_is_left_alone(used: float, capacity: float) -> None:
+    assert savings(used, capacity) == {}
+
+
+def test_an_unknown_price_is_not_zero() -> None:
+    assert savings(1, 100)["claim-mostly-empty"].dollars_per_month is None
+
+
+def test_the_highest_of_several_measurements_counts() -> None:
+    usages = [VolumeUsage("shop", "data", used * GIB, 100 * GIB) for used in (1, 60, 2)]
+    assert find_claim_savings(usages, []) == ()
+
+
+def test_a_class_that_is_as_fast_and_costs_less_is_preferred() -> None:
+    classes = storage_class("old", type="gp2"), storage_class("new", type="gp3"), storage_class("cold", type="sc1")
+    found = savings(90, 100, *classes, of="old")["claim-class-dear"]
+    assert found.proposed_class == "new"
+    assert "at least as fast" in found.reason.sentence
+    assert found.dollars_per_month == pytest.approx(2.0)
+
+
+def test_a_slower_class_is_told_as_such() -> None:
+    classes = (storage_class("ssd", "pd.csi.storage.gke.io", type="pd-ssd"),
+               storage_class("balanced", "pd.csi.storage.gke.io", type="pd-balanced"))  # fmt: skip
+    assert "may be slower" in savings(90, 100, *classes, of="ssd")["claim-class-dear"].reason.sentence
+
+
+def test_classes_of_another_provisioner_do_not_count() -> None:
+    classes = storage_class("fast", type="gp2"), storage_class("hdd", "pd.csi.storage.gke.io", type="pd-standard")
+    assert "claim-class-dear" not in savings(90, 100, *classes, of="fast")
+
+
+@pytest.mark.parametrize("manifest", [storage_class("x", "rook.io"), storage_class("x", type="gp9")])
+def test_a_class_that_is_not_listed_has_no_price(manifest: dict[str, Any]) -> None:
+    assert price_storage_class(manifest) is None
+
+
+def test_a_load_balancer_has_a_price_where_the_cloud_is_known() -> None:
+    assert price_load_balancer(["aws:///us-east-1a/i-1", "aws:///us-east-1b/i-2"]) == pytest.approx(16.43)
+    assert price_load_balancer(["kind://docker/a"]) is None
+    assert price_load_balancer([]) is None

@@ -1,0 +1,117 @@
+"""Orphans: what is found, what never is."""
+
+import pytest
+
+from tests.idle.cluster_with_orphans import PLANTED, TEAMS, cluster_objects, item, workload
+from trimtab.idle.orphans import LOAD_BALANCER_WITHOUT_ENDPOINTS, find_orphans
+
+POD = item("Pod", "shop", "p", spec={"containers": [{"name": "c", "args": ["x"]}]})
+
+
+def names(*objects: dict[str, object], **more: object) -> set[tuple[str, str, str]]:
+    return {orphan.name for orphan in find_orphans([POD, *objects], **more).orphans}  # type: ignore[arg-type]
+
+
+def test_all_planted_orphans_are_found_and_nothing_else() -> None:
+    objects = cluster_objects()
+    report = find_orphans(objects)
+    assert {orphan.name for orphan in report.orphans} == PLANTED
+    assert len(objects) - len(PLANTED) >= 500
+    assert report.unknown == ()
+
+
+def test_at_least_two_of_each_kind_are_planted() -> None:
+    kinds = [kind for kind, _, _ in PLANTED]
+    assert all(kinds.count(kind) >= 2 for kind in kinds)
+
+
+def test_what_may_be_read_by_an_operator_is_left_out_with_the_reason() -> None:
+    left = {found.name: found.reason.code.name for found in find_orphans(cluster_objects()).unjudged}
+    assert left["Secret", "argocd", "repo-1"] == "orphan-operator-label"
+    assert left["ConfigMap", "argocd", "argocd-cm"] == "orphan-read-through-the-api"
+    assert left["Secret", "policy", "policy-webhook-ca"] == "orphan-webhook-certificate"
+    assert left["Secret", "monitoring", "prometheus-generated"] == "orphan-controller-writes-it"
+    assert left["Secret", TEAMS[0], "sh.helm.release.v1.web.v3"] == "orphan-helm-release"
+    assert left["ConfigMap", TEAMS[0], "kube-root-ca.crt"] == "orphan-of-the-platform"
+
+
+def test_the_manager_of_a_person_is_no_reader() -> None:
+    managed = {"managedFields": [{"manager": "kubectl-client-side-apply"}, {"manager": "Helm"}]}
+    assert names(item("ConfigMap", "shop", "old", metadata=managed)) == {("ConfigMap", "shop", "old")}
+
+
+def test_own_label_domains_select_nothing() -> None:
+    mine = item("ConfigMap", "shop", "old", metadata={"labels": {"acme.example/team": "web"}})
+    assert names(mine) == set()
+    assert names(mine, own_domains=["acme.example"]) == {("ConfigMap", "shop", "old")}
+
+
+def test_a_config_map_does_not_name_itself_nor_its_secret_of_the_same_name() -> None:
+    both = [item("ConfigMap", "shop", "old", data={"me": "old"}), item("Secret", "shop", "old")]
+    assert ("ConfigMap", "shop", "old") in names(*both)
+
+
+def test_names_of_another_namespace_do_not_count() -> None:
+    other = workload("Deployment", "other", "web", {"containers": [{"name": "c", "args": ["--config=settings"]}]})
+    assert names(other, item("ConfigMap", "shop", "settings")) == {("ConfigMap", "shop", "settings")}
+
+
+def test_a_pod_label_or_a_volume_name_is_no_mention() -> None:
+    web = workload("Deployment", "shop", "settings", {"volumes": [{"name": "settings", "emptyDir": {}}]})
+    assert names(web, item("ConfigMap", "shop", "settings")) == {("ConfigMap", "shop", "settings")}
+
+
+def test_young_objects_are_left_out() -> None:
+    new = item("ConfigMap", "shop", "new", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
+    assert names(new, now=1767225600 + 60, min_age_seconds=3600) == set()
+    assert names(new, now=1767225600 + 7200, min_age_seconds=3600) == {("ConfigMap", "shop", "new")}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        item("EndpointSlice", "shop", "edge-1", metadata={"labels": {"kubernetes.io/service-name": "edge"}},
+             endpoints=[{"addresses": ["10.0.0.1"]}]),
+        item("Endpoints", "shop", "edge", subsets=[{"notReadyAddresses": [{"ip": "10.0.0.1"}]}]),
+        item("Pod", "shop", "e", metadata={"labels": {"app": "edge", "more": "x"}}, spec={}),
+        workload("Deployment", "shop", "edge", {}, replicas=2),
+    ],
+)  # fmt: skip
+def test_a_load_balancer_with_something_behind_it_is_none(behind: dict[str, object]) -> None:
+    edge = item("Service", "shop", "edge", spec={"type": "LoadBalancer", "selector": {"app": "edge"}})
+    assert names(edge, behind) == set()
+
+
+def test_a_load_balancer_of_a_workload_at_zero_names_the_workload() -> None:
+    edge = item("Service", "shop", "edge", spec={"type": "LoadBalancer", "selector": {"app": "edge"}})
+    (found,) = find_orphans([POD, edge, workload("Deployment", "shop", "edge", {}, replicas=0)]).orphans
+    assert found.reason.code is LOAD_BALANCER_WITHOUT_ENDPOINTS
+    assert "Deployment edge has 0 replicas" in found.reason.sentence
+
+
+def test_without_pods_nothing_is_said_of_what_pods_name() -> None:
+    report = find_orphans([item("ConfigMap", "shop", "old"), item("PersistentVolumeClaim", "shop", "old")])
+    assert report.orphans == ()
+    assert [missing.reason.code.name for missing in report.unknown] == ["orphans-need-pods"]
+
+
+def test_pods_of_a_capture_do_not_tell_what_they_name() -> None:
+    bare = [item("Pod", "shop", f"p{n}", spec={"containers": [{"name": "c"}]}) for n in range(20)]
+    assert find_orphans([*bare, item("ConfigMap", "shop", "old")]).orphans == ()
+
+
+def test_nodes_without_any_group_do_not_stand_out() -> None:
+    report = find_orphans([item("Node", "", "a"), item("Node", "", "b")])
+    assert report.orphans == ()
+    assert [missing.reason.code.name for missing in report.unknown] == ["orphans-need-node-groups"]
+
+
+def test_the_data_of_a_secret_is_never_read() -> None:
+    class Unreadable(dict[str, object]):
+        def items(self):  # type: ignore[no-untyped-def, override]
+            raise AssertionError("the data of a Secret was read")
+
+        values = __iter__ = items  # type: ignore[assignment]
+
+    secret = item("Secret", "shop", "s", data=Unreadable())
+    assert names(secret) == {("Secret", "shop", "s")}

@@ -1,0 +1,66 @@
+"""What is known about a machine type, and what is not?"""
+
+import pytest
+
+from trimtab.machines.machine_types import (
+    Use,
+    estimate_visible_memory,
+    family_of,
+    machine_types,
+    types_of_region,
+)
+from trimtab.machines.prices import price_table
+
+
+def test_facts_of_one_type_of_each_cloud() -> None:
+    table = machine_types()
+    m5, e8, n2 = table["m5.large"], table["Standard_E8s_v5"], table["n2-standard-8"]
+    assert (m5.cloud, m5.arch, m5.cores, m5.memory_mib, m5.max_pods) == ("aws", "amd64", 2, 8192, 29)
+    assert (e8.cores, e8.memory_mib, e8.max_volumes, e8.coremark) == (8, 65536, 16, None)
+    assert (n2.cores, n2.memory_mib, n2.max_volumes) == (8, 32768, 127)
+
+
+def test_every_type_with_a_price_has_facts_that_are_possible() -> None:
+    table = machine_types()
+    assert set(price_table()) <= set(table)
+    for kind in table.values():
+        assert kind.arch in ("amd64", "arm64"), kind
+        assert kind.cores > 0, kind
+        # Confidential and metal machines show a little more or less; none shows much more than was sold.
+        assert 0.5 * kind.memory_mib < kind.kernel_mib <= 1.01 * kind.memory_mib, kind
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [("t3.large", Use.BURSTABLE), ("Standard_B4ms", Use.BURSTABLE), ("g5.xlarge", Use.ACCELERATED),
+     ("Standard_NC6s_v3", Use.ACCELERATED), ("hpc7a.96xlarge", Use.HPC), ("m7g.large", Use.GENERAL)],
+)  # fmt: skip
+def test_types_for_a_special_purpose_are_marked(name: str, use: Use) -> None:
+    assert machine_types()[name].use is use
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("m7i.2xlarge", "m7i"), ("Standard_E8s_v5", "Es_v5"), ("E16ps_v6", "Eps_v6"), ("n2-highmem-8", "n2-highmem"),
+     ("Standard_E32-8s_v5", "Es_v5"), ("Standard_M96bds_1_v3", "Mbds_1_v3"), ("own-type", "own-type")],
+)  # fmt: skip
+def test_a_family_is_the_name_without_the_size(name: str, family: str) -> None:
+    assert family_of(name) == family
+
+
+def test_the_arm_types_of_three_clouds() -> None:
+    table = machine_types()
+    assert {table[name].arch for name in ("m7g.large", "Standard_E8ps_v6", "c4a-standard-8")} == {"arm64"}
+
+
+def test_visible_memory_is_measured_else_estimated_by_size() -> None:
+    table = machine_types()
+    assert table["m5.large"].kernel_mib == table["m5.large"].visible_mib
+    assert table["Standard_E8s_v5"].kernel_mib == pytest.approx(65536 * (1 - 0.037))
+    assert estimate_visible_memory(4096) == pytest.approx(4096 * 0.926)
+    assert estimate_visible_memory(1 << 20) == pytest.approx((1 << 20) * 0.968)
+
+
+def test_types_of_a_region_are_those_with_its_price() -> None:
+    assert len(types_of_region("us-east-1")) == 1345
+    assert types_of_region("nowhere") == ()

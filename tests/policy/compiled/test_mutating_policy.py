@@ -1,0 +1,119 @@
+"""The manifests of policies that the API server evaluates itself, and what cannot be carried."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.build import policies, policy
+from trimtab.policy.compiled.differences import DIFFERENCES
+from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
+from trimtab.policy.load import load_policies
+
+SHIPPED = Path(__file__).parents[3] / "policies"
+
+
+def compiled(actions="{labels: {add: {team: a}}}", *, match="{}", with_parameters=False, **spec):
+    one = policies(policy(actions, name="web", match=match, **spec)).all[0]
+    return compile_mutating_policy(one, (one,), with_parameters=with_parameters)
+
+
+def shipped():
+    files = [path for folder in ("recommended", "library") for path in sorted((SHIPPED / folder).glob("*.yaml"))]
+    return load_policies([(str(path), path.read_bytes()) for path in files]).policies.all
+
+
+def test_a_policy_and_its_binding_that_never_fail_a_pod():
+    built, binding = compiled().manifests
+    assert (built["kind"], built["spec"]["failurePolicy"]) == ("MutatingAdmissionPolicy", "Ignore")
+    assert built["spec"]["matchConstraints"]["resourceRules"][0]["operations"] == ["CREATE"]
+    assert binding["spec"] == {"policyName": "trimtab-web"}
+
+
+def test_nothing_is_patched_where_nothing_changes():
+    [condition] = [c for c in compiled().manifests[0]["spec"]["matchConditions"] if "team" in c["expression"]]
+    assert '"team" in object.metadata.labels' in condition["expression"]
+
+
+def test_what_it_changed_is_on_the_pod():
+    [mutation] = compiled().manifests[0]["spec"]["mutations"]
+    assert "/metadata/annotations/compiled.trimtab.dev~1web" in mutation["jsonPatch"]["expression"]
+
+
+def test_no_list_of_objects_is_written():
+    """It would end the request with a panic (kube-apiserver 1.36.3)."""
+    every = shipped()
+    for one in every:
+        for built in compile_mutating_policy(one, every, with_parameters=True).manifests[:1]:
+            assert not re.search(r"\bObject[.{]", built["spec"]["mutations"][0]["jsonPatch"]["expression"])
+
+
+@pytest.mark.parametrize(
+    ("actions", "spec", "where"),
+    [
+        ("{labels: {add: {a: b}}}", {"rollout": "50%"}, "spec.rollout"),
+        ("{labels: {add: {a: b}}}", {"mode": "warn"}, "spec.mode"),
+        ("{priorityClass: {name: low}}", {}, "spec.actions.priorityClass"),
+        ("{limits: {cpu: remove}}", {}, "spec.actions.limits"),
+        ("{requests: {cpu: {from: usage}}}", {}, "spec.actions.requests"),
+        ("{overhead: {stray: deny}}", {}, "spec.actions.overhead.stray"),
+        ("{labels: {add: {a: b}}}", {"match": "{hpa: utilization}"}, "spec.match.hpa"),
+        ("{labels: {add: {a: b}}}", {"match": "{owners: [CronJob]}"}, "spec.match.owners"),
+        ("{labels: {add: {a: b}}}", {"match": "{containers: {roles: [init]}}"}, "spec.match.containers.roles"),
+    ],
+)
+def test_what_cannot_be_carried_is_named(actions, spec, where):
+    assert compiled(actions, **spec).problem.startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("rule", "where"),
+    [
+        ("{from: usage, when: always}", "when"), ("{from: request, percent: 50%}", "percent"),
+        ("{from: usage, minConfidence: 0.5}", "minConfidence"), ("{from: usage, pods: largest}", "pods"),
+        ("{otherwise: 10m, round: 5m}", "round"),
+    ],
+)  # fmt: skip
+def test_what_parameters_do_not_carry_is_named(rule, where):
+    problem = compiled(f"{{requests: {{cpu: {rule}}}}}", with_parameters=True).problem
+    assert problem.startswith(f"spec.actions.requests.cpu.{where}")
+
+
+def test_usage_is_read_from_the_pods_own_namespace():
+    built, binding = compiled("{requests: {cpu: {from: usage, otherwise: 50m}}}", with_parameters=True).manifests
+    assert built["spec"]["paramKind"] == {"apiVersion": "v1", "kind": "ConfigMap"}
+    assert binding["spec"]["paramRef"] == {"name": "trimtab-requests", "parameterNotFoundAction": "Allow"}
+
+
+def test_a_class_that_does_not_exist_is_not_given():
+    built, binding = compiled("{runtimeClass: {name: kata}}").manifests
+    assert built["spec"]["paramKind"]["kind"] == "RuntimeClass"
+    assert binding["spec"]["paramRef"] == {"name": "kata", "parameterNotFoundAction": "Allow"}
+
+
+def test_a_limit_that_an_earlier_policy_keeps_stays():
+    keep = policy("{limits: {cpu: keep}}", name="keep", priority=9, match="{podLabels: {keep: '*'}}")
+    remove = policy("{limits: {cpu: remove}}", name="remove")
+    every = policies(keep, remove).all
+    built = compile_mutating_policy(every[1], every, with_parameters=True).manifests[0]
+    texts = [item["expression"] for item in built["spec"]["variables"] if item["name"] == "selected"]
+    assert '"keep" in object.metadata.labels' in texts[0]
+    assert not compile_mutating_policy(every[0], every).problem
+
+
+def test_two_thirds_of_the_shipped_policies_are_carried():
+    every = shipped()
+    carried = [one for one in every if not compile_mutating_policy(one, every, with_parameters=True).problem]
+    assert 3 * len(carried) >= 2 * len(every)
+
+
+def test_policies_that_decide_one_field_are_named():
+    first = policy("{schedulerName: {name: a}}", name="first")
+    second = policy("{schedulerName: {name: b}}", name="second")
+    [sentence] = find_conflicts(policies(first, second).all)
+    assert sentence == "first and second both decide schedulerName: in no fixed order"
+
+
+def test_the_docs_list_every_difference():
+    page = (SHIPPED.parent / "docs" / "explanation" / "without-a-webhook.md").read_text(encoding="utf-8")
+    assert [d.code for d in DIFFERENCES if f"| `{d.code}` | {d.sentence} |" not in page] == []

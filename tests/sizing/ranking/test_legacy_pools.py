@@ -1,0 +1,102 @@
+"""May a pool be emptied, and where would its pods go?"""
+
+import pytest
+
+from tests.cluster_of import Item, cluster, node, pod
+from tests.sizing.ranking.golden import WORKLOAD, candidate_of
+from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.sizing.ranking.legacy_pools import (
+    LEGACY_TAINT_KEY,
+    PLACEHOLDER_LABEL,
+    choose_taint,
+    find_missing_room,
+    find_refusals,
+    render_placeholders,
+)
+from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
+
+OLD, NEW = {"nodepool": "old"}, {"nodepool": "new"}
+TOLERATES = {"tolerations": [{"key": LEGACY_TAINT_KEY, "operator": "Exists"}]}
+
+
+def both(*pods: Item) -> Inventory:
+    return cluster(
+        node("old-1", "4", labels=OLD), node("old-2", "4", labels=OLD), node("new-1", "4", labels=NEW), *pods
+    )
+
+
+def split(inventory: Inventory):  # type: ignore[no-untyped-def]
+    old = [one for one in inventory.nodes if one.labels["nodepool"] == "old"]
+    return old, [one for one in inventory.nodes if one not in old]
+
+
+def codes(inventory: Inventory, **templates: Item) -> tuple[str, set[str]]:
+    old, _ = split(inventory)
+    asked = {name: cluster(pod("x", spec=spec)).pods[0].requirements for name, spec in templates.items()}
+    chosen = choose_taint(inventory, old, asked)
+    return chosen.taint.effect, {reason.code.name for reason in chosen.reasons}
+
+
+def test_free_pods_and_tolerant_daemons_allow_the_strong_taint() -> None:
+    inventory = both(pod("w-1", "old-1"), pod("agent-1", "old-1", owner="DaemonSet", spec=TOLERATES))
+    assert codes(inventory, web={}) == ("NoSchedule", set())
+
+
+@pytest.mark.parametrize(
+    ("pods", "templates", "code"),
+    [
+        ([pod("agent-1", "old-1", owner="DaemonSet")], {}, "daemon-does-not-tolerate-legacy"),
+        ([pod("w-1", "old-1", spec={"nodeSelector": OLD})], {}, "runs-only-on-legacy"),
+        ([], {"nightly": {"nodeSelector": OLD}}, "runs-only-on-legacy"),
+    ],
+)
+def test_what_the_strong_taint_would_harm_makes_it_weak(
+    pods: list[Item], templates: dict[str, Item], code: str
+) -> None:
+    assert codes(both(*pods), **templates) == ("PreferNoSchedule", {code})
+
+
+def test_a_template_that_fits_on_no_node_at_all_is_not_the_legacy_pools_matter() -> None:
+    assert codes(both(), web={"nodeSelector": {"gpu": "yes"}}) == ("NoSchedule", set())
+
+
+def test_room_is_missing_until_the_new_pool_holds_the_pods_of_the_next_nodes() -> None:
+    inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
+    old, new = split(inventory)
+    missing = find_missing_room(inventory, old, new, {"old-2": 9}, batch=2)
+    assert missing.nodes == ("old-2", "old-1")
+    assert len(missing.pods) == 2
+    assert find_missing_room(inventory, old, new, {"old-2": 9}, batch=1).pods == ()
+
+
+def test_placeholders_do_not_take_the_room_that_they_hold() -> None:
+    held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "true"})
+    inventory = both(pod("w-1", "old-1", "4"), held)
+    old, new = split(inventory)
+    assert find_missing_room(inventory, old, new, {}, batch=1).pods == ()
+
+
+def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None:
+    inventory = both(pod("w-1", "old-1", "3", "2Gi"))
+    [made] = render_placeholders(inventory.pods, NEW, "trimtab", "low", ())
+    spec = made["spec"]
+    assert isinstance(spec, dict)
+    assert spec["nodeSelector"] == NEW
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "3000m", "memory": str(2 << 30)}
+
+
+@pytest.mark.parametrize(
+    ("state", "target", "code"),
+    [("Backoff", 3, "target-in-backoff"), ("NoActivity", 9, "target-at-maximum"), ("NoActivity", 3, None)],
+)
+def test_a_group_that_gets_no_nodes_refuses(state: str, target: int, code: str | None) -> None:
+    group = NodeGroupStatus(name="new", healthy=True, scale_up=state, target=target, max_size=9)
+    assert [reason.code.name for reason in find_refusals([group], None, (), ())] == ([code] if code else [])
+
+
+def test_a_type_that_is_not_ranked_above_the_old_one_refuses() -> None:
+    ranking = rank_types(WORKLOAD, map(candidate_of, ("E16ps_v6", "D16s_v5")), RankingRules())
+    assert find_refusals((), ranking, {"D16s_v5"}, {"E16ps_v6"}) == ()
+    [reason] = find_refusals((), ranking, {"E16ps_v6"}, {"D16s_v5"})
+    assert reason.code.name == "target-not-ranked-above"

@@ -1,0 +1,14 @@
+"""Whether HPA, VPA, PDB, cluster autoscaler, scheduler and limits work together; and advice where they do not.
+
+objects                the API objects as the rules read them
+container_amounts      requests, limits and quality of service of a pod template
+usage_history          what a container has used, as far as it is known
+lint_snapshot          all objects of one run, and how they belong together
+rule                   a rule, its findings, and the changes that fix them
+lint                   all rules over one snapshot: findings, what is ignored, what was not checked
+baseline               findings that are known and accepted
+fixes                  findings → changed manifests
+replica_prediction     the replica counts that an HPA and a VPA drive each other to
+simulation/            what other flags of the VPA's recommender, or of the autoscaler, would have done
+rules/                 one small function per rule, one file per theme
+"""

@@ -1,0 +1,135 @@
+"""Findings → changed manifests.
+
+A manifest is changed in its own text. An object of a cluster gets an apply configuration: only the changed fields, to
+be applied server-side by a field manager of its own; lists are written whole, because most of them are atomic. A field
+of a live object cannot be removed in that way: such a change is left out, and named.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.rule import REMOVED, LintSubject, ManifestChange, NewManifest, RuleFinding
+from trimtab.cluster.yaml_documents import Document
+from trimtab.cluster.yaml_edit import edit_yaml
+from trimtab.cluster.yaml_parser import Path
+
+FIELD_MANAGER = "trimtab-lint"
+
+
+@dataclass(frozen=True, slots=True)
+class FixPlan:
+    """What is written, and the findings that no file fixes."""
+
+    changes: Mapping[LintSubject, tuple[ManifestChange, ...]]
+    new: tuple[NewManifest, ...]
+    fixed: tuple[RuleFinding, ...]
+    unfixed: tuple[RuleFinding, ...]
+
+
+def plan_fixes(findings: Iterable[RuleFinding], snapshot: LintSnapshot) -> FixPlan:
+    """Returns the changes of all findings, by object. The first finding that changes a field decides its value."""
+    changes: dict[LintSubject, list[ManifestChange]] = defaultdict(list)
+    new: dict[LintSubject, NewManifest] = {}
+    fixed: list[RuleFinding] = []
+    unfixed: list[RuleFinding] = []
+    for finding in findings:
+        possible = finding.changes and all(_is_possible(change, snapshot) for change in finding.changes)
+        (fixed if possible else unfixed).append(finding)
+        for change in finding.changes if possible else ():
+            if isinstance(change, NewManifest):
+                new.setdefault(change.subject, change)
+            elif all(_is_elsewhere(change.path, other.path) for other in changes[change.subject]):
+                changes[change.subject].append(change)
+    return FixPlan(
+        {subject: tuple(of_subject) for subject, of_subject in changes.items()},
+        tuple(new.values()),
+        tuple(fixed),
+        tuple(unfixed),
+    )
+
+
+def _is_possible(change: ManifestChange | NewManifest, snapshot: LintSnapshot) -> bool:
+    if isinstance(change, NewManifest):
+        return True
+    return change.subject in snapshot.documents and not (snapshot.is_live and change.value is REMOVED)
+
+
+def _is_elsewhere(one: Path, other: Path) -> bool:
+    """Returns whether neither path is inside the other."""
+    shorter = min(len(one), len(other))
+    return one[:shorter] != other[:shorter]
+
+
+def change_value(value: Any, changes: Iterable[ManifestChange]) -> Any:
+    """Returns a copy of a manifest with the changes; what is missing on the way to a field is added."""
+    changed = deepcopy(value)
+    for change in changes:
+        holder = changed
+        for step, following in zip(change.path[:-1], change.path[1:], strict=True):
+            holder = _enter_step(holder, step, following)
+        last = change.path[-1]
+        if change.value is REMOVED:
+            if isinstance(holder, dict):
+                holder.pop(last, None)
+        elif isinstance(holder, list) and last == len(holder):
+            holder.append(change.value)
+        else:
+            holder[last] = change.value
+    return changed
+
+
+def _enter_step(holder: Any, step: str | int, following: str | int) -> Any:
+    empty: Any = [] if isinstance(following, int) else {}
+    if isinstance(holder, list):
+        assert isinstance(step, int)
+        if step == len(holder):
+            holder.append(empty)
+        return holder[step]
+    if holder.get(step) is None:
+        holder[step] = empty
+    return holder[step]
+
+
+def edit_text(text: str, document: Document, changes: Iterable[ManifestChange]) -> str:
+    """Returns the text of a file with one document changed; everything else stays as it is."""
+    root = document.root
+    # A document without lines is the whole file: JSON.
+    start, end = (0, len(text)) if root is None else (root.start_mark.index, root.end_mark.index)
+    start = text.rfind("\n", 0, start) + 1
+
+    def change_inside(value: Any) -> Any:
+        if not document.within:
+            return change_value(value, changes)
+        holder = value
+        for step in document.within[:-1]:
+            holder = holder[step]
+        holder[document.within[-1]] = change_value(holder[document.within[-1]], changes)
+        return value
+
+    return text[:start] + edit_yaml(text[start:end], change_inside) + text[end:]
+
+
+def apply_configuration(value: Mapping[str, Any], changes: Iterable[ManifestChange]) -> dict[str, Any]:
+    """Returns the fields of an object that server-side apply should own: the changed ones, and every list whole."""
+    changes = tuple(changes)
+    changed = change_value(value, changes)
+    metadata = changed.get("metadata", {})
+    configuration: dict[str, Any] = {
+        "apiVersion": changed.get("apiVersion"),
+        "kind": changed.get("kind"),
+        "metadata": {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)},
+    }
+    for change in changes:
+        source: Any = changed
+        target: Any = configuration
+        for position, step in enumerate(change.path):
+            is_last = position + 1 == len(change.path)
+            if is_last or isinstance(source[step], list):
+                target[step] = deepcopy(source[step])
+                break
+            source, target = source[step], target.setdefault(step, {})
+    return configuration

@@ -1,0 +1,282 @@
+"""All objects of one run of lint, and how they belong together.
+
+Objects come from manifests, or from a cluster as `kubectl get` or `trimtab capture` prints it. Workloads are the
+topmost controllers of pods and bare pods; what they own is not judged again.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from trimtab.autoscaling.container_amounts import QualityOfService, quality_of
+from trimtab.autoscaling.objects import (
+    KubeletConfiguration,
+    LintContainer,
+    LintNode,
+    LintPod,
+    LintPodSpec,
+    PolicyView,
+    ServiceView,
+)
+from trimtab.autoscaling.rule import LintSubject
+from trimtab.autoscaling.usage_history import ResourceUsage, UsageHistory
+from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.api.autoscaling import (
+    CapacityBuffer,
+    ContainerPolicy,
+    HorizontalPodAutoscaler,
+    TargetRef,
+    VerticalPodAutoscaler,
+)
+from trimtab.cluster.api.core import LimitRange, Namespace
+from trimtab.cluster.api.meta import Labels, Metadata, value_or
+from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.selectors import labels_match
+from trimtab.cluster.snapshot import ConfigMap
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.yaml_documents import Document
+from trimtab.cluster.yaml_parser import Path
+
+DEFAULT_NAMESPACE = "default"
+RESIZING_MODES = ("InPlaceOrRecreate", "InPlace")
+EVICTING_MODES = ("Recreate", "Auto", "InPlaceOrRecreate")
+RUNNING_KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Rollout")
+"""Kinds with a replica count, whose pods are meant to run for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintWorkload:
+    """A topmost controller of pods, or a bare pod."""
+
+    subject: LintSubject
+    api_version: str
+    metadata: Metadata
+    pod_labels: Labels
+    pod_annotations: Labels
+    spec: LintPodSpec
+    template_path: Path
+    """The path of the pod's spec in its manifest."""
+    replicas: int | None = None
+    """None: the manifest has no count. A DaemonSet and a Job have none either."""
+    status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; `default` where the manifest names none."""
+        return self.subject.namespace
+
+    @property
+    def is_scaled_by_count(self) -> bool:
+        """Whether it has a replica count."""
+        return self.subject.kind in RUNNING_KINDS
+
+    @property
+    def quality(self) -> QualityOfService:
+        """The quality of service class of its pods."""
+        return quality_of(self.spec)
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether its pods have one of Kubernetes' own priority classes."""
+        return value_or(self.spec.priority_class_name, "") in ("system-cluster-critical", "system-node-critical")
+
+    def container_path(self, container: LintContainer, *more: str | int) -> Path:
+        """Returns the path of a field of one of its containers."""
+        for name, containers in (("containers", self.spec.containers), ("initContainers", self.spec.init_containers)):
+            for index, candidate in enumerate(containers):
+                if candidate is container:
+                    return (*self.template_path, name, index, *more)
+        return self.template_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredReservation:
+    """What the system daemons of nodes of one kind were measured to need: millicores and bytes."""
+
+    nodes: str
+    """The pool or machine type that was measured."""
+    cpu: int
+    memory: int
+    max_pods: int | None = None
+    """The most pods that its network can hold; None if it was not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintSnapshot:
+    """The objects, and what is known beside them. Not knowing is None or False, never an empty list."""
+
+    workloads: tuple[LintWorkload, ...] = ()
+    hpas: tuple[HorizontalPodAutoscaler, ...] = ()
+    vpas: tuple[VerticalPodAutoscaler, ...] = ()
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
+    pods: tuple[LintPod, ...] = ()
+    nodes: tuple[LintNode, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
+    config_maps: tuple[ConfigMap, ...] = ()
+    services: tuple[ServiceView, ...] = ()
+    buffers: tuple[CapacityBuffer, ...] = ()
+    mutating_webhooks: tuple[MutatingWebhookConfiguration, ...] = ()
+    endpoint_slices: tuple[EndpointSlice, ...] = ()
+    kubelets: tuple[KubeletConfiguration, ...] = ()
+    policies: tuple[PolicyView, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    """Trimtab's own pools, by their ConfigMaps."""
+    kinds: frozenset[str] = frozenset()
+    """Kinds that were read, or listed from the cluster and found empty."""
+    is_live: bool = False
+    """Whether objects come from a cluster and have a status."""
+    minor: int | None = None
+    """Kubernetes 1.minor; None if unknown."""
+    now: Seconds | None = None
+    usage: UsageHistory | None = None
+    reservations: tuple[MeasuredReservation, ...] = ()
+    documents: Mapping[LintSubject, Document] = field(default_factory=dict)
+    owners: Mapping[LintSubject, LintSubject] = field(default_factory=dict)
+    """Object → its controller, as far as owner references say."""
+
+    @cached_property
+    def workloads_by_subject(self) -> dict[LintSubject, LintWorkload]:
+        """Workloads by what names them."""
+        return {workload.subject: workload for workload in self.workloads}
+
+    def target_of(self, namespace: str, target: TargetRef) -> LintWorkload | None:
+        """Returns the workload that an HPA or a VPA names; None if it is not among the objects."""
+        return self.workloads_by_subject.get(LintSubject(target.kind, namespace or DEFAULT_NAMESPACE, target.name))
+
+    @cached_property
+    def _hpas_by_target(self) -> dict[LintSubject, tuple[HorizontalPodAutoscaler, ...]]:
+        found: dict[LintSubject, list[HorizontalPodAutoscaler]] = defaultdict(list)
+        for hpa in self.hpas:
+            found[target_subject(hpa.metadata, hpa.spec.scale_target_ref)].append(hpa)
+        return {subject: tuple(hpas) for subject, hpas in found.items()}
+
+    @cached_property
+    def _vpas_by_target(self) -> dict[LintSubject, tuple[VerticalPodAutoscaler, ...]]:
+        found: dict[LintSubject, list[VerticalPodAutoscaler]] = defaultdict(list)
+        for vpa in self.vpas:
+            found[target_subject(vpa.metadata, vpa.spec.target_ref)].append(vpa)
+        return {subject: tuple(vpas) for subject, vpas in found.items()}
+
+    def hpas_of(self, target: LintSubject) -> tuple[HorizontalPodAutoscaler, ...]:
+        """Returns the HPAs that scale this workload."""
+        return self._hpas_by_target.get(target, ())
+
+    def vpas_of(self, target: LintSubject) -> tuple[VerticalPodAutoscaler, ...]:
+        """Returns the VPAs that name this workload, in any mode."""
+        return self._vpas_by_target.get(target, ())
+
+    @cached_property
+    def _pdbs_by_namespace(self) -> dict[str, list[PodDisruptionBudget]]:
+        found: dict[str, list[PodDisruptionBudget]] = defaultdict(list)
+        for pdb in self.pdbs:
+            found[pdb.metadata.namespace or DEFAULT_NAMESPACE].append(pdb)
+        return found
+
+    def pdbs_of(self, workload: LintWorkload) -> tuple[PodDisruptionBudget, ...]:
+        """Returns the budgets that select the workload's pods."""
+        return tuple(
+            pdb
+            for pdb in self._pdbs_by_namespace.get(workload.namespace, ())
+            if (selector := value_or(pdb.spec.selector, None)) is not None
+            and labels_match(selector, workload.pod_labels)
+        )
+
+    @cached_property
+    def _pods_by_owner(self) -> dict[LintSubject, list[LintPod]]:
+        found: dict[LintSubject, list[LintPod]] = defaultdict(list)
+        for pod in self.pods:
+            found[self.topmost_owner(subject_of("Pod", pod.metadata))].append(pod)
+        return found
+
+    def pods_of(self, workload: LintWorkload) -> tuple[LintPod, ...]:
+        """Returns the pods that run for this workload."""
+        return tuple(self._pods_by_owner.get(workload.subject, ()))
+
+    def topmost_owner(self, subject: LintSubject) -> LintSubject:
+        """Returns the last controller above an object; the object itself if it has none."""
+        visited = {subject}
+        while (above := self.owners.get(subject)) is not None and above not in visited:
+            visited.add(above)
+            subject = above
+        return subject
+
+    def usage_of(self, workload: LintWorkload, container: str, resource: str) -> ResourceUsage | None:
+        """Returns what is known of the use of a resource by a container of the workload."""
+        if self.usage is None:
+            return None
+        subject = workload.subject
+        return self.usage.find_usage((subject.namespace, subject.kind, subject.name, container), resource)
+
+    def default_request_in(self, namespace: str, resource: str) -> bool:
+        """Returns whether a LimitRange of the namespace gives containers a request or a limit of the resource."""
+        return any(
+            item.type == "Container" and (resource in item.default_request or resource in item.default)
+            for limit_range in self.limit_ranges
+            if (limit_range.metadata.namespace or DEFAULT_NAMESPACE) == namespace
+            for item in limit_range.spec.limits
+        )
+
+    def document_value(self, subject: LintSubject) -> dict[str, Any]:
+        """Returns the manifest of an object as plain values; empty if there is none."""
+        document = self.documents.get(subject)
+        value = document.value if document is not None else None
+        return value if isinstance(value, dict) else {}
+
+    def needed_replicas(self, workload: LintWorkload) -> int | None:
+        """Returns the least number of replicas that the workload is meant to have: the HPA's minimum, else its own
+        count, 1 if the manifest has none. None for a workload that has no count."""
+        if not workload.is_scaled_by_count:
+            return None
+        minima = [
+            1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas for hpa in self.hpas_of(workload.subject)
+        ]
+        return max(minima) if minima else 1 if workload.replicas is None else workload.replicas
+
+
+def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> LintSubject:
+    """Returns what names an object."""
+    return LintSubject(kind, (metadata.namespace or DEFAULT_NAMESPACE) if namespaced else "", metadata.name)
+
+
+def target_subject(metadata: Metadata, target: TargetRef) -> LintSubject:
+    """Returns the workload that an autoscaler's target names; it is in the autoscaler's namespace."""
+    return LintSubject(target.kind, metadata.namespace or DEFAULT_NAMESPACE, target.name)
+
+
+def update_mode_of(vpa: VerticalPodAutoscaler) -> str:
+    """Returns the VPA's mode; Recreate if none is written, as `Auto`, its old name, is read by the updater."""
+    mode = vpa.spec.update_policy.update_mode or "Recreate"
+    return "Recreate" if mode == "Auto" else mode
+
+
+def container_policy_of(vpa: VerticalPodAutoscaler, container: str) -> ContainerPolicy:
+    """Returns the VPA's policy for a container: its own, else that for `*`, else the defaults."""
+    policies = {policy.container_name: policy for policy in vpa.spec.resource_policy.container_policies}
+    return policies.get(container) or policies.get("*") or ContainerPolicy()
+
+
+def controls_resource(vpa: VerticalPodAutoscaler, container: str, resource: str) -> bool:
+    """Returns whether the VPA writes the container's request of the resource. All of these hold:
+
+    - its mode is not Off;
+    - its policy for the container is not Off;
+    - the policy's controlledResources contain the resource, or are absent.
+    """
+    policy = container_policy_of(vpa, container)
+    return (
+        update_mode_of(vpa) != "Off"
+        and policy.mode != "Off"
+        and resource in value_or(policy.controlled_resources, ("cpu", "memory"))
+    )
+
+
+def policies_path(vpa: VerticalPodAutoscaler, container: str) -> Path:
+    """Returns the path of the VPA's policy for a container; the list itself if it has none."""
+    names = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
+    base: Path = ("spec", "resourcePolicy", "containerPolicies")
+    name = container if container in names else "*"
+    return (*base, names.index(name)) if name in names else base

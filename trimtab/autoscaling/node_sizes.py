@@ -1,0 +1,41 @@
+"""What the nodes of a snapshot have for pods."""
+
+from collections.abc import Mapping
+
+from trimtab.autoscaling.container_amounts import RESOURCES, amount_in, request_of, running_containers
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.objects import LintNode
+from trimtab.cluster.api.meta import value_or
+from trimtab.machines.prices import SPOT_LABELS
+
+
+def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
+    """Returns for each resource the most that one node has for pods, less what DaemonSets request on every node; None
+    without nodes. The largest of each resource may be on different nodes: what is above it fits nowhere."""
+    if not snapshot.nodes:
+        return None
+    return {
+        resource: max(amount_in(node.status.allocatable, resource) or 0 for node in snapshot.nodes)
+        - _daemon_requests(snapshot, resource)
+        for resource in RESOURCES
+    }
+
+
+def _daemon_requests(snapshot: LintSnapshot, resource: str) -> int:
+    """Returns what DaemonSets without a node selector request, which is on every node."""
+    return sum(
+        request_of(container, resource) or 0
+        for workload in snapshot.workloads
+        if workload.subject.kind == "DaemonSet" and not value_or(workload.spec.node_selector, {})
+        for container in running_containers(workload.spec)
+    )
+
+
+def is_spot_label(key: str, value: str) -> bool:
+    """Returns whether this label is that of a spot node."""
+    return key in SPOT_LABELS and value.lower() in ("spot", "true")
+
+
+def is_spot_node(node: LintNode) -> bool:
+    """Returns whether the cloud may take the node away."""
+    return any(is_spot_label(key, value) for key, value in value_or(node.metadata.labels, {}).items())

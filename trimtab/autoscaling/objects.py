@@ -1,0 +1,176 @@
+"""API objects as the rules of lint read them, where that is more than other packages decode.
+
+Absent fields keep the API server's defaults, or UNSET where absence itself means something. Unknown fields are dropped;
+environment values are never decoded, only the names of variables.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from trimtab.cluster.api.core import NodeStatus, NodeSystemInfo
+from trimtab.cluster.api.meta import UNSET, ApiObject, Labels, Metadata, ResourceList, Revised, UnsetType
+from trimtab.cluster.api.pod import Container, PodSpec
+from trimtab.cluster.api.workload import WorkloadSpec, WorkloadStatus
+
+
+class ProbeView(ApiObject, frozen=True, kw_only=True):
+    """When a probe begins, and how often it must fail or succeed to count."""
+
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    success_threshold: int = 1
+
+
+class ResizePolicy(ApiObject, frozen=True, kw_only=True):
+    """What a change of one resource of a running container needs."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+    """NotRequired or RestartContainer."""
+
+
+class NamedVariable(ApiObject, frozen=True, kw_only=True):
+    """An environment variable by its name; its value is never decoded."""
+
+    name: str = ""
+
+
+class LintContainer(Container, frozen=True, kw_only=True):
+    """A container with its command line, its probes and its resize policy."""
+
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    variables: tuple[NamedVariable, ...] = field(default=(), name="env")
+    env: tuple[Any, ...] = field(default=(), name="-")
+    readiness_probe: ProbeView | None = None
+    startup_probe: ProbeView | None = None
+    resize_policy: tuple[ResizePolicy, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The command line: flags may stand in either field."""
+        return (*self.command, *self.args)
+
+
+class LintPodSpec(PodSpec, frozen=True, kw_only=True):
+    """The spec of a pod template, with `LintContainer`s."""
+
+    containers: tuple[LintContainer, ...] = ()
+    init_containers: tuple[LintContainer, ...] = ()
+
+
+class LintTemplate(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: LintPodSpec = LintPodSpec()
+
+
+class JobTemplateSpec(ApiObject, frozen=True, kw_only=True):
+    template: LintTemplate = LintTemplate()
+
+
+class JobTemplate(ApiObject, frozen=True, kw_only=True):
+    spec: JobTemplateSpec = JobTemplateSpec()
+
+
+class LintOwnerSpec(WorkloadSpec, frozen=True, kw_only=True):
+    # A ReplicationController's selector is a plain map; no rule reads selectors of owners.
+    selector: Any = UNSET
+    template: LintTemplate = LintTemplate()
+    job_template: JobTemplate = JobTemplate()
+    """Only in a CronJob."""
+
+
+class LintOwner(ApiObject, frozen=True, kw_only=True):
+    """A controller of pods, of any kind that has a pod template in its spec."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Revised = Revised()
+    spec: LintOwnerSpec = LintOwnerSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class LintPod(ApiObject, frozen=True, kw_only=True):
+    """A pod as it runs."""
+
+    metadata: Metadata = Metadata()
+    spec: LintPodSpec = LintPodSpec()
+
+
+class ServiceSpec(ApiObject, frozen=True, kw_only=True):
+    selector: Labels = {}
+    traffic_distribution: str = ""
+    type: str = "ClusterIP"
+
+
+class ServiceView(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class NodeInfoView(NodeSystemInfo, frozen=True, kw_only=True):
+    kubelet_version: str = ""
+
+
+class LintNodeStatus(NodeStatus, frozen=True, kw_only=True):
+    node_info: NodeInfoView = NodeInfoView()
+
+
+class LintNodeSpec(ApiObject, frozen=True, kw_only=True):
+    pod_cidr: str = field(default="", name="podCIDR")
+    unschedulable: bool = False
+
+
+class LintNode(ApiObject, frozen=True, kw_only=True):
+    """A node with the version of its kubelet and the addresses of its pods."""
+
+    metadata: Metadata = Metadata()
+    spec: LintNodeSpec = LintNodeSpec()
+    status: LintNodeStatus = LintNodeStatus()
+
+
+class KubeletConfiguration(ApiObject, frozen=True, kw_only=True):
+    """kubelet.config.k8s.io/v1beta1, the file of a kubelet."""
+
+    metadata: Metadata = Metadata()
+    enforce_node_allocatable: tuple[str, ...] | UnsetType = UNSET
+    kube_reserved: ResourceList = {}
+    system_reserved: ResourceList = {}
+    kube_reserved_cgroup: str = ""
+    system_reserved_cgroup: str = ""
+    max_pods: int = 110
+    pod_cidr: str = field(default="", name="podCIDR")
+    # Kept as written: 85 is the kubelet's default.
+    image_gc_high_threshold_percent: int = field(default=85, name="imageGCHighThresholdPercent")
+
+
+class PolicyNamespaces(ApiObject, frozen=True, kw_only=True):
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+class PolicyMatch(ApiObject, frozen=True, kw_only=True):
+    namespaces: PolicyNamespaces = PolicyNamespaces()
+    owners: tuple[str, ...] = ()
+    pod_labels: Labels = {}
+
+
+class PolicyActions(ApiObject, frozen=True, kw_only=True):
+    """Of a PodPolicy's actions, those that change what a VPA or a LimitRange changes too."""
+
+    requests: Any = None
+    limits: dict[str, Any] = {}
+
+
+class PolicySpecView(ApiObject, frozen=True, kw_only=True):
+    mode: str = "apply"
+    match: PolicyMatch = PolicyMatch()
+    actions: PolicyActions = PolicyActions()
+
+
+class PolicyView(ApiObject, frozen=True, kw_only=True):
+    """A PodPolicy, reduced to where it applies and to which of requests and limits it changes."""
+
+    metadata: Metadata = Metadata()
+    spec: PolicySpecView = PolicySpecView()

@@ -1,0 +1,253 @@
+"""Documents of manifests or of a cluster → a `LintSnapshot`.
+
+Documents of kinds that no rule reads are ignored. A document that cannot be decoded is a mistake, except one of a
+custom kind: its `spec.template` may be something else than a pod template.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from trimtab.autoscaling.lint_snapshot import (
+    DEFAULT_NAMESPACE,
+    LintSnapshot,
+    LintWorkload,
+    MeasuredReservation,
+    subject_of,
+)
+from trimtab.autoscaling.objects import (
+    KubeletConfiguration,
+    LintNode,
+    LintOwner,
+    LintPod,
+    LintTemplate,
+    PolicyView,
+    ServiceView,
+)
+from trimtab.autoscaling.rule import LintSubject
+from trimtab.autoscaling.usage_history import UsageHistory
+from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.api.autoscaling import CapacityBuffer, HorizontalPodAutoscaler, VerticalPodAutoscaler
+from trimtab.cluster.api.core import LimitRange, Namespace
+from trimtab.cluster.api.meta import ApiObject, Labels, change, value_or
+from trimtab.cluster.api.workload import PodDisruptionBudget
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_config import read_pools
+from trimtab.cluster.snapshot import ConfigMap, decode_object
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.yaml_documents import Document, read_documents
+
+OWNER_KINDS = (
+    "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Rollout",
+)  # fmt: skip
+CLUSTER_KINDS = ("Node", "Namespace", "MutatingWebhookConfiguration", "KubeletConfiguration", "PodPolicy")
+"""Kinds whose objects have no namespace."""
+SHAPES: dict[str, type[ApiObject]] = {
+    **dict.fromkeys(OWNER_KINDS, LintOwner),
+    "Pod": LintPod,
+    "Node": LintNode,
+    "Namespace": Namespace,
+    "LimitRange": LimitRange,
+    "ConfigMap": ConfigMap,
+    "Service": ServiceView,
+    "HorizontalPodAutoscaler": HorizontalPodAutoscaler,
+    "VerticalPodAutoscaler": VerticalPodAutoscaler,
+    "PodDisruptionBudget": PodDisruptionBudget,
+    "CapacityBuffer": CapacityBuffer,
+    "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
+    "EndpointSlice": EndpointSlice,
+    "KubeletConfiguration": KubeletConfiguration,
+    "PodPolicy": PolicyView,
+}
+"""Kind → the struct that rules read."""
+LISTED_KINDS = tuple(kind for kind in SHAPES if kind not in ("Rollout", "KubeletConfiguration"))
+"""Kinds that are listed from a live cluster. Secrets are not among them."""
+_REVISION = "deployment.kubernetes.io/revision"
+_VERSION = re.compile(r"v?1\.(\d+)")
+S = TypeVar("S", bound=ApiObject)
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What the documents contain, by kind; filled while they are read."""
+
+    objects: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    documents: dict[LintSubject, Document] = field(default_factory=dict)
+    owners: dict[LintSubject, LintSubject] = field(default_factory=dict)
+    mistakes: list[ConfigError] = field(default_factory=list)
+
+    def objects_of(self, kind: str) -> tuple[Any, ...]:
+        return tuple(self.objects.get(kind, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class LintReading:
+    """A snapshot for lint, and the mistakes in its documents."""
+
+    snapshot: LintSnapshot
+    mistakes: tuple[ConfigError, ...] = ()
+
+
+def read_lint_snapshot(
+    documents: Iterable[Document],
+    *,
+    is_live: bool = False,
+    now: Seconds | None = None,
+    minor: int | None = None,
+    usage: UsageHistory | None = None,
+    kinds: Iterable[str] = (),
+    reservations: tuple[MeasuredReservation, ...] = (),
+) -> LintReading:
+    """Returns the snapshot of all documents. `kinds` are those that were listed, even if nothing was found."""
+    collected = _Collected()
+    for document in documents:
+        if document.kind is not None and document.kind in SHAPES:
+            _collect_document(collected, document, document.kind)
+    nodes: tuple[LintNode, ...] = collected.objects_of("Node")
+    kubelets = (*collected.objects_of("KubeletConfiguration"), *_read_kubelet_maps(collected.objects_of("ConfigMap")))
+    snapshot = LintSnapshot(
+        workloads=tuple(_read_workloads(collected)),
+        hpas=collected.objects_of("HorizontalPodAutoscaler"),
+        vpas=collected.objects_of("VerticalPodAutoscaler"),
+        pdbs=collected.objects_of("PodDisruptionBudget"),
+        pods=collected.objects_of("Pod"),
+        nodes=nodes,
+        namespaces=collected.objects_of("Namespace"),
+        limit_ranges=collected.objects_of("LimitRange"),
+        config_maps=collected.objects_of("ConfigMap"),
+        services=collected.objects_of("Service"),
+        buffers=collected.objects_of("CapacityBuffer"),
+        mutating_webhooks=collected.objects_of("MutatingWebhookConfiguration"),
+        endpoint_slices=collected.objects_of("EndpointSlice"),
+        kubelets=kubelets,
+        policies=collected.objects_of("PodPolicy"),
+        pools=read_pools(_pool_documents(collected)).pools,
+        kinds=frozenset((*collected.objects, *kinds)),
+        is_live=is_live,
+        minor=minor if minor is not None else _oldest_minor(nodes),
+        now=now,
+        usage=usage,
+        reservations=reservations,
+        documents=collected.documents,
+        owners=collected.owners,
+    )
+    return LintReading(snapshot, tuple(collected.mistakes))
+
+
+def _collect_document(collected: _Collected, document: Document, kind: str) -> None:
+    decoded: Any = decode_object(document, SHAPES[kind])
+    if isinstance(decoded, ConfigError):
+        if kind != "Rollout":
+            collected.mistakes.append(decoded)
+        return
+    if not decoded.metadata.name:
+        # Files may have objects without a name, which the API server or a controller would give them.
+        name = decoded.metadata.generate_name or f"document-{document.index + 1}"
+        decoded = change(decoded, metadata=change(decoded.metadata, name=name))
+    metadata = decoded.metadata
+    namespace = "" if kind in CLUSTER_KINDS else metadata.namespace or DEFAULT_NAMESPACE
+    subject = LintSubject(kind, namespace, metadata.name)
+    # The same object in two files counts once; a later one replaces it, as when the files are applied in order.
+    if subject in collected.documents:
+        previous = collected.objects[kind]
+        collected.objects[kind] = [
+            shape
+            for shape in previous
+            if (shape.metadata.namespace or DEFAULT_NAMESPACE, shape.metadata.name)
+            != (metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
+        ]
+    collected.documents[subject] = document
+    collected.objects[kind].append(decoded)
+    if (owner := metadata.controller_owner) is not None:
+        collected.owners[subject] = LintSubject(owner.kind, namespace, owner.name)
+
+
+def _pool_documents(collected: _Collected) -> list[Document]:
+    """Returns the ConfigMaps of pools."""
+    return [
+        collected.documents[subject]
+        for config_map in collected.objects_of("ConfigMap")
+        if POOL_LABEL in value_or(config_map.metadata.labels, {})
+        for subject in (subject_of("ConfigMap", config_map.metadata),)
+    ]
+
+
+def _read_kubelet_maps(config_maps: Iterable[ConfigMap]) -> Iterable[KubeletConfiguration]:
+    """Yields the KubeletConfigurations that kubeadm keeps in ConfigMaps, named after them."""
+    for config_map in config_maps:
+        if config_map.metadata.name.startswith("kubelet-config") and "kubelet" in config_map.data:
+            for document in read_documents(config_map.metadata.name, config_map.data["kubelet"].encode()).documents:
+                decoded = decode_object(document, KubeletConfiguration)
+                if not isinstance(decoded, ConfigError) and document.kind == "KubeletConfiguration":
+                    yield change(decoded, metadata=config_map.metadata)
+
+
+def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
+    """Yields topmost controllers and bare pods that have a pod template."""
+    templates = _templates_by_owner(collected)
+    for kind in OWNER_KINDS:
+        for owner in collected.objects_of(kind):
+            subject = LintSubject(kind, owner.metadata.namespace or DEFAULT_NAMESPACE, owner.metadata.name)
+            if subject in collected.owners:
+                continue
+            template = owner.spec.job_template.spec.template if kind == "CronJob" else owner.spec.template
+            if not template.spec.containers:
+                template = templates.get(subject, template)
+            if template.spec.containers:
+                yield _build_workload(subject, owner, template)
+    for pod in collected.objects_of("Pod"):
+        subject = LintSubject("Pod", pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name)
+        if subject not in collected.owners and pod.spec.containers:
+            yield LintWorkload(
+                subject=subject, api_version="v1", metadata=pod.metadata,
+                pod_labels=value_or(pod.metadata.labels, {}), pod_annotations=value_or(pod.metadata.annotations, {}),
+                spec=pod.spec, template_path=("spec",),
+            )  # fmt: skip
+
+
+def _templates_by_owner(collected: _Collected) -> dict[LintSubject, LintTemplate]:
+    """Returns Deployment → the template of its newest ReplicaSet: a capture has no templates of Deployments."""
+    newest: dict[LintSubject, tuple[int, LintTemplate]] = {}
+    for replica_set in collected.objects_of("ReplicaSet"):
+        namespace = replica_set.metadata.namespace or DEFAULT_NAMESPACE
+        owner = collected.owners.get(LintSubject("ReplicaSet", namespace, replica_set.metadata.name))
+        if owner is None or not replica_set.spec.template.spec.containers:
+            continue
+        annotations: Labels = value_or(replica_set.metadata.annotations, {})
+        text = annotations.get(_REVISION, "0")
+        revision = int(text) if text.isdecimal() and len(text) < 20 else 0
+        if owner not in newest or newest[owner][0] < revision:
+            newest[owner] = revision, replica_set.spec.template
+    return {owner: template for owner, (_, template) in newest.items()}
+
+
+def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTemplate) -> LintWorkload:
+    job = subject.kind == "CronJob"
+    metadata = template.metadata
+    labels = {key: value for key, value in value_or(metadata.labels, {}).items() if key != "pod-template-hash"}
+    return LintWorkload(
+        subject=subject, api_version=owner.api_version, metadata=owner.metadata, pod_labels=labels,
+        pod_annotations=value_or(metadata.annotations, {}), spec=template.spec,
+        template_path=("spec", "jobTemplate", "spec", "template", "spec") if job else ("spec", "template", "spec"),
+        replicas=value_or(owner.spec.replicas, None), status=owner.status,
+    )  # fmt: skip
+
+
+def _oldest_minor(nodes: Iterable[LintNode]) -> int | None:
+    """Returns the minor version of the oldest kubelet: no API server is older than its nodes by design."""
+    found = [_VERSION.match(node.status.node_info.kubelet_version) for node in nodes]
+    return min((int(match[1]) for match in found if match is not None), default=None)
+
+
+def parse_minor(text: str) -> int | None:
+    """Returns the minor of a version such as 1.36 or v1.36.2; None if it is not one."""
+    match = _VERSION.match(text)
+    return int(match[1]) if match is not None else None
+
+
+def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None) -> LintSnapshot:
+    """Returns the snapshot with what is known of usage."""
+    return replace(snapshot, usage=usage)

@@ -1,0 +1,113 @@
+"""The replica counts that an HPA and a VPA drive each other to, at constant load.
+
+Both follow the same usage: the HPA keeps mean ÷ request at its target, the VPA makes the request P90 + 15 %. With
+k = mean ÷ P90, the utilization after the VPA has acted is about k ÷ 1.15 whatever the load is; where that is further
+from the target than the HPA's tolerance, the HPA changes the count, the VPA divides the same load anew, and so on.
+
+Arithmetic: `podautoscaler/replica_calculator.go` and `metrics/utilization.go` (Kubernetes 1.36) and the recommender's
+`safetyMarginFraction` (VPA 1.6).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+SAFETY_MARGIN = 1.15
+"""The recommender's --recommendation-margin-fraction, 0.15."""
+HPA_TOLERANCE = 0.1
+"""The controller manager's --horizontal-pod-autoscaler-tolerance."""
+MAX_ROUNDS = 8
+
+
+class ReplicaDirection(StrEnum):
+    """Where the number of replicas goes at constant load."""
+
+    UP = "up"
+    DOWN = "down"
+    AT_REST = "at rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPrediction:
+    """What becomes of a workload whose HPA and VPA follow the same resource."""
+
+    counts: tuple[int, ...]
+    """The number of replicas, from now on: one value per round of the VPA and the HPA."""
+    direction: ReplicaDirection
+    ends_at_bound: bool = False
+    """Whether the count stops only because it has reached the HPA's minimum or maximum."""
+
+
+def predict_replicas(
+    *,
+    mean_to_p90: float,
+    replicas: int,
+    total: float,
+    target_percent: int,
+    min_replicas: int = 1,
+    max_replicas: int = 200,
+    tolerance: float = HPA_TOLERANCE,
+    margin: float = SAFETY_MARGIN,
+    max_rounds: int = MAX_ROUNDS,
+) -> ReplicaPrediction:
+    """Returns the replica counts at the constant load `total` (millicores or bytes of all pods together).
+
+    In each round the VPA acts first, then the HPA. `mean_to_p90` is the workload's own ratio k, above 0 and at most 1.
+    """
+    counts = [replicas]
+    for _ in range(max_rounds):
+        count = counts[-1]
+        request = max(1, int(total / count / mean_to_p90 * margin))
+        utilization = int(total * 100 / (request * count))
+        ratio = utilization / target_percent
+        if abs(ratio - 1) > tolerance:
+            count = min(max(ceil(_without_noise(count * ratio)), min_replicas), max_replicas)
+        counts.append(count)
+        if count == counts[-2]:
+            break
+    last = counts[-1]
+    return ReplicaPrediction(
+        counts=tuple(counts),
+        direction=_direction_of(replicas, last),
+        ends_at_bound=last != replicas and last in (min_replicas, max_replicas),
+    )
+
+
+def _without_noise(number: float) -> float:
+    """Returns the number without the last digits of binary fractions: 3 × 2.0000000000000004 must not become 7."""
+    return round(number, 9)
+
+
+def _direction_of(first: int, last: int) -> ReplicaDirection:
+    if last == first:
+        return ReplicaDirection.AT_REST
+    return ReplicaDirection.UP if last > first else ReplicaDirection.DOWN
+
+
+def targets_at_rest(
+    mean_to_p90: float, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
+) -> tuple[float, float]:
+    """Returns the lowest and the highest target, in percent, at which the HPA does nothing after the VPA has acted."""
+    utilization = 100 * mean_to_p90 / margin
+    return utilization / (1 + tolerance), utilization / (1 - tolerance)
+
+
+def ratios_at_rest(
+    target_percent: int, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
+) -> tuple[float, float]:
+    """Returns the lowest and the highest k = mean ÷ P90 with which a workload is at rest at this target."""
+    ratio = target_percent / 100 * margin
+    return ratio * (1 - tolerance), ratio * (1 + tolerance)
+
+
+def describe_prediction(prediction: ReplicaPrediction) -> str:
+    """Returns the prediction as a sentence, with the speed of each direction."""
+    counts = " → ".join(map(str, prediction.counts))
+    if prediction.direction is ReplicaDirection.AT_REST:
+        return f"At constant load the count stays ({counts}) as long as the ratio of mean to P90 stays as it is."
+    bound = "; only the HPA's bound stops it" if prediction.ends_at_bound else ""
+    if prediction.direction is ReplicaDirection.UP:
+        speed = "each round takes 3 to 4 days at the recommender's half-life of 24 hours, an hour at 15 minutes"
+    else:
+        speed = "each round takes hours at the recommender's half-life of 24 hours, minutes at 15 minutes"
+    return f"At constant load the count goes {prediction.direction}: {counts}{bound}; {speed}."

@@ -1,0 +1,160 @@
+"""A rule of lint, what it finds, and the changes that fix it.
+
+A rule is a pure function of a `LintSnapshot`. What it needs and does not have (usage, live objects, nodes) makes it
+"not checked", which is never "nothing wrong".
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from trimtab.cluster.yaml_parser import Path
+
+if TYPE_CHECKING:
+    from trimtab.autoscaling.lint_snapshot import LintSnapshot
+
+
+class LintSeverity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """Pods are lost, stay pending, or a controller runs away: now, or as soon as load changes."""
+    WARNING = "warning"
+    """It works until something else happens: a drain, a zone outage, a restart of a webhook."""
+    INFO = "info"
+    """Worth knowing: money, or a setting that is better elsewhere."""
+
+
+class Needs(StrEnum):
+    """What a rule needs beside manifests; its value says what was missing."""
+
+    LIVE = "objects of a running cluster (--cluster)"
+    NODES = "nodes (--cluster, or Node manifests)"
+    USAGE = "usage history (--usage, or published recommendations)"
+    REPLICAS = "the history of replica counts (--usage with several pods of a workload)"
+    MANIFESTS = "manifests (-f): in a cluster every Deployment has a replica count"
+    VERSION = "the version of Kubernetes (--kubernetes 1.37, or nodes)"
+    VPA_WEBHOOK = "webhook configurations and EndpointSlices (--cluster live)"
+    AUTOSCALER_FLAGS = "the flags of the cluster autoscaler (its Deployment among the objects)"
+    RESERVATIONS = "measured reservations of nodes"
+    KUBELETS = "KubeletConfigurations"
+    POLICIES = "PodPolicies"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LintSubject:
+    """The object that a finding is about."""
+
+    kind: str
+    namespace: str
+    """Empty for an object of the whole cluster."""
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+REMOVED: Any = type("Removed", (), {"__repr__": lambda self: "REMOVED"})()
+"""The value of a change that removes its field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestChange:
+    """A field of an object, and the value that it should have."""
+
+    subject: LintSubject
+    path: Path
+    value: Any
+    """A plain value, or `REMOVED`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewManifest:
+    """An object that should be added."""
+
+    subject: LintSubject
+    manifest: Any
+
+
+Fix = ManifestChange | NewManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFinding:
+    """One finding of one rule on one object."""
+
+    rule: str
+    severity: LintSeverity
+    subject: LintSubject
+    path: Path = ()
+    """The field that is wrong, or should be there."""
+    sentence: str
+    outcome: str
+    """What will happen, with direction and speed where they can be computed."""
+    fix: str
+    """What to do, in words."""
+    changes: tuple[Fix, ...] = ()
+    """The changes that `--fix` writes; empty if it takes a decision of yours."""
+
+    @property
+    def sort_key(self) -> tuple[int, str, LintSubject, str]:
+        """Errors first, then by rule and object."""
+        return list(LintSeverity).index(self.severity), self.rule, self.subject, self.sentence
+
+
+FindingIterator = Iterator[RuleFinding]
+RuleFunction = Callable[["LintRule", "LintSnapshot"], Iterable[RuleFinding]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintRule:
+    """One rule: what it says on its page, and its function."""
+
+    code: str
+    severity: LintSeverity
+    """The highest severity that it gives."""
+    title: str
+    """The predicate as a noun phrase, such as "A CPU limit"."""
+    why: str
+    source: str
+    fix: str
+    """The general remedy; a finding may have a more precise one."""
+    needs: tuple[Needs, ...] = ()
+    theme: str = ""
+    function: RuleFunction = field(repr=False)
+
+    def find_problems(self, snapshot: "LintSnapshot") -> tuple[RuleFinding, ...]:
+        """Returns every finding of the rule in the snapshot."""
+        return tuple(self.function(self, snapshot))
+
+    def report_problem(
+        self,
+        subject: LintSubject,
+        sentence: str,
+        *,
+        path: Path = (),
+        severity: LintSeverity | None = None,
+        outcome: str = "",
+        fix: str = "",
+        changes: Iterable[Fix] = (),
+    ) -> RuleFinding:
+        """Returns a finding; what is not given comes from the rule's page."""
+        return RuleFinding(
+            rule=self.code, severity=severity or self.severity, subject=subject, path=path, sentence=sentence,
+            outcome=outcome or self.why, fix=fix or self.fix, changes=tuple(changes),
+        )  # fmt: skip
+
+
+def lint_rule(
+    code: str, severity: LintSeverity, title: str, *, why: str, source: str, fix: str, needs: Iterable[Needs] = ()
+) -> Callable[[RuleFunction], LintRule]:
+    """Decorates the function of a rule; the result is the rule. Its theme is the function's module."""
+
+    def create_rule(function: RuleFunction) -> LintRule:
+        return LintRule(
+            code=code, severity=severity, title=title, why=why, source=source, fix=fix, needs=tuple(needs),
+            theme=function.__module__.rpartition(".")[2], function=function,
+        )  # fmt: skip
+
+    return create_rule

@@ -1,0 +1,45 @@
+"""The rules of `trimtab lint`, one small pure function each, one module per theme.
+
+hpa_with_vpa        HPA and VPA on one workload
+hpa_settings        metrics, bounds and behavior of an HPA
+vpa_bounds          minAllowed, maxAllowed and limits under a VPA
+vpa_targets         what a VPA points at, and whether it can act
+disruption_budgets  PodDisruptionBudgets and replicas
+quality_of_service  requests, limits and what they do to a pod
+request_sizes       requests beside usage
+scheduling          schedulers, zones, gangs, traffic
+nodes               spot nodes, reservations, pods per node
+cluster_autoscaler  the autoscaler's flags beside pools and buffers
+trimtab_itself      Trimtab's own webhook, policies and recommender beside the rest
+"""
+
+from trimtab.autoscaling.rule import LintRule
+from trimtab.autoscaling.rules import (
+    cluster_autoscaler,
+    disruption_budgets,
+    hpa_settings,
+    hpa_with_vpa,
+    nodes,
+    quality_of_service,
+    request_sizes,
+    scheduling,
+    trimtab_itself,
+    vpa_bounds,
+    vpa_targets,
+)
+
+_THEMES = (
+    hpa_with_vpa, hpa_settings, vpa_bounds, vpa_targets, disruption_budgets, quality_of_service, request_sizes,
+    scheduling, nodes, cluster_autoscaler, trimtab_itself,
+)  # fmt: skip
+
+ALL_RULES: tuple[LintRule, ...] = tuple(
+    sorted(
+        (value for module in _THEMES for value in vars(module).values() if isinstance(value, LintRule)),
+        key=lambda rule: rule.code,
+    )
+)
+"""Every rule, by code. L02, an HPA on an average value beside a VPA, is well and therefore no rule."""
+
+RULES_BY_CODE = {rule.code: rule for rule in ALL_RULES}
+assert len(RULES_BY_CODE) == len(ALL_RULES), "two rules have one code"

@@ -1,0 +1,159 @@
+"""PodDisruptionBudgets, and what may be evicted."""
+
+from math import ceil
+from typing import Any
+
+from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    Fix,
+    LintRule,
+    LintSeverity,
+    LintSubject,
+    ManifestChange,
+    NewManifest,
+    lint_rule,
+)
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.workload import PodDisruptionBudget
+from trimtab.cluster.selectors import labels_match
+
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+_BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
+
+
+@lint_rule(
+    "L29", LintSeverity.WARNING, "Several replicas without a PodDisruptionBudget",
+    why="A drain of two nodes, or a VPA that evicts, may take all replicas at once: nothing makes them wait.",
+    source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
+)  # fmt: skip
+def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields Deployments and StatefulSets that want at least two replicas and that no budget selects."""
+    for workload in snapshot.workloads:
+        replicas = snapshot.needed_replicas(workload)
+        if workload.subject.kind not in _BUDGETED_KINDS or replicas is None or replicas < 2:
+            continue
+        if not snapshot.pdbs_of(workload):
+            yield rule.report_problem(
+                workload.subject,
+                f"{workload.subject} has {replicas} replicas, and no PodDisruptionBudget selects its pods.",
+                changes=_new_budget(workload),
+            )
+
+
+def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
+    if not workload.pod_labels:
+        return ()
+    subject = LintSubject("PodDisruptionBudget", workload.namespace, workload.subject.name)
+    manifest: dict[str, Any] = {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": subject.name, "namespace": subject.namespace},
+        "spec": {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow",
+                 "selector": {"matchLabels": dict(workload.pod_labels)}},
+    }  # fmt: skip
+    return (NewManifest(subject, manifest),)
+
+
+@lint_rule(
+    "L30", LintSeverity.ERROR, "A PodDisruptionBudget that never allows an eviction",
+    why="Every drain waits for ever: of a node upgrade, of the cluster autoscaler, of the VPA's updater.",
+    source="Kubernetes eviction API (policy/v1)", fix="Allow one pod to be away: maxUnavailable 1.",
+)  # fmt: skip
+def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields budgets with maxUnavailable 0 (or 0 %), or whose minAvailable is all pods that they may select."""
+    for pdb in snapshot.pdbs:
+        workloads = _workloads_of(snapshot, pdb)
+        replicas = _most_replicas(snapshot, workloads)
+        problem, change = _blocking_problem(pdb, replicas)
+        if problem:
+            subject = subject_of("PodDisruptionBudget", pdb.metadata)
+            yield rule.report_problem(
+                subject, f"{subject} {problem}.", path=change[0],
+                changes=[ManifestChange(subject, change[0], change[1])],
+            )  # fmt: skip
+
+
+def _workloads_of(snapshot: LintSnapshot, pdb: PodDisruptionBudget) -> list[LintWorkload]:
+    """Returns the workloads whose pods the budget selects."""
+    selector = value_or(pdb.spec.selector, None)
+    if selector is None:
+        return []
+    namespace = pdb.metadata.namespace or DEFAULT_NAMESPACE
+    return [w for w in snapshot.workloads if w.namespace == namespace and labels_match(selector, w.pod_labels)]
+
+
+def _most_replicas(snapshot: LintSnapshot, workloads: list[LintWorkload]) -> int | None:
+    """Returns the most pods that the workloads may have, by their HPAs or their own counts; None if unknown."""
+    counts = []
+    for workload in workloads:
+        hpas = snapshot.hpas_of(workload.subject)
+        if not workload.is_scaled_by_count:
+            return None
+        counts.append(max((h.spec.max_replicas for h in hpas), default=workload.replicas or _default_count(workload)))
+    return sum(counts) if counts else None
+
+
+def _default_count(workload: LintWorkload) -> int:
+    # A workload of 0 replicas sleeps: its budget is not judged by that.
+    return 1 if workload.replicas is None else 1 << 30
+
+
+def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[str, tuple[tuple[str, ...], Any]]:
+    """Returns how the budget blocks, and the change that opens it; an empty text if it does not."""
+    unavailable, available = value_or(pdb.spec.max_unavailable, None), value_or(pdb.spec.min_available, None)
+    path = ("spec", "maxUnavailable" if unavailable is not None else "minAvailable")
+    if unavailable is not None:
+        blocks = unavailable == 0 or unavailable in ("0", "0%")
+        return ("has maxUnavailable 0" if blocks else ""), (path, 1)
+    if available == "100%":
+        return "keeps 100 % of its pods available", (path, "99%" if replicas is None or replicas > 1 else 0)
+    if replicas is None or replicas <= 0 or available is None:
+        return "", (path, None)
+    needed = available if isinstance(available, int) else _round_up_percent(str(available), replicas)
+    if needed is None or needed < replicas:
+        return "", (path, None)
+    pods = "pod" if replicas == 1 else "pods"
+    return f"keeps {available} available of {replicas} {pods}", (path, replicas - 1)
+
+
+def _round_up_percent(text: str, replicas: int) -> int | None:
+    """Returns a percentage of the replicas, rounded up as the disruption controller does; None if it is none."""
+    number = text.removesuffix("%")
+    return ceil(int(number) * replicas / 100) if number.isdecimal() and len(number) < 5 else None
+
+
+@lint_rule(
+    "L31", LintSeverity.WARNING, "A PodDisruptionBudget that protects pods which do not work",
+    why="A pod that crashes for want of memory counts as protected: neither the VPA nor a drain can replace it while "
+    "too few others are healthy.",
+    source=_GUIDE + "; unhealthyPodEvictionPolicy, stable since Kubernetes 1.31",
+    fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
+)  # fmt: skip
+def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields budgets whose unhealthyPodEvictionPolicy is not AlwaysAllow."""
+    for pdb in snapshot.pdbs:
+        if pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
+            subject = subject_of("PodDisruptionBudget", pdb.metadata)
+            path = ("spec", "unhealthyPodEvictionPolicy")
+            yield rule.report_problem(
+                subject, f"{subject} has no unhealthyPodEvictionPolicy AlwaysAllow.", path=path,
+                changes=[ManifestChange(subject, path, "AlwaysAllow")],
+            )  # fmt: skip
+
+
+@lint_rule(
+    "L32", LintSeverity.INFO, "A PodDisruptionBudget over the pods of a DaemonSet",
+    why="Drains leave pods of DaemonSets alone, and the disruption controller cannot count how many of them there "
+    "should be: a percentage in the budget fails, and then every eviction of its pods fails.",
+    source=_GUIDE + "; Kubernetes disruption controller (only kinds with a scale subresource are counted)",
+    fix="Use the DaemonSet's updateStrategy, and no budget.",
+)  # fmt: skip
+def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields budgets that select the pods of a DaemonSet."""
+    for workload in snapshot.workloads:
+        if workload.subject.kind == "DaemonSet":
+            for pdb in snapshot.pdbs_of(workload):
+                subject = subject_of("PodDisruptionBudget", pdb.metadata)
+                yield rule.report_problem(
+                    subject, f"{subject} selects pods of {workload.subject}.", path=("spec", "selector")
+                )

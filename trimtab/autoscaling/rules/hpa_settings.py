@@ -1,0 +1,378 @@
+"""Metrics, bounds and behavior of an HPA."""
+
+from trimtab.autoscaling.container_amounts import CPU, request_of, running_containers
+from trimtab.autoscaling.lint_snapshot import (
+    LintSnapshot,
+    LintWorkload,
+    subject_of,
+    target_subject,
+)
+from trimtab.autoscaling.rule import (
+    REMOVED,
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    LintSubject,
+    ManifestChange,
+    Needs,
+    lint_rule,
+)
+from trimtab.autoscaling.usage_history import ResourceUsage
+from trimtab.autoscaling.utilization_metrics import (
+    UtilizationMetric,
+    follows_no_resource,
+    follows_resources_only,
+    utilization_metrics,
+)
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.timestamps import parse_timestamp
+
+ZERO_REPLICAS_MINOR = 37
+"""HPAScaleToZero is on by default from Kubernetes 1.37 on (beta)."""
+MAX_UP_WINDOW_SECONDS = 60
+LONG_AT_MAX_SECONDS = 3600
+SPREAD_OF_CONNECTIONS = 2.0
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+
+
+def _subject(hpa: HorizontalPodAutoscaler) -> LintSubject:
+    return subject_of("HorizontalPodAutoscaler", hpa.metadata)
+
+
+def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkload | None:
+    return snapshot.workloads_by_subject.get(target_subject(hpa.metadata, hpa.spec.scale_target_ref))
+
+
+@lint_rule(
+    "L03", LintSeverity.ERROR, "An HPA on utilization of pods without a request",
+    why="The HPA cannot compute the metric (FailedGetResourceMetric): it scales neither out nor in.",
+    source="Kubernetes HPA, metrics/utilization.go: a container without a request fails the whole metric",
+    fix="Give every container a request of the resource, or use a ContainerResource metric of one that has it.",
+)  # fmt: skip
+def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields utilization metrics for which a container has no request. A limit, a LimitRange of the namespace and
+    resources of the pod as a whole give one."""
+    for hpa in snapshot.hpas:
+        workload = _workload(snapshot, hpa)
+        if workload is None or value_or(workload.spec.resources, None) is not None:
+            continue
+        for metric in utilization_metrics(hpa):
+            if snapshot.default_request_in(workload.namespace, metric.resource):
+                continue
+            names = _containers_without_request(workload, metric)
+            if names:
+                yield rule.report_problem(
+                    _subject(hpa),
+                    f"{_subject(hpa)} needs the {metric.resource} request of every pod of {workload.subject}, and "
+                    f"{_join_names(names)} none.",
+                    path=metric.path,
+                )
+
+
+def _containers_without_request(workload: LintWorkload, metric: UtilizationMetric) -> list[str]:
+    return [
+        container.name
+        for container in running_containers(workload.spec)
+        if metric.container in ("", container.name) and request_of(container, metric.resource) is None
+    ]
+
+
+def _join_names(names: list[str]) -> str:
+    return f"container {names[0]} has" if len(names) == 1 else f"containers {', '.join(names)} have"
+
+
+@lint_rule(
+    "L04", LintSeverity.WARNING, "An HPA on a pod's sum although the pod has several containers",
+    why="The metric is the sum of all containers: a sidecar with a large request and little use hides a main container "
+    "at its limit.",
+    source=_GUIDE + "; ContainerResource metrics, stable since Kubernetes 1.30",
+    fix="Use a metric of type ContainerResource for the container that does the work.",
+)  # fmt: skip
+def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields utilization metrics of type Resource whose pods have several containers, in the template or because a
+    webhook has injected some into the running pods."""
+    for hpa in snapshot.hpas:
+        workload = _workload(snapshot, hpa)
+        if workload is None:
+            continue
+        names = {container.name for container in running_containers(workload.spec)}
+        for pod in snapshot.pods_of(workload):
+            names |= {container.name for container in running_containers(pod.spec)}
+        for metric in utilization_metrics(hpa):
+            if not metric.container and len(names) > 1:
+                yield rule.report_problem(
+                    _subject(hpa),
+                    f"{_subject(hpa)} follows the sum of {len(names)} containers ({', '.join(sorted(names))}).",
+                    path=metric.path,
+                )
+
+
+@lint_rule(
+    "L06", LintSeverity.INFO, "An HPA that adds pods no faster than it removes them",
+    why="Load rises faster than it falls: late pods cost errors, late removals cost cents.",
+    source=_GUIDE,
+    fix="Scale out fast: a window of at most 60 seconds, and policies at least as fast as for scale-down.",
+)  # fmt: skip
+def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs with a scale-up window above 60 seconds or above that of scale-down."""
+    for hpa in snapshot.hpas:
+        up, down = hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down or ScalingRules()
+        window = 0 if up is None else up.stabilization_window_seconds or 0
+        down_window = 300 if down.stabilization_window_seconds is None else down.stabilization_window_seconds
+        if window > MAX_UP_WINDOW_SECONDS or window > down_window:
+            path = ("spec", "behavior", "scaleUp", "stabilizationWindowSeconds")
+            yield rule.report_problem(
+                _subject(hpa),
+                f"{_subject(hpa)} waits {window} seconds before it adds a pod, {down_window} before it removes one.",
+                path=path,
+                changes=[ManifestChange(_subject(hpa), path, min(MAX_UP_WINDOW_SECONDS, down_window))],
+            )
+
+
+@lint_rule(
+    "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
+    why="Each time the manifest is applied, the workload falls back to that count: at peak load most of its pods are "
+    "deleted at once, and the HPA adds them again only step by step.",
+    source=_GUIDE, fix="Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound.",
+    needs=(Needs.MANIFESTS,),
+)  # fmt: skip
+def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads whose manifest has `replicas` although an HPA scales them."""
+    for workload in snapshot.workloads:
+        hpas = snapshot.hpas_of(workload.subject)
+        if workload.replicas is None or not hpas or not workload.is_scaled_by_count:
+            continue
+        hpa = hpas[0]
+        yield rule.report_problem(
+            workload.subject,
+            f"{workload.subject} has {workload.replicas} replicas in its manifest, and HPA {hpa.metadata.name} scales "
+            f"it up to {hpa.spec.max_replicas}.",
+            path=("spec", "replicas"),
+            outcome=f"At peak load, applying it deletes up to {max(0, hpa.spec.max_replicas - workload.replicas)} pods "
+            "at once; the HPA adds them again step by step.",
+            changes=[ManifestChange(workload.subject, ("spec", "replicas"), REMOVED)],
+        )
+
+
+@lint_rule(
+    "L08", LintSeverity.INFO, "A minimum of replicas far from what runs at quiet times",
+    why="A minimum above the count of quiet times is paid for and not used; far below it, each start begins too small.",
+    source=_GUIDE, fix="Set minReplicas near the fifth percentile of the observed count.",
+    needs=(Needs.REPLICAS,),
+)  # fmt: skip
+def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs whose minReplicas differs by more than 20 % and one pod from the fifth percentile of the count."""
+    assert snapshot.usage is not None
+    for hpa in snapshot.hpas:
+        target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
+        counts = snapshot.usage.replicas.get((target.namespace, target.kind, target.name))
+        minimum = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
+        if counts is not None and abs(counts.p5 - minimum) > max(1.0, 0.2 * counts.p5):
+            yield rule.report_problem(
+                _subject(hpa),
+                f"{_subject(hpa)} has minReplicas {minimum}, and at quiet times {counts.p5:g} pods ran.",
+                path=("spec", "minReplicas"),
+            )
+
+
+@lint_rule(
+    "L09", LintSeverity.ERROR, "A minimum of no replicas with metrics of pods only",
+    why="Without pods there is no cpu and no memory to measure: the workload would stay at zero for ever, so the API "
+    "server refuses such an HPA, and before 1.37 it refuses any minimum of 0 without a feature gate.",
+    source="Kubernetes, feature gate HPAScaleToZero (alpha until 1.36)",
+    fix="Set minReplicas to 1 or more, or add an Object or External metric.",
+)  # fmt: skip
+def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs with minReplicas 0 and only resource metrics, before Kubernetes 1.37 (see N05)."""
+    if snapshot.minor is not None and snapshot.minor >= ZERO_REPLICAS_MINOR:
+        return
+    for hpa in snapshot.hpas:
+        if hpa.spec.min_replicas == 0 and follows_resources_only(hpa):
+            yield rule.report_problem(
+                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and follows only cpu or memory of its pods.",
+                path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
+            )  # fmt: skip
+
+
+@lint_rule(
+    "N05", LintSeverity.ERROR, "A minimum of no replicas that nothing wakes up (Kubernetes 1.37 and later)",
+    why="A minimum of 0 is legal from 1.37 on, with an Object or External metric: metrics of pods cannot wake up a "
+    "workload that has none, and the API server refuses an HPA that has no other.",
+    source="Kubernetes 1.37, HPAScaleToZero (beta); takes the place of L09",
+    fix="Add an Object or External metric, or set minReplicas to 1.", needs=(Needs.VERSION,),
+)  # fmt: skip
+def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs with minReplicas 0 and no Object or External metric, from Kubernetes 1.37 on."""
+    if snapshot.minor is None or snapshot.minor < ZERO_REPLICAS_MINOR:
+        return
+    for hpa in snapshot.hpas:
+        if hpa.spec.min_replicas == 0 and all(m.type not in ("Object", "External") for m in hpa.spec.metrics):
+            yield rule.report_problem(
+                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and no Object or External metric.",
+                path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
+            )  # fmt: skip
+
+
+@lint_rule(
+    "L10", LintSeverity.WARNING, "A minimum of replicas below what availability needs",
+    why="At its minimum the workload cannot lose a pod: its budget then allows no eviction, or a zone stays empty.",
+    source=_GUIDE + "; PodDisruptionBudgets", fix="Raise minReplicas above the budget's minAvailable and to the number "
+    "of zones that the pods must cover.",
+)  # fmt: skip
+def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs whose minimum is at most the minAvailable of a budget, or below minDomains of a required spread."""
+    for hpa in snapshot.hpas:
+        workload = _workload(snapshot, hpa)
+        if workload is None:
+            continue
+        minimum = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
+        needed, reason = 0, ""
+        for pdb in snapshot.pdbs_of(workload):
+            available = value_or(pdb.spec.min_available, None)
+            if isinstance(available, int) and available + 1 > needed and available < hpa.spec.max_replicas:
+                needed, reason = available + 1, f"budget {pdb.metadata.name} keeps {available} available"
+        for constraint in value_or(workload.spec.topology_spread_constraints, ()):
+            domains = value_or(constraint.min_domains, 0)
+            if constraint.when_unsatisfiable == "DoNotSchedule" and domains > needed:
+                needed, reason = domains, f"its pods must cover {domains} domains of {constraint.topology_key}"
+        if 0 < minimum < needed:
+            yield rule.report_problem(
+                _subject(hpa), f"{_subject(hpa)} may scale down to {minimum}, and {reason}.",
+                path=("spec", "minReplicas"),
+                changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), min(needed, hpa.spec.max_replicas))],
+            )  # fmt: skip
+
+
+@lint_rule(
+    "L11", LintSeverity.WARNING, "An HPA that has been at its maximum for an hour",
+    why="At its maximum an HPA does nothing: more load means higher latency, and no event says so.",
+    source=_GUIDE, fix="Raise maxReplicas to the theoretical maximum, and alert when the count comes near it.",
+    needs=(Needs.LIVE,),
+)  # fmt: skip
+def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs with at least 90 % of maxReplicas whose last change is more than an hour old."""
+    for hpa in snapshot.hpas:
+        current, maximum = hpa.status.current_replicas, hpa.spec.max_replicas
+        changed = parse_timestamp(hpa.status.last_scale_time or "")
+        if maximum < 2 or current < 0.9 * maximum or changed is None or snapshot.now is None:
+            continue
+        if snapshot.now - changed > LONG_AT_MAX_SECONDS:
+            hours = (snapshot.now - changed) // 3600
+            yield rule.report_problem(
+                _subject(hpa),
+                f"{_subject(hpa)} has {current} of {maximum} replicas, and has not changed the count for {hours} h.",
+                path=("spec", "maxReplicas"),
+            )
+
+
+@lint_rule(
+    "L12", LintSeverity.WARNING, "An HPA on cpu of pods that are ready before their start-up peak is over",
+    why="The HPA counts a pod's cpu as soon as it is ready: each new pod looks overloaded, and the HPA adds more.",
+    source=_GUIDE, fix="Let a startupProbe or the readinessProbe pass only after the peak, or give it more cpu "
+    "at start-up.", needs=(Needs.USAGE,),
+)  # fmt: skip
+def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs on cpu with a container whose peak after its start is more than twice its median, and that has
+    neither a startupProbe nor a readinessProbe with a delay."""
+    for hpa in snapshot.hpas:
+        workload = _workload(snapshot, hpa)
+        if workload is None or not any(metric.resource == CPU for metric in utilization_metrics(hpa)):
+            continue
+        for container in workload.spec.containers:
+            usage = snapshot.usage_of(workload, container.name, CPU)
+            probe = container.readiness_probe
+            if usage is None or usage.start_peak is None or container.startup_probe is not None:
+                continue
+            if usage.start_peak > 2 * usage.p50 and (probe is None or probe.initial_delay_seconds < 30):
+                yield rule.report_problem(
+                    _subject(hpa),
+                    f"Container {container.name} of {workload.subject} uses {usage.start_peak:.0f}m of cpu after its "
+                    f"start and {usage.p50:.0f}m later, and its readiness does not wait for that.",
+                )
+
+
+@lint_rule(
+    "L13", LintSeverity.INFO, "An HPA over pods with uneven load",
+    why="The HPA follows the mean of all pods: a pod with a third of all connections is overloaded while the mean "
+    "is fine; and a VPA has one number for all of them.",
+    source=_GUIDE, fix="Balance requests instead of connections, or let clients reconnect from time to time.",
+    needs=(Needs.USAGE,),
+)  # fmt: skip
+def uneven_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs on cpu where the mean of one pod is more than twice that of another and above 50m."""
+    for hpa in snapshot.hpas:
+        workload = _workload(snapshot, hpa)
+        if workload is None:
+            continue
+        for container in workload.spec.containers:
+            usage = snapshot.usage_of(workload, container.name, CPU)
+            if usage is not None and _is_uneven(usage):
+                low, high = min(usage.pod_means), max(usage.pod_means)
+                yield rule.report_problem(
+                    _subject(hpa),
+                    f"Pods of {workload.subject} use {low:.0f}m to {high:.0f}m of cpu on average (container "
+                    f"{container.name}).",
+                )
+
+
+def _is_uneven(usage: ResourceUsage) -> bool:
+    means = usage.pod_means
+    return len(means) > 1 and max(means) >= 50 and max(means) > SPREAD_OF_CONNECTIONS * min(means)
+
+
+@lint_rule(
+    "L42", LintSeverity.INFO, "An HPA without a resource metric",
+    why="While the metrics adapter or its source is down, the HPA cannot act; with cpu as a second metric it still "
+    "could scale out.",
+    source="Kubernetes HPA: of several metrics, one that fails stops scaling in but not scaling out",
+    fix="Add a cpu metric with a high average value as a safety net.",
+)  # fmt: skip
+def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs all of whose metrics are custom or external."""
+    for hpa in snapshot.hpas:
+        if follows_no_resource(hpa):
+            kinds = ", ".join(sorted({metric.type for metric in hpa.spec.metrics}))
+            yield rule.report_problem(
+                _subject(hpa), f"{_subject(hpa)} follows only metrics of type {kinds}.", path=("spec", "metrics")
+            )
+
+
+@lint_rule(
+    "L41", LintSeverity.ERROR, "A proportional autoscaler",
+    why="The count or size follows the number of nodes, not the load; with an HPA or a VPA two controllers write the "
+    "same field, and the last one wins.",
+    source=_GUIDE, fix="Scale by load: an HPA or a VPA alone.",
+)  # fmt: skip
+def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields cluster-proportional autoscalers by their images; an error if their target has an HPA or a VPA too."""
+    for workload in snapshot.workloads:
+        for container in workload.spec.containers:
+            vertical = "cluster-proportional-vertical-autoscaler" in container.image
+            if not vertical and "cluster-proportional-autoscaler" not in container.image:
+                continue
+            target = _proportional_target(workload.namespace, container.arguments)
+            others = () if target is None else (*snapshot.hpas_of(target), *snapshot.vpas_of(target))
+            others_text = ", and another autoscaler writes the same workload" if others else ""
+            yield rule.report_problem(
+                workload.subject,
+                f"{workload.subject} scales {target or 'its target'} by the number of nodes{others_text}.",
+                severity=LintSeverity.ERROR if others else LintSeverity.INFO,
+            )
+
+
+def _proportional_target(namespace: str, arguments: tuple[str, ...]) -> LintSubject | None:
+    """Returns the target of `--target=deployment/NAME` (kinds in any case); None if there is none."""
+    kinds = {
+        "deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet",
+    }  # fmt: skip
+    for argument in arguments:
+        flag, _, value = argument.partition("=")
+        if flag == "--namespace" and value:
+            namespace = value
+    for argument in arguments:
+        flag, _, value = argument.partition("=")
+        kind, _, name = value.partition("/")
+        if flag == "--target" and name and kind.lower() in kinds:
+            return LintSubject(kinds[kind.lower()], namespace, name)
+    return None

@@ -1,0 +1,255 @@
+"""HPA and VPA on one workload."""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from trimtab.autoscaling.container_amounts import format_amount, request_of, running_containers
+from trimtab.autoscaling.lint_snapshot import (
+    LintSnapshot,
+    LintWorkload,
+    controls_resource,
+    subject_of,
+    target_subject,
+    update_mode_of,
+)
+from trimtab.autoscaling.replica_prediction import (
+    HPA_TOLERANCE,
+    describe_prediction,
+    predict_replicas,
+    ratios_at_rest,
+)
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    LintSubject,
+    ManifestChange,
+    lint_rule,
+)
+from trimtab.autoscaling.utilization_metrics import UtilizationMetric, utilization_metrics
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules, VerticalPodAutoscaler
+from trimtab.cluster.quantity import NotAQuantity, parse
+
+VPA_MARGIN = 0.15
+MIN_SCALE_DOWN_WINDOW_SECONDS = 1800
+MIN_SECONDS_PER_REMOVED_POD = 300
+SLOW_SCALE_DOWN: dict[str, Any] = {
+    "stabilizationWindowSeconds": MIN_SCALE_DOWN_WINDOW_SECONDS,
+    "policies": [{"type": "Pods", "value": 1, "periodSeconds": MIN_SECONDS_PER_REMOVED_POD}],
+}
+"""The scaleDown block of Gardener's guide: half an hour of stability, then one pod in five minutes."""
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+
+
+@lint_rule(
+    "L01", LintSeverity.ERROR, "An HPA on the utilization of a resource that a VPA sizes",
+    why="The HPA divides usage by the request, and the VPA makes the request from usage: each answers the other, and "
+    "the replica count runs away, falls, or rests only as long as usage keeps its shape.",
+    source=_GUIDE, fix="Let the HPA scale on an average value or a custom metric, or take the resource out of the "
+    "VPA's controlledResources.",
+)  # fmt: skip
+def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields every HPA metric of type Utilization whose request a VPA of the same target writes."""
+    for hpa in snapshot.hpas:
+        target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
+        workload = snapshot.workloads_by_subject.get(target)
+        for metric in utilization_metrics(hpa):
+            vpa = _vpa_of_metric(snapshot, target, workload, metric)
+            if vpa is None:
+                continue
+            subject = subject_of("HorizontalPodAutoscaler", hpa.metadata)
+            yield rule.report_problem(
+                subject,
+                f"{subject} scales {target.kind} {target.name} at {metric.percent} % of the {metric.resource} request, "
+                f"and VPA {vpa.metadata.name} changes that request.",
+                path=metric.path,
+                outcome=_predict_outcome(snapshot, hpa, workload, metric),
+                fix=_describe_fix(workload, metric),
+                changes=_average_value_changes(subject, workload, metric),
+            )
+
+
+def _vpa_of_metric(
+    snapshot: LintSnapshot, target: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
+) -> VerticalPodAutoscaler | None:
+    """Returns the VPA that writes the requests which the metric is relative to; None if none does."""
+    if metric.container:
+        names = [metric.container]
+    elif workload is not None:
+        names = [container.name for container in running_containers(workload.spec)]
+    else:
+        names = ["*"]
+    for vpa in snapshot.vpas_of(target):
+        if any(controls_resource(vpa, name, metric.resource) for name in names):
+            return vpa
+    return None
+
+
+def _predict_outcome(
+    snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric
+) -> str:
+    usage = _usage_of_metric(snapshot, workload, metric)
+    if usage is None or workload is None:
+        lowest, highest = ratios_at_rest(metric.percent)
+        lowest, highest = (min(100, 100 * ratio) for ratio in ratios_at_rest(metric.percent))
+        return (
+            f"It rests only while the mean of usage is {lowest:.0f} to {highest:.0f} % of its P90. Above "
+            f"that, the count rises round after round at constant load; below it, the count "
+            "falls. With --usage the direction is known."
+        )
+    mean, p90 = usage
+    replicas = hpa.status.current_replicas or snapshot.needed_replicas(workload) or 1
+    prediction = predict_replicas(
+        mean_to_p90=min(1.0, mean / p90), replicas=replicas, total=mean * replicas, target_percent=metric.percent,
+        min_replicas=1 if hpa.spec.min_replicas is None else max(1, hpa.spec.min_replicas),
+        max_replicas=hpa.spec.max_replicas or 200,
+        tolerance=_tolerance_of(hpa),
+    )  # fmt: skip
+    return f"{describe_prediction(prediction)} (mean ÷ P90 of this workload: {min(1.0, mean / p90):.2f}.)"
+
+
+def _usage_of_metric(
+    snapshot: LintSnapshot, workload: LintWorkload | None, metric: UtilizationMetric
+) -> tuple[float, float] | None:
+    """Returns mean and P90 of the pod (or the container) that the metric is about; None if a part is unknown."""
+    if workload is None:
+        return None
+    names = [metric.container] if metric.container else [c.name for c in running_containers(workload.spec)]
+    mean_sum, p90_sum = 0.0, 0.0
+    for name in names:
+        usage = snapshot.usage_of(workload, name, metric.resource)
+        if usage is None or usage.mean is None:
+            return None
+        mean_sum, p90_sum = mean_sum + usage.mean, p90_sum + usage.p90
+    return (mean_sum, p90_sum) if p90_sum > 0 and mean_sum > 0 else None
+
+
+def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
+    """Returns the smaller tolerance of both directions, 0.1 by default."""
+    shares = [
+        share
+        for direction in (hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down)
+        if (share := read_tolerance(direction)) is not None
+    ]
+    return min((*shares, HPA_TOLERANCE))
+
+
+def read_tolerance(direction: ScalingRules | None) -> float | None:
+    """Returns the tolerance of one direction as a share; None if it has none, or if it is not a quantity."""
+    if direction is None or direction.tolerance is None:
+        return None
+    try:
+        return parse(direction.tolerance) / 1e9
+    except NotAQuantity:
+        return None
+
+
+def _request_of_metric(workload: LintWorkload | None, metric: UtilizationMetric) -> int | None:
+    """Returns today's request that the metric is relative to; None if a container has none."""
+    if workload is None:
+        return None
+    requests = [
+        request_of(container, metric.resource)
+        for container in running_containers(workload.spec)
+        if metric.container in ("", container.name)
+    ]
+    return None if not requests or None in requests else sum(filter(None, requests))
+
+
+def _describe_fix(workload: LintWorkload | None, metric: UtilizationMetric) -> str:
+    request = _request_of_metric(workload, metric)
+    if not request:
+        return ""
+    value = format_amount(metric.resource, ceil(request * metric.percent / 100))
+    return (
+        f"Use an average value: {value} of {metric.resource} per pod is {metric.percent} % of today's request. Or take "
+        f"{metric.resource} out of the VPA's controlledResources, or scale on a custom metric."
+    )
+
+
+def _average_value_changes(
+    subject: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
+) -> tuple[ManifestChange, ...]:
+    """Returns the change to an average value; none for autoscaling/v1, which has no such target."""
+    request = _request_of_metric(workload, metric)
+    if not request or metric.is_v1:
+        return ()
+    value = format_amount(metric.resource, ceil(request * metric.percent / 100))
+    return (ManifestChange(subject, metric.path, {"type": "AverageValue", "averageValue": value}),)
+
+
+@lint_rule(
+    "L05", LintSeverity.WARNING, "An HPA that removes pods quickly while a VPA sizes them",
+    why="Each pod that the HPA removes moves its load to the others. The VPA learns that load as if it were usual, and "
+    "keeps it for days.",
+    source=_GUIDE, fix="Give behavior.scaleDown a stabilization window of 1800 seconds, and one pod in 300 seconds.",
+)  # fmt: skip
+def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields HPAs whose scale-down has a window below 1800 seconds, or removes more than one pod in 300 seconds. An
+    info without a VPA on the same target."""
+    for hpa in snapshot.hpas:
+        problem = _scale_down_problem(hpa)
+        if not problem:
+            continue
+        target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
+        vpas = [vpa for vpa in snapshot.vpas_of(target) if update_mode_of(vpa) != "Off"]
+        subject = subject_of("HorizontalPodAutoscaler", hpa.metadata)
+        beside = f" while VPA {vpas[0].metadata.name} sizes its pods" if vpas else ""
+        is_v1 = hpa.spec.target_cpu_utilization_percentage is not None
+        yield rule.report_problem(
+            subject,
+            f"{subject} {problem}{beside}.",
+            path=("spec", "behavior", "scaleDown"),
+            severity=LintSeverity.WARNING if vpas else LintSeverity.INFO,
+            outcome="" if vpas else "A short dip of load removes pods that are needed again minutes later.",
+            changes=() if is_v1 else [ManifestChange(subject, ("spec", "behavior", "scaleDown"), SLOW_SCALE_DOWN)],
+        )
+
+
+def _scale_down_problem(hpa: HorizontalPodAutoscaler) -> str:
+    """Returns how the scale-down is too fast; empty if it is slow enough or disabled."""
+    down = hpa.spec.behavior.scale_down or ScalingRules()
+    if down.select_policy == "Disabled":
+        return ""
+    window = 300 if down.stabilization_window_seconds is None else down.stabilization_window_seconds
+    if window < MIN_SCALE_DOWN_WINDOW_SECONDS:
+        return f"removes pods after {window} seconds of lower load"
+    rates = list(_removal_rates(down, hpa.spec.max_replicas))
+    rate = (min if down.select_policy == "Min" else max)(rates, default=float("inf"))
+    if rate > 1 / MIN_SECONDS_PER_REMOVED_POD:
+        return "may remove more than one pod in 300 seconds"
+    return ""
+
+
+def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
+    """Yields the pods per second that each policy allows; a percentage is taken of the HPA's maximum."""
+    for policy in down.policies:
+        pods = policy.value if policy.type == "Pods" else max(1, policy.value * max(1, max_replicas) / 100)
+        yield pods / max(1, policy.period_seconds)
+
+
+@lint_rule(
+    "N06", LintSeverity.WARNING, "An HPA tolerance below the VPA's margin",
+    why="The VPA's own changes of the request move the utilization by up to its margin of 15 %: with a smaller "
+    "tolerance the HPA answers each of them with a change of the replica count.",
+    source="VPA recommender, --recommendation-margin-fraction; HPA tolerance (beta since Kubernetes 1.35)",
+    fix="Set the tolerance to 0.15 or more, or scale on a metric that does not depend on requests.",
+)  # fmt: skip
+def tolerance_below_margin(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields each direction of an HPA with a written tolerance below 0.15 beside a VPA that acts on its target."""
+    for hpa in snapshot.hpas:
+        target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
+        if not any(update_mode_of(vpa) != "Off" for vpa in snapshot.vpas_of(target)):
+            continue
+        subject = subject_of("HorizontalPodAutoscaler", hpa.metadata)
+        for name, direction in (("scaleUp", hpa.spec.behavior.scale_up), ("scaleDown", hpa.spec.behavior.scale_down)):
+            share = read_tolerance(direction)
+            if share is not None and share < VPA_MARGIN:
+                path = ("spec", "behavior", name, "tolerance")
+                yield rule.report_problem(
+                    subject,
+                    f"{subject} has a tolerance of {share:g} for {name}, and a VPA changes requests by up to 15 %.",
+                    path=path,
+                    changes=[ManifestChange(subject, path, "150m")],
+                )

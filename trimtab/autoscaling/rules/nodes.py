@@ -1,0 +1,223 @@
+"""Spot nodes, reservations, and pods per node."""
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+
+from trimtab.autoscaling.container_amounts import CPU, MEMORY, RESOURCES, amount_in, format_amount, read_amount
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, MeasuredReservation, subject_of
+from trimtab.autoscaling.node_sizes import is_spot_label, is_spot_node
+from trimtab.autoscaling.objects import LintNode
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    LintSubject,
+    ManifestChange,
+    Needs,
+    lint_rule,
+)
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.pool import POOL_LABELS
+from trimtab.cluster.timestamps import parse_timestamp
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+USABLE_SHARE = 0.8
+"""The share of a node's addresses that pods may have: addresses of ended pods are released late."""
+LONG_RUN_SECONDS = 7 * 86400
+_SINGLE_KINDS = ("StatefulSet", "Deployment")
+_GUIDE = "Kubernetes, reserve compute resources for system daemons"
+
+
+@lint_rule(
+    "N08", LintSeverity.WARNING, "A critical pod on a spot node",
+    why="The cloud takes a spot node away within minutes, and with it what the cluster needs to replace the pods.",
+    source="Trimtab (`plan` reports such pods too)", fix="Keep critical pods on other nodes, with a node affinity.",
+)  # fmt: skip
+def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads with one of Kubernetes' own priority classes that choose spot nodes, or whose pods run there.
+    DaemonSets are everywhere by design."""
+    spots = {node.metadata.name for node in snapshot.nodes if is_spot_node(node)}
+    for workload in snapshot.workloads:
+        if not workload.is_critical or workload.subject.kind == "DaemonSet":
+            continue
+        pods = [pod.metadata.name for pod in snapshot.pods_of(workload) if pod.spec.node_name in spots]
+        if pods or _chooses_spot(workload):
+            where = f"runs on spot nodes ({', '.join(sorted(pods)[:3])})" if pods else "chooses spot nodes"
+            yield rule.report_problem(
+                workload.subject, f"{workload.subject} is {workload.spec.priority_class_name}, and {where}.",
+                path=(*workload.template_path, "priorityClassName"),
+            )  # fmt: skip
+
+
+def _chooses_spot(workload: LintWorkload) -> bool:
+    """Returns whether a node selector or a required node affinity allows spot nodes only."""
+    if any(is_spot_label(key, value) for key, value in value_or(workload.spec.node_selector, {}).items()):
+        return True
+    affinity = value_or(workload.spec.affinity, None)
+    by_node = value_or(affinity.node_affinity, None) if affinity is not None else None
+    required = value_or(by_node.required, None) if by_node is not None else None
+    terms = required.node_selector_terms if required is not None else ()
+    return bool(terms) and all(
+        any(
+            expression.operator == "In" and all(is_spot_label(expression.key, value) for value in expression.values)
+            for expression in value_or(term.match_expressions, ())
+        )
+        for term in terms
+    )
+
+
+@lint_rule(
+    "N14", LintSeverity.WARNING, "A pod that runs for long on nodes that come and go",
+    why="A pod without a second replica is gone until its volume is attached elsewhere and it is ready: every time "
+    "that the cloud takes the node.",
+    source="Trimtab", fix="Run a second replica, or keep the pod on other nodes with a node affinity.",
+)  # fmt: skip
+def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields StatefulSets, and Deployments of one replica, that choose spot nodes or have a pod there for a week."""
+    spots = {node.metadata.name for node in snapshot.nodes if is_spot_node(node)}
+    for workload in snapshot.workloads:
+        if workload.subject.kind not in _SINGLE_KINDS or workload.is_critical:
+            continue
+        if workload.subject.kind == "Deployment" and snapshot.needed_replicas(workload) != 1:
+            continue
+        pods = [
+            pod.metadata.name
+            for pod in snapshot.pods_of(workload)
+            if pod.spec.node_name in spots and _age_of(snapshot, pod.metadata.creation_timestamp) >= LONG_RUN_SECONDS
+        ]
+        if pods or _chooses_spot(workload):
+            where = f"runs on spot nodes for a week or longer ({', '.join(sorted(pods)[:3])})"
+            yield rule.report_problem(
+                workload.subject, f"{workload.subject} {where if pods else 'chooses spot nodes'}.",
+                path=workload.template_path,
+            )  # fmt: skip
+
+
+def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
+    at = parse_timestamp(created)
+    return 0 if at is None or snapshot.now is None else snapshot.now - at
+
+
+@lint_rule(
+    "N10", LintSeverity.WARNING, "A reservation below what system daemons were measured to need",
+    why="What kubelet and runtime use above their reservation is taken from pods: the node comes under pressure, and "
+    "the kubelet evicts pods that did nothing wrong.",
+    source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
+)  # fmt: skip
+def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields KubeletConfigurations and nodes that reserve less than was measured for their pool or machine type."""
+    measured = {reservation.nodes: reservation for reservation in snapshot.reservations}
+    for kubelet in snapshot.kubelets:
+        reservation = measured.get(kubelet.metadata.name) or (
+            snapshot.reservations[0] if len(snapshot.reservations) == 1 else None
+        )
+        if reservation is None:
+            continue
+        subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
+        reserved = {
+            resource: (amount_in(kubelet.kube_reserved, resource) or 0)
+            + (amount_in(kubelet.system_reserved, resource) or 0)
+            for resource in RESOURCES
+        }
+        yield from _report_low(rule, subject, reserved, reservation, has_field=True)
+    for node in snapshot.nodes:
+        labels = value_or(node.metadata.labels, {})
+        names = [labels[key] for key in (INSTANCE_TYPE, *POOL_LABELS) if key in labels]
+        reservation = next((measured[name] for name in names if name in measured), None)
+        if reservation is not None:
+            yield from _report_low(
+                rule, LintSubject("Node", "", node.metadata.name), _reserved_on(node), reservation, has_field=False
+            )
+
+
+def _reserved_on(node: LintNode) -> dict[str, int]:
+    """Returns what the node keeps from pods: reservations, and the eviction threshold for memory."""
+    return {
+        resource: max(
+            0, (amount_in(node.status.capacity, resource) or 0) - (amount_in(node.status.allocatable, resource) or 0)
+        )
+        for resource in RESOURCES
+    }
+
+
+def _report_low(
+    rule: LintRule, subject: LintSubject, reserved: Mapping[str, int], reservation: MeasuredReservation, *,
+    has_field: bool,
+) -> FindingIterator:  # fmt: skip
+    for resource, needed in ((CPU, reservation.cpu), (MEMORY, reservation.memory)):
+        if reserved[resource] < needed:
+            path = ("kubeReserved", resource)
+            amount = format_amount(resource, needed)
+            yield rule.report_problem(
+                subject,
+                f"{subject} reserves {format_amount(resource, reserved[resource])} of {resource}, and on "
+                f"{reservation.nodes} the system daemons were measured to need {amount}.",
+                path=path if has_field else (),
+                changes=[ManifestChange(subject, path, amount)] if has_field else (),
+            )
+
+
+@lint_rule(
+    "N11", LintSeverity.WARNING, "More pods per node than its addresses can serve",
+    why="Addresses of ended pods are released late: at full density new pods stay in ContainerCreating for want of an "
+    "address. Above 1000 neighbours the kernel also drops ARP entries unless gc_thresh is raised.",
+    source="Kubernetes node IPAM; GKE's rule of two addresses for each pod",
+    fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
+)  # fmt: skip
+def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields nodes and KubeletConfigurations whose number of pods is above 80 % of the addresses of their range, or
+    above what was measured to be possible."""
+    most = {reservation.nodes: reservation.max_pods for reservation in snapshot.reservations}
+    for kubelet in snapshot.kubelets:
+        subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
+        usable = _usable_addresses(kubelet.pod_cidr)
+        if usable is not None and kubelet.max_pods > usable:
+            yield rule.report_problem(
+                subject, f"{subject} allows {kubelet.max_pods} pods in {kubelet.pod_cidr}, which serves {usable}.",
+                path=("maxPods",), changes=[ManifestChange(subject, ("maxPods",), usable)],
+            )  # fmt: skip
+    for node in snapshot.nodes:
+        pods = read_amount("pods", node.status.capacity.get("pods")) or 0
+        usable = _usable_addresses(node.spec.pod_cidr)
+        measured = most.get(value_or(node.metadata.labels, {}).get(INSTANCE_TYPE, ""))
+        limit = min((bound for bound in (usable, measured) if bound is not None), default=None)
+        if limit is not None and pods > limit:
+            where = f"in {node.spec.pod_cidr}" if limit == usable else "on this machine type"
+            yield rule.report_problem(
+                LintSubject("Node", "", node.metadata.name),
+                f"Node {node.metadata.name} allows {pods} pods {where}, and {limit} can be served.",
+            )
+
+
+def _usable_addresses(cidr: str) -> int | None:
+    """Returns 80 % of the addresses of a range; None if it is no range, or one of IPv6, which is never too small."""
+    try:
+        network = ip_network(cidr, strict=False)
+    except ValueError:
+        return None
+    return int(USABLE_SHARE * network.num_addresses) if network.version == 4 else None
+
+
+@lint_rule(
+    "N15", LintSeverity.WARNING, "System reservations that the kernel enforces",
+    why="Enforced, the reservation becomes a limit of the system's own processes: sshd, the journal or the kubelet "
+    "itself is throttled or killed, and the node is NotReady.",
+    source=_GUIDE + ": enforce system-reserved only after profiling",
+    fix="Enforce `pods` alone; the reservation lowers what pods may use all the same.", needs=(Needs.KUBELETS,),
+)  # fmt: skip
+def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields KubeletConfigurations whose enforceNodeAllocatable names system-reserved or kube-reserved. The
+    `-compressible` forms limit cpu shares only, and are fine."""
+    for kubelet in snapshot.kubelets:
+        enforced = [
+            name
+            for name in value_or(kubelet.enforce_node_allocatable, ("pods",))
+            if name in ("system-reserved", "kube-reserved")
+        ]
+        if enforced:
+            subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
+            path = ("enforceNodeAllocatable",)
+            yield rule.report_problem(
+                subject, f"{subject} enforces {' and '.join(enforced)}.", path=path,
+                changes=[ManifestChange(subject, path, ["pods"])],
+            )  # fmt: skip

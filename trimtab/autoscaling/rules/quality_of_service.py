@@ -1,0 +1,132 @@
+"""Requests and limits, and what they do to a pod."""
+
+from trimtab.autoscaling.container_amounts import (
+    CPU,
+    MEMORY,
+    RESOURCES,
+    QualityOfService,
+    format_amount,
+    limit_of,
+)
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, update_mode_of
+from trimtab.autoscaling.objects import LintContainer
+from trimtab.autoscaling.rule import (
+    REMOVED,
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    ManifestChange,
+    lint_rule,
+)
+
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+_LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "leader-election-enabled")
+
+
+@lint_rule(
+    "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
+    why="The scheduler takes it for nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
+    "down its neighbours.",
+    source=_GUIDE, fix="Give it requests of cpu and memory; `trimtab recommend` knows them from usage.",
+)  # fmt: skip
+def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields BestEffort workloads: errors if their priority class is Kubernetes' own, else warnings. A LimitRange of
+    the namespace that gives requests, and a VPA that acts, make them something else."""
+    for workload in snapshot.workloads:
+        if workload.quality is not QualityOfService.BEST_EFFORT:
+            continue
+        if any(snapshot.default_request_in(workload.namespace, resource) for resource in RESOURCES):
+            continue
+        if any(update_mode_of(vpa) != "Off" for vpa in snapshot.vpas_of(workload.subject)):
+            continue
+        priority = f" with priority class {workload.spec.priority_class_name}" if workload.is_critical else ""
+        yield rule.report_problem(
+            workload.subject,
+            f"{workload.subject}{priority} has no requests and no limits.",
+            path=workload.template_path,
+            severity=LintSeverity.ERROR if workload.is_critical else LintSeverity.WARNING,
+        )
+
+
+@lint_rule(
+    "L34", LintSeverity.WARNING, "A Guaranteed pod without a stated reason",
+    why="Its cpu is capped at its request. The VPA sees only what the cap lets through, so its requests do not grow "
+    "when it needs more.",
+    source=_GUIDE, fix="Remove the cpu limit; or keep it, and say why: "
+    'trimtab.dev/lint-ignore: "L34 pinned to cores by the CPU manager".',
+)  # fmt: skip
+def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields Guaranteed workloads; the annotation `trimtab.dev/lint-ignore` is where the reason is stated."""
+    for workload in snapshot.workloads:
+        if workload.quality is not QualityOfService.GUARANTEED:
+            continue
+        vpas = [vpa for vpa in snapshot.vpas_of(workload.subject) if update_mode_of(vpa) != "Off"]
+        beside = f", and VPA {vpas[0].metadata.name} sizes it" if vpas else ""
+        yield rule.report_problem(
+            workload.subject, f"{workload.subject} is Guaranteed: its limits equal its requests{beside}.",
+            path=workload.template_path,
+        )  # fmt: skip
+
+
+@lint_rule(
+    "L35", LintSeverity.ERROR, "A cpu limit",
+    why="The kernel stops the container for the rest of each 100 ms in which it has used its limit, also while the "
+    "node is idle. A container that renews a lease late loses it.",
+    source=_GUIDE, fix="Remove the cpu limit; the request already shares the cpu fairly.",
+)  # fmt: skip
+def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields cpu limits of pods that are not Guaranteed (see L34): errors for a container that elects a leader, else
+    warnings."""
+    for workload, container in _containers_with_limit(snapshot, CPU):
+        leads = elects_leader(container)
+        doing = " and renews a lease" if leads else ""
+        path = workload.container_path(container, "resources", "limits", CPU)
+        yield rule.report_problem(
+            workload.subject,
+            f"Container {container.name} of {workload.subject} has a cpu limit of "
+            f"{format_amount(CPU, limit_of(container, CPU) or 0)}{doing}.",
+            path=path,
+            severity=LintSeverity.ERROR if leads else LintSeverity.WARNING,
+            changes=[ManifestChange(workload.subject, path, REMOVED)],
+        )
+
+
+def _containers_with_limit(snapshot: LintSnapshot, resource: str) -> list[tuple[LintWorkload, LintContainer]]:
+    return [
+        (workload, container)
+        for workload in snapshot.workloads
+        if workload.quality is not QualityOfService.GUARANTEED
+        for container in workload.spec.containers
+        if limit_of(container, resource)
+    ]
+
+
+def elects_leader(container: LintContainer) -> bool:
+    """Returns whether a flag of the container turns on leader election."""
+    for argument in container.arguments:
+        name, _, value = argument.lstrip("-").partition("=")
+        if argument.startswith("-") and name in _LEASE_FLAGS and value.lower() not in ("false", "0", "f"):
+            return True
+    return False
+
+
+@lint_rule(
+    "L36", LintSeverity.WARNING, "A memory limit without a stated healthy range",
+    why="A container that needs a little more than usual is killed although its node has memory left.",
+    source=_GUIDE, fix="Remove the limit, or keep it well above all known peaks, and say so: "
+    'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
+)  # fmt: skip
+def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields memory limits of pods that are not Guaranteed. With usage: only those below 1.5 times the peak."""
+    for workload, container in _containers_with_limit(snapshot, MEMORY):
+        limit = limit_of(container, MEMORY) or 0
+        usage = snapshot.usage_of(workload, container.name, MEMORY)
+        if usage is not None and limit >= 1.5 * usage.max:
+            continue
+        known = f"; its peak was {format_amount(MEMORY, usage.max)}" if usage is not None else ""
+        yield rule.report_problem(
+            workload.subject,
+            f"Container {container.name} of {workload.subject} has a memory limit of "
+            f"{format_amount(MEMORY, limit)}{known}.",
+            path=workload.container_path(container, "resources", "limits", MEMORY),
+        )

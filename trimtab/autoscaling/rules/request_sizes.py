@@ -1,0 +1,194 @@
+"""Requests and what is used."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trimtab.autoscaling.container_amounts import CPU, MEMORY, RESOURCES, format_amount, request_of
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, controls_resource
+from trimtab.autoscaling.objects import LintContainer
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, Needs, lint_rule
+from trimtab.autoscaling.usage_history import ResourceUsage
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+
+SMALL = {CPU: 50, MEMORY: 100_000_000}
+"""Below these amounts a VPA is more work than it saves (Gardener's guide)."""
+SMALLEST_BUCKET = {CPU: 10, MEMORY: 10_000_000}
+"""The first buckets of the VPA's histograms: what is below cannot be told apart."""
+WASTE = {CPU: 50, MEMORY: 50 << 20}
+STEADY_SPREAD = 2.0
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+_USAGE = (Needs.USAGE,)
+
+
+class _Sized(NamedTuple):
+    """A container with the VPA that sizes it, and its usage by resource; only what is known."""
+
+    workload: LintWorkload
+    container: LintContainer
+    vpas: tuple[VerticalPodAutoscaler, ...]
+    usage: dict[str, ResourceUsage]
+
+
+def _sized_containers(snapshot: LintSnapshot) -> Iterator[_Sized]:
+    """Yields every container of which usage is known."""
+    for workload in snapshot.workloads:
+        for container in workload.spec.containers:
+            usage = {
+                resource: known
+                for resource in RESOURCES
+                if (known := snapshot.usage_of(workload, container.name, resource)) is not None
+            }
+            if usage:
+                vpas = tuple(
+                    vpa
+                    for vpa in snapshot.vpas_of(workload.subject)
+                    if any(controls_resource(vpa, container.name, resource) for resource in RESOURCES)
+                )
+                yield _Sized(workload, container, vpas, usage)
+
+
+def _is_managed(sized: _Sized, resource: str) -> bool:
+    return any(controls_resource(vpa, sized.container.name, resource) for vpa in sized.vpas)
+
+
+def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
+    """Returns whether both resources are known and P95 of each is at most its bound."""
+    return all(resource in usage and usage[resource].p95 <= bounds[resource] for resource in RESOURCES)
+
+
+@lint_rule(
+    "L21", LintSeverity.INFO, "A VPA for a container that is small or steady",
+    why="A static request from P95 does the same without a webhook, evictions and their risks.",
+    source=_GUIDE, fix="Remove the VPA, and set requests from P95 (`trimtab recommend`).", needs=_USAGE,
+)  # fmt: skip
+def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields containers under a VPA that use at most 50m and 100 MB (but see L22), or whose P95 is at most twice their
+    P5 in both resources."""
+    for sized in _sized_containers(snapshot):
+        if not sized.vpas or _is_small(sized.usage, SMALLEST_BUCKET):
+            continue
+        steady = all(r in sized.usage and sized.usage[r].p95 <= STEADY_SPREAD * sized.usage[r].p5 for r in RESOURCES)
+        if steady or _is_small(sized.usage, SMALL):
+            how = "steadily" if steady else "little"
+            yield rule.report_problem(
+                sized.workload.subject,
+                f"Container {sized.container.name} of {sized.workload.subject} uses {how} "
+                f"({_describe_usage(sized.usage)}), and VPA {sized.vpas[0].metadata.name} sizes it.",
+            )
+
+
+def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
+    return ", ".join(
+        f"P5 to P95 of {resource}: {format_amount(resource, known.p5)} to {format_amount(resource, known.p95)}"
+        for resource, known in usage.items()
+    )
+
+
+@lint_rule(
+    "L22", LintSeverity.WARNING, "A VPA for a container below its smallest bucket",
+    why="The VPA cannot distinguish such amounts, and sets its floor: more than is used, and one eviction for nothing.",
+    source=_GUIDE + "; VPA histograms begin at 10m and 10 MB", fix="Remove the VPA, and set small requests by hand.",
+    needs=_USAGE,
+)  # fmt: skip
+def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields containers under a VPA whose P95 is at most 10m and 10 MB."""
+    for sized in _sized_containers(snapshot):
+        if sized.vpas and _is_small(sized.usage, SMALLEST_BUCKET):
+            yield rule.report_problem(
+                sized.workload.subject,
+                f"Container {sized.container.name} of {sized.workload.subject} uses at most 10m and 10 MB "
+                f"({_describe_usage(sized.usage)}), and VPA {sized.vpas[0].metadata.name} sizes it.",
+            )
+
+
+@lint_rule(
+    "L23", LintSeverity.INFO, "A large container with changing use and no autoscaler",
+    why="Its request is too large most of the time, or too small when it matters.",
+    source=_GUIDE, fix="A VPA (`trimtab lint` then checks its bounds) or an HPA.", needs=_USAGE,
+)  # fmt: skip
+def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields containers without VPA and HPA that use more than 50m or 100 MB with a P95 above twice their P5."""
+    for sized in _sized_containers(snapshot):
+        if sized.vpas or snapshot.hpas_of(sized.workload.subject) or not sized.workload.is_scaled_by_count:
+            continue
+        for resource, usage in sized.usage.items():
+            if usage.p95 > SMALL[resource] and usage.p95 > STEADY_SPREAD * usage.p5:
+                yield rule.report_problem(
+                    sized.workload.subject,
+                    f"Container {sized.container.name} of {sized.workload.subject} uses "
+                    f"{format_amount(resource, usage.p5)} to {format_amount(resource, usage.p95)} of {resource}, and "
+                    "no autoscaler changes anything.",
+                )
+                break
+
+
+@lint_rule(
+    "L37", LintSeverity.WARNING, "A static request below P95",
+    why="For at least one minute in twenty the container needs more than it has reserved: on a full node it is slow, "
+    "or among the first to be evicted.",
+    source=_GUIDE, fix="Raise the request to P95 (`trimtab recommend`).", needs=_USAGE,
+)  # fmt: skip
+def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields requests below P95 of containers whose resource no VPA sizes."""
+    for sized in _sized_containers(snapshot):
+        for resource, usage in sized.usage.items():
+            request = request_of(sized.container, resource)
+            if request is not None and request < usage.p95 and not _is_managed(sized, resource):
+                path = sized.workload.container_path(sized.container, "resources", "requests", resource)
+                yield rule.report_problem(
+                    sized.workload.subject,
+                    f"Container {sized.container.name} of {sized.workload.subject} requests "
+                    f"{format_amount(resource, request)} of {resource}, and its P95 is "
+                    f"{format_amount(resource, usage.p95)}.",
+                    path=path,
+                )
+
+
+@lint_rule(
+    "L38", LintSeverity.INFO, "A static request far above P95",
+    why="The rest is paid for and stays empty: no other pod may use it.",
+    source="Trimtab", fix="Lower the request (`trimtab recommend` has the number and the money).", needs=_USAGE,
+)  # fmt: skip
+def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields requests above 1.5 times P95 and by more than 50m or 50Mi, of containers whose resource no VPA sizes."""
+    for sized in _sized_containers(snapshot):
+        for resource, usage in sized.usage.items():
+            request = request_of(sized.container, resource)
+            if request is None or _is_managed(sized, resource):
+                continue
+            if request > 1.5 * usage.p95 and request - usage.p95 > WASTE[resource]:
+                replicas = snapshot.needed_replicas(sized.workload) or 1
+                waste = format_amount(resource, (request - usage.p95) * replicas)
+                yield rule.report_problem(
+                    sized.workload.subject,
+                    f"Container {sized.container.name} of {sized.workload.subject} requests "
+                    f"{format_amount(resource, request)} of {resource}, and its P95 is "
+                    f"{format_amount(resource, usage.p95)}.",
+                    path=sized.workload.container_path(sized.container, "resources", "requests", resource),
+                    outcome=f"{waste} of {resource} in {replicas} pod{'' if replicas == 1 else 's'} stay empty.",
+                )
+
+
+@lint_rule(
+    "L39", LintSeverity.INFO, "An initial request under a VPA outside of P5 to P50",
+    why="P5 is the convention for what a VPA corrects: above P50 each rollout wastes until the VPA acts, below P5 each "
+    "begins with starvation.",
+    source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
+)  # fmt: skip
+def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields requests that a VPA sizes and that are above P50 or below P5 by more than 10 %."""
+    for sized in _sized_containers(snapshot):
+        for resource, usage in sized.usage.items():
+            request = request_of(sized.container, resource)
+            if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
+                continue
+            if request > 1.1 * usage.p50 or request < 0.9 * usage.p5:
+                path = sized.workload.container_path(sized.container, "resources", "requests", resource)
+                yield rule.report_problem(
+                    sized.workload.subject,
+                    f"Container {sized.container.name} of {sized.workload.subject} begins with "
+                    f"{format_amount(resource, request)} of {resource}; P5 is {format_amount(resource, usage.p5)} and "
+                    f"P50 {format_amount(resource, usage.p50)}.",
+                    path=path,
+                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, max(1.0, usage.p5)))],
+                )

@@ -1,0 +1,144 @@
+"""Schedulers, zones, gangs and traffic."""
+
+from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    ManifestChange,
+    lint_rule,
+)
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.pool import KEEP_ANNOTATION
+from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, find_schedulers
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+_GANG_KEYS = (
+    "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io",
+    "scheduling.volcano.sh/group-name",
+)  # fmt: skip
+"""Labels and annotations by which gang schedulers name the group of a pod (Volcano, coscheduling)."""
+_NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+
+@lint_rule(
+    "L43", LintSeverity.WARNING, "Several replicas that may all be in one place",
+    why="The scheduler's default spreads only softly: after a few drains all replicas may be on one node or in one "
+    "zone, and its end is the end of the service.",
+    source="Gardener's guide on high availability; Kubernetes topology spread constraints",
+    fix="Add a topologySpreadConstraint over zones and one over hosts.",
+)  # fmt: skip
+def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads with two or more replicas, and neither a spread over zones or hosts nor pod anti-affinity."""
+    for workload in snapshot.workloads:
+        replicas = snapshot.needed_replicas(workload)
+        if replicas is None or replicas < 2 or is_spread(workload, (ZONE, HOST)):
+            continue
+        labels = {"matchLabels": dict(workload.pod_labels)}
+        constraints = [
+            {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": labels}
+            for key in (ZONE, HOST)
+        ]
+        path = (*workload.template_path, "topologySpreadConstraints")
+        yield rule.report_problem(
+            workload.subject, f"{workload.subject} has {replicas} replicas that nothing spreads over zones or nodes.",
+            path=path, changes=[ManifestChange(workload.subject, path, constraints)] if workload.pod_labels else (),
+        )  # fmt: skip
+
+
+def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
+    """Returns whether a constraint, or an anti-affinity of the pods, spreads them over one of these topologies."""
+    constraints = value_or(workload.spec.topology_spread_constraints, ())
+    if any(constraint.topology_key in keys for constraint in constraints):
+        return True
+    affinity = value_or(workload.spec.affinity, None)
+    apart = value_or(affinity.pod_anti_affinity, None) if affinity is not None else None
+    if apart is None:
+        return False
+    terms = [*apart.required, *(weighted.pod_affinity_term for weighted in apart.preferred)]
+    return any(term.topology_key in keys for term in terms)
+
+
+@lint_rule(
+    "N01", LintSeverity.WARNING, "A scheduler that nothing among the objects explains",
+    why="If no scheduler has that name, the pods stay Pending without an event. If one has, Trimtab does not know its "
+    "filters, and leaves the nodes of its pods alone.",
+    source="Kubernetes: pods with an unknown schedulerName are ignored by every scheduler",
+    fix="Name a scheduler of the cluster; or add its KubeSchedulerConfiguration, or `schedulers` of a pool.",
+)  # fmt: skip
+def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads whose schedulerName is neither stock, nor in a KubeSchedulerConfiguration, nor in a pool."""
+    known = {*KNOWN_SCHEDULERS, *find_schedulers(config_map.data for config_map in snapshot.config_maps)}
+    known |= {name for pool in snapshot.pools for name in pool.schedulers}
+    for workload in snapshot.workloads:
+        name = workload.spec.scheduler_name
+        if name and name not in known:
+            yield rule.report_problem(
+                workload.subject, f"{workload.subject} names the scheduler {name}, which is not known.",
+                path=(*workload.template_path, "schedulerName"),
+            )  # fmt: skip
+
+
+@lint_rule(
+    "N07", LintSeverity.WARNING, "A gang of pods in a cluster that is compacted",
+    why="Pods of a gang work together only: the eviction of one of them stops all of them, and they begin again only "
+    "when there is room for all at once.",
+    source="Kubernetes PodGroup (scheduling.k8s.io, beta in 1.37), Volcano, coscheduling",
+    fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or keep them out of the pool.',
+)  # fmt: skip
+def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads whose pods belong to a gang and may be moved, where a pool is compacted."""
+    if not any(pool.enabled for pool in snapshot.pools):
+        return
+    for workload in snapshot.workloads:
+        if workload.pod_annotations.get(KEEP_ANNOTATION) == "true" or workload.subject.kind == "DaemonSet":
+            continue
+        named = {**workload.pod_labels, **workload.pod_annotations}
+        group = next((named[key] for key in _GANG_KEYS if named.get(key)), "")
+        if workload.spec.scheduling_group is not None:
+            group = workload.spec.scheduling_group.pod_group_name
+        elif workload.spec.workload_ref is not None:
+            group = workload.spec.workload_ref.pod_group
+        if group:
+            path = (*workload.template_path[:-1], "metadata", "annotations", KEEP_ANNOTATION)
+            yield rule.report_problem(
+                workload.subject,
+                f"Pods of {workload.subject} belong to the gang {group}, and {len(snapshot.pools)} "
+                f"{'pool is' if len(snapshot.pools) == 1 else 'pools are'} compacted.",
+                changes=[ManifestChange(workload.subject, path, "true")],
+            )
+
+
+@lint_rule(
+    "N09", LintSeverity.WARNING, "Near traffic to pods that are not near everywhere",
+    why="Clients use the pods of their own zone or node. Where there are too few, these are overloaded while others "
+    "idle, and an HPA sees only the mean.",
+    source="Kubernetes Service trafficDistribution (PreferSameZone and PreferSameNode, stable since 1.35)",
+    fix="Spread the pods over zones with a topologySpreadConstraint, or remove trafficDistribution.",
+)  # fmt: skip
+def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields Services with a near trafficDistribution whose workload is not spread: over zones, or for PreferSameNode
+    by a DaemonSet."""
+    for service in snapshot.services:
+        distribution = service.spec.traffic_distribution
+        if distribution not in _NEAR or not service.spec.selector:
+            continue
+        namespace = service.metadata.namespace or DEFAULT_NAMESPACE
+        for workload in snapshot.workloads:
+            if workload.namespace != namespace or not service.spec.selector.items() <= workload.pod_labels.items():
+                continue
+            if workload.subject.kind == "DaemonSet" or (
+                distribution != "PreferSameNode" and is_spread(workload, (ZONE,))
+            ):
+                continue
+            places = "node" if distribution == "PreferSameNode" else "zone"
+            hpas = snapshot.hpas_of(workload.subject)
+            hpa = f", and HPA {hpas[0].metadata.name} follows their mean" if hpas else ""
+            subject = subject_of("Service", service.metadata)
+            yield rule.report_problem(
+                subject,
+                f"{subject} prefers pods of the same {places}, and nothing spreads {workload.subject} over "
+                f"{places}s{hpa}.",
+                path=("spec", "trafficDistribution"),
+            )

@@ -1,0 +1,161 @@
+"""Trimtab's own webhook, policies and recommender, together with the rest of the cluster."""
+
+import re
+from collections.abc import Iterator
+
+from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.objects import PolicyView
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    ManifestChange,
+    Needs,
+    lint_rule,
+)
+from trimtab.autoscaling.rules.vpa_bounds import MAX_LIMIT_RATIO, active_vpas, limit_ratios, requests_only_change
+from trimtab.cluster.api.admissionregistration import MutatingWebhook, is_trimtab_configuration
+from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.selectors import labels_match, name_matcher
+
+CONFIGURATION_NAME = "trimtab"
+SYSTEM_NAMESPACE = "kube-system"
+NAME_LABEL = "kubernetes.io/metadata.name"
+_URL_SETTING, _MATCHER_SETTING = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"
+_SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global-view")
+"""Names of servers that usually have the series of several clusters."""
+
+
+@lint_rule(
+    "L15", LintSeverity.ERROR, "A policy that changes requests of a pod whose limits a VPA multiplies",
+    why="The policy changes the ratio of limit to request, and the VPA multiplies the limit by it: 20m with a limit of "
+    "1 becomes a limit of 50 times each later request.",
+    source="Trimtab (the webhook leaves such pods alone, with the reason vpa-ratio)",
+    fix="Set controlledValues to RequestsOnly in the VPA.", needs=(Needs.POLICIES,),
+)  # fmt: skip
+def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs that scale limits of a workload whose requests a PodPolicy changes without its limits."""
+    policies = [
+        policy for policy in snapshot.policies if policy.spec.actions.requests and not policy.spec.actions.limits
+    ]
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None:
+            continue
+        policy = next((policy for policy in policies if applies_to(policy, workload)), None)
+        for container, resource, ratio in limit_ratios(vpa, workload) if policy is not None else ():
+            if ratio > MAX_LIMIT_RATIO and policy is not None:
+                yield rule.report_problem(
+                    subject,
+                    f"PodPolicy {policy.metadata.name} changes the {resource} request of container {container.name} of "
+                    f"{workload.subject}, and {subject} keeps its ratio to the limit ({ratio:g}).",
+                    changes=[requests_only_change(vpa, subject, container.name)],
+                )
+
+
+def applies_to(policy: PolicyView, workload: LintWorkload) -> bool:
+    """Returns whether the policy may change the workload's pods: namespace, kind of owner and pod labels match. Other
+    conditions are not judged here."""
+    match = policy.spec.match
+    return (
+        matches_namespace(policy, workload.namespace)
+        and (not match.owners or workload.subject.kind in match.owners)
+        and match.pod_labels.items() <= workload.pod_labels.items()
+    )
+
+
+def matches_namespace(policy: PolicyView, namespace: str) -> bool:
+    """Returns whether the policy matches pods of a namespace by its name."""
+    namespaces = policy.spec.match.namespaces
+    included = not namespaces.include or name_matcher(namespaces.include)(namespace)
+    return bool(included) and not (namespaces.exclude and name_matcher(namespaces.exclude)(namespace))
+
+
+@lint_rule(
+    "L45", LintSeverity.ERROR, "Trimtab's webhook in the way of the cluster itself",
+    why="With failurePolicy Fail no pod can be created while the webhook is down, its own pods included; the same "
+    "holds for kube-system, without which the cluster does not recover.",
+    source="Kubernetes, admission webhook good practices",
+    fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
+)  # fmt: skip
+def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields Trimtab's mutating webhooks with failurePolicy Fail, or that are called for pods of kube-system or of the
+    namespace of their own Service."""
+    for configuration in snapshot.mutating_webhooks:
+        if not is_trimtab_configuration(configuration.metadata, CONFIGURATION_NAME):
+            continue
+        subject = subject_of("MutatingWebhookConfiguration", configuration.metadata, namespaced=False)
+        for index, webhook in enumerate(configuration.webhooks):
+            for problem, path in _webhook_problems(webhook):
+                changes = [ManifestChange(subject, ("webhooks", index, "failurePolicy"), "Ignore")]
+                yield rule.report_problem(
+                    subject, f"Webhook {webhook.name} of {subject} {problem}.", path=("webhooks", index, path),
+                    changes=changes if path == "failurePolicy" else (),
+                )  # fmt: skip
+
+
+def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
+    if webhook.failure_policy != "Ignore":
+        yield "has failurePolicy Fail", "failurePolicy"
+    own = webhook.client_config.service.namespace if webhook.client_config.service is not None else ""
+    selector = webhook.namespace_selector or LabelSelector()
+    for namespace in dict.fromkeys((SYSTEM_NAMESPACE, own)):
+        if namespace and labels_match(selector, {NAME_LABEL: namespace}):
+            yield f"is called for pods of {namespace}", "namespaceSelector"
+
+
+@lint_rule(
+    "N12", LintSeverity.WARNING, "Usage that is read from a Prometheus of several clusters",
+    why="Workloads of one name in two clusters become one history: the requests of both are wrong.",
+    source="Trimtab; the VPA's recommender has no matcher for a cluster",
+    fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
+)  # fmt: skip
+def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields recommenders of the VPA whose Prometheus address is that of a server for several clusters, and Trimtab's
+    own recommender (info) with a Prometheus and without a matcher."""
+    for workload in snapshot.workloads:
+        for container in workload.spec.containers:
+            names = {variable.name for variable in container.variables}
+            if _URL_SETTING in names and _MATCHER_SETTING not in names:
+                yield rule.report_problem(
+                    workload.subject,
+                    f"{workload.subject} sets {_URL_SETTING} and no {_MATCHER_SETTING}.",
+                    severity=LintSeverity.INFO,
+                    outcome="If that server has several clusters, the recommender refuses their usage and recommends "
+                    "nothing.",
+                )
+            address = next((a for a in container.arguments if a.startswith("--prometheus-address")), "")
+            if _SHARED_SERVER.search(address):
+                yield rule.report_problem(
+                    workload.subject, f"{workload.subject} reads usage from {address.partition('=')[2]}."
+                )
+
+
+@lint_rule(
+    "N13", LintSeverity.WARNING, "A LimitRange that restores the limits which a policy removes",
+    why="The API server sets the default limit again after the policy has removed it: the policy has no effect, or the "
+    "pod has a limit that no manifest has.",
+    source="Kubernetes LimitRanger runs before and after webhooks (measured, 1.36)",
+    fix="Remove the default limit from the LimitRange, or exclude the namespace from the policy.",
+    needs=(Needs.POLICIES,),
+)  # fmt: skip
+def restored_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields default limits of a LimitRange for a resource whose limit a PodPolicy removes in that namespace."""
+    for limit_range in snapshot.limit_ranges:
+        namespace = limit_range.metadata.namespace or DEFAULT_NAMESPACE
+        subject = subject_of("LimitRange", limit_range.metadata)
+        for index, item in enumerate(limit_range.spec.limits):
+            for resource in item.default if item.type == "Container" else ():
+                policy = next(
+                    (
+                        policy
+                        for policy in snapshot.policies
+                        if policy.spec.actions.limits.get(resource) == "remove" and matches_namespace(policy, namespace)
+                    ),
+                    None,
+                )
+                if policy is not None:
+                    yield rule.report_problem(
+                        subject,
+                        f"{subject} sets a {resource} limit, and PodPolicy {policy.metadata.name} removes it.",
+                        path=("spec", "limits", index, "default", resource),
+                    )

@@ -1,0 +1,319 @@
+"""minAllowed, maxAllowed and limits under a VPA."""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from trimtab.autoscaling.container_amounts import (
+    CPU,
+    MEMORY,
+    RESOURCES,
+    QualityOfService,
+    amount_in,
+    format_amount,
+    limit_of,
+    request_of,
+    running_containers,
+)
+from trimtab.autoscaling.lint_snapshot import (
+    EVICTING_MODES,
+    LintSnapshot,
+    LintWorkload,
+    container_policy_of,
+    controls_resource,
+    policies_path,
+    subject_of,
+    target_subject,
+    update_mode_of,
+)
+from trimtab.autoscaling.node_sizes import largest_allocatable
+from trimtab.autoscaling.objects import LintContainer
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    LintSubject,
+    ManifestChange,
+    Needs,
+    lint_rule,
+)
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.cluster_autoscaler import parse_flags
+
+MAX_LIMIT_RATIO = 1.2
+POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
+"""The recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb, which are MiB."""
+_FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recommendation-min-memory-mb"}
+_CAP_FLAGS = ("container-recommendation-max-allowed-cpu", "container-recommendation-max-allowed-memory")
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+
+
+def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler, LintSubject, LintWorkload | None]]:
+    """Yields each VPA whose mode is not Off, with its name and its target; None if the target is not known."""
+    for vpa in snapshot.vpas:
+        if update_mode_of(vpa) != "Off":
+            target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
+            yield vpa, subject_of("VerticalPodAutoscaler", vpa.metadata), target
+
+
+def limit_ratios(vpa: VerticalPodAutoscaler, workload: LintWorkload) -> Iterator[tuple[LintContainer, str, float]]:
+    """Yields (container, resource, limit ÷ request) of each limit that the VPA scales with the request."""
+    if workload.quality is not QualityOfService.BURSTABLE:
+        return
+    for container in workload.spec.containers:
+        if container_policy_of(vpa, container.name).controlled_values == "RequestsOnly":
+            continue
+        for resource in RESOURCES:
+            request, limit = request_of(container, resource), limit_of(container, resource)
+            if request and limit and controls_resource(vpa, container.name, resource):
+                yield container, resource, limit / request
+
+
+def requests_only_change(vpa: VerticalPodAutoscaler, subject: LintSubject, container: str) -> ManifestChange:
+    """Returns the change of the VPA's policy for a container to RequestsOnly."""
+    path = policies_path(vpa, container)
+    if isinstance(path[-1], int):
+        return ManifestChange(subject, (*path, "controlledValues"), "RequestsOnly")
+    value: Any = {"containerName": "*", "controlledValues": "RequestsOnly"}
+    return ManifestChange(subject, (*path, len(vpa.spec.resource_policy.container_policies)), value)
+
+
+@lint_rule(
+    "L14", LintSeverity.ERROR, "A VPA that multiplies limits",
+    why="With RequestsAndLimits, the default, the VPA keeps the ratio of limit to request: a request that "
+    "grows tenfold makes a limit that grows tenfold, out of every range that was ever tested.",
+    source=_GUIDE + "; VPA, pkg/utils/vpa/limit_and_request_scaling.go",
+    fix="Set controlledValues to RequestsOnly.",
+)  # fmt: skip
+def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in RequestsAndLimits over a Burstable container whose limit is more than 1.2 times its request."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None:
+            continue
+        for container, resource, ratio in limit_ratios(vpa, workload):
+            if ratio > MAX_LIMIT_RATIO:
+                limit = limit_of(container, resource) or 0
+                yield rule.report_problem(
+                    subject,
+                    f"{subject} scales the {resource} limit of container {container.name}: it is {ratio:g} times the "
+                    "request.",
+                    path=policies_path(vpa, container.name),
+                    outcome=f"If the VPA doubles the request, the limit goes from {format_amount(resource, limit)} to "
+                    f"{format_amount(resource, 2 * limit)}.",
+                    changes=[requests_only_change(vpa, subject, container.name)],
+                )
+
+
+@lint_rule(
+    "L16", LintSeverity.WARNING, "A VPA without minAllowed",
+    why="After a quiet night the requests are so small that the morning begins with starvation and evictions.",
+    source=_GUIDE, fix="Set minAllowed to the highest recommendation for an idle container.",
+)  # fmt: skip
+def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs that control a container for which they have no minAllowed at all. With usage the fix has the numbers
+    of the quietest day."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        names = _container_names(workload)
+        missing = [
+            name
+            for name in names
+            if any(controls_resource(vpa, name, r) for r in RESOURCES)
+            and not container_policy_of(vpa, name).min_allowed
+        ]
+        if missing:
+            yield rule.report_problem(
+                subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
+                path=policies_path(vpa, missing[0]), changes=_idle_minimum(snapshot, vpa, subject, workload, missing),
+            )  # fmt: skip
+
+
+def _container_names(workload: LintWorkload | None) -> list[str]:
+    return ["*"] if workload is None else [container.name for container in running_containers(workload.spec)]
+
+
+def _list_names(names: list[str]) -> str:
+    return "its containers" if names == ["*"] else f"container {names[0]}" if len(names) == 1 else ", ".join(names)
+
+
+def _idle_minimum(
+    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
+    names: list[str],
+) -> list[ManifestChange]:  # fmt: skip
+    """Returns minAllowed for each container from its quietest day; nothing unless it is known for all of them."""
+    changes: list[ManifestChange] = []
+    base = ("spec", "resourcePolicy", "containerPolicies")
+    present = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
+    added = len(present)
+    for name in names:
+        amounts = {
+            resource: format_amount(resource, ceil(usage.idle * 1.15))
+            for resource in RESOURCES
+            if workload is not None
+            and (usage := snapshot.usage_of(workload, name, resource)) is not None
+            and usage.idle is not None
+        }
+        if not amounts:
+            return []
+        if name in present:
+            changes.append(ManifestChange(subject, (*base, present.index(name), "minAllowed"), amounts))
+        else:
+            changes.append(ManifestChange(subject, (*base, added), {"containerName": name, "minAllowed": amounts}))
+            added += 1
+    return changes
+
+
+@lint_rule(
+    "L17", LintSeverity.WARNING, "A minAllowed below what an idle container gets recommended",
+    why="Between minAllowed and the idle recommendation the VPA goes up and down every day, and evicts each time.",
+    source=_GUIDE, fix="Raise minAllowed to the highest recommendation of an idle period.", needs=(Needs.USAGE,),
+)  # fmt: skip
+def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields minAllowed values more than 10 % below P90 of the quietest day with the recommender's margin of 15 %."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        for container in () if workload is None else workload.spec.containers:
+            policy = container_policy_of(vpa, container.name)
+            for resource in RESOURCES:
+                minimum = amount_in(policy.min_allowed, resource)
+                usage = None if workload is None else snapshot.usage_of(workload, container.name, resource)
+                if minimum is None or usage is None or usage.idle is None:
+                    continue
+                idle = usage.idle * 1.15
+                if minimum < 0.9 * idle:
+                    path = (*policies_path(vpa, container.name), "minAllowed", resource)
+                    yield rule.report_problem(
+                        subject,
+                        f"{subject} has minAllowed {format_amount(resource, minimum)} of {resource} for "
+                        f"{container.name}, and its quietest day leads to {format_amount(resource, idle)}.",
+                        path=path, changes=[ManifestChange(subject, path, format_amount(resource, ceil(idle)))],
+                    )  # fmt: skip
+
+
+@lint_rule(
+    "L18", LintSeverity.ERROR, "An initial request below the least that the VPA sets",
+    why="The VPA evicts each such pod as soon as it runs, because its request is outside of the recommended range.",
+    source=_GUIDE + "; VPA recommender, --pod-recommendation-min-cpu-millicores and -memory-mb",
+    fix="Begin with at least minAllowed and the recommender's floor.",
+)  # fmt: skip
+def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
+    divided by its containers, while the VPA evicts or resizes."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
+            continue
+        containers = running_containers(workload.spec)
+        for container in workload.spec.containers:
+            for resource in RESOURCES:
+                request = request_of(container, resource)
+                if request is None or not controls_resource(vpa, container.name, resource):
+                    continue
+                floor, name = _least_request(snapshot, vpa, container.name, resource, len(containers))
+                if request < floor:
+                    path = workload.container_path(container, "resources", "requests", resource)
+                    yield rule.report_problem(
+                        workload.subject,
+                        f"Container {container.name} of {workload.subject} begins with "
+                        f"{format_amount(resource, request)} of {resource}, and {name} of {subject} is "
+                        f"{format_amount(resource, floor)}.",
+                        path=path,
+                        changes=[ManifestChange(workload.subject, path, format_amount(resource, floor))],
+                    )
+
+
+def _least_request(
+    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
+) -> tuple[int, str]:
+    """Returns the least that the VPA sets for a container, and the name of what decides it."""
+    policy = container_policy_of(vpa, container)
+    minimum = amount_in(policy.min_allowed, resource) or 0
+    maximum = amount_in(policy.max_allowed, resource)
+    text = recommender_flags(snapshot).get(_FLOOR_FLAGS[resource], "")
+    pod_floor = POD_FLOOR[resource]
+    if text.isdecimal():
+        pod_floor = int(text) << (20 if resource == MEMORY else 0)
+    floor = ceil(pod_floor / containers)
+    if resource == MEMORY:
+        # Whole mebibytes: the change is written in them.
+        floor = -(-floor >> 20) << 20
+    if maximum is not None:
+        floor = min(floor, maximum)
+    return (minimum, "minAllowed") if minimum >= floor else (floor, "the recommender's floor")
+
+
+def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
+    """Returns the flags of the VPA's recommender, if its Deployment is among the objects."""
+    for workload in snapshot.workloads:
+        for container in workload.spec.containers:
+            if "vpa-recommender" in container.image or "vpa-recommender" in workload.subject.name:
+                return parse_flags(container.arguments)
+    return {}
+
+
+@lint_rule(
+    "L19", LintSeverity.ERROR, "A VPA whose maximum fits on no node, or that has none",
+    why="A recommendation above the largest node makes pods that stay Pending.",
+    source=_GUIDE, fix="Set maxAllowed to the largest eligible node's allocatable less its DaemonSets.",
+)  # fmt: skip
+def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields maxAllowed values above the largest node (error), and VPAs without any maxAllowed (warning) unless the
+    recommender has a cap of its own."""
+    room = largest_allocatable(snapshot)
+    is_capped = any(flag in recommender_flags(snapshot) for flag in _CAP_FLAGS)
+    for vpa, subject, workload in active_vpas(snapshot):
+        for name in _container_names(workload):
+            resources = [resource for resource in RESOURCES if controls_resource(vpa, name, resource)]
+            maximum = container_policy_of(vpa, name).max_allowed
+            path = policies_path(vpa, name)
+            if resources and not maximum and not is_capped:
+                yield rule.report_problem(
+                    subject, f"{subject} has no maxAllowed for {_list_names([name])}.", path=path,
+                    severity=LintSeverity.WARNING,
+                )  # fmt: skip
+            for resource in resources:
+                most = amount_in(maximum, resource)
+                if most is not None and room is not None and most > room[resource]:
+                    largest = format_amount(resource, room[resource])
+                    field = (*path, "maxAllowed", resource)
+                    yield rule.report_problem(
+                        subject,
+                        f"{subject} allows {format_amount(resource, most)} of {resource} for {_list_names([name])}, "
+                        f"and the largest node has {largest} for pods.",
+                        path=field, changes=[ManifestChange(subject, field, largest)],
+                    )  # fmt: skip
+
+
+@lint_rule(
+    "L20", LintSeverity.ERROR, "A minAllowed that cannot be kept",
+    why="With a minimum above the maximum the VPA's result is undefined; with minima above a node every pod stays "
+    "Pending.",
+    source="VPA API: minAllowed and maxAllowed are applied one after the other",
+    fix="Lower minAllowed below maxAllowed and below the largest node.",
+)  # fmt: skip
+def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields minAllowed above maxAllowed, and pods whose minima together are above the largest node."""
+    room = largest_allocatable(snapshot)
+    for vpa, subject, workload in active_vpas(snapshot):
+        for index, policy in enumerate(vpa.spec.resource_policy.container_policies):
+            for resource in RESOURCES:
+                minimum, maximum = amount_in(policy.min_allowed, resource), amount_in(policy.max_allowed, resource)
+                if minimum is not None and maximum is not None and minimum > maximum:
+                    path = ("spec", "resourcePolicy", "containerPolicies", index, "minAllowed", resource)
+                    yield rule.report_problem(
+                        subject,
+                        f"{subject} has minAllowed {format_amount(resource, minimum)} above maxAllowed "
+                        f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
+                        path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
+                    )  # fmt: skip
+        for resource in RESOURCES if workload is not None and room is not None else ():
+            assert workload is not None
+            assert room is not None
+            total = sum(
+                amount_in(container_policy_of(vpa, name).min_allowed, resource) or 0
+                for name in _container_names(workload)
+            )
+            if total > room[resource]:
+                yield rule.report_problem(
+                    subject,
+                    f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, and the "
+                    f"largest node has {format_amount(resource, room[resource])} for pods.",
+                    path=("spec", "resourcePolicy"),
+                )

@@ -1,0 +1,268 @@
+"""What a VPA points at, and whether it can act."""
+
+from trimtab.autoscaling.container_amounts import RESOURCES, amount_in, format_amount, request_of
+from trimtab.autoscaling.lint_snapshot import (
+    EVICTING_MODES,
+    RESIZING_MODES,
+    LintSnapshot,
+    LintWorkload,
+    controls_resource,
+    subject_of,
+    target_subject,
+    update_mode_of,
+)
+from trimtab.autoscaling.objects import LintNode
+from trimtab.autoscaling.rule import (
+    FindingIterator,
+    LintRule,
+    LintSeverity,
+    ManifestChange,
+    Needs,
+    lint_rule,
+)
+from trimtab.autoscaling.rules.quality_of_service import elects_leader
+from trimtab.autoscaling.rules.vpa_bounds import active_vpas
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.timestamps import parse_timestamp
+
+UPDATER_MIN_REPLICAS = 2
+"""The updater's --min-replicas."""
+LONG_GRACE_SECONDS = 300
+UNUSED_ADVICE_DAYS = 14
+UNUSED_ADVICE_SHARE = 0.2
+_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+
+
+@lint_rule(
+    "L24", LintSeverity.ERROR, "Two VPAs for one pod",
+    why="Which of them sizes a pod is undefined, and may change with every pod.",
+    source="VPA, known limitations: several VPAs that match one pod have undefined behavior",
+    fix="Remove one of them, or set its updateMode to Off.",
+)  # fmt: skip
+def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields every further VPA of a target that has two or more whose mode is not Off."""
+    seen: dict[object, VerticalPodAutoscaler] = {}
+    for vpa, subject, _ in active_vpas(snapshot):
+        target = target_subject(vpa.metadata, vpa.spec.target_ref)
+        first = seen.setdefault(target, vpa)
+        if first is not vpa:
+            yield rule.report_problem(
+                subject, f"{subject} and VPA {first.metadata.name} both size {target}.", path=("spec", "targetRef")
+            )
+
+
+@lint_rule(
+    "L25", LintSeverity.ERROR, "A VPA whose target is not the topmost controller",
+    why="The VPA reports ConfigUnsupported and does nothing: it follows pods to their topmost controller only.",
+    source="VPA, target selector: the targetRef must be the topmost well-known or scalable controller",
+    fix="Name the topmost controller in targetRef.",
+)  # fmt: skip
+def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs that name an object with a controller, or a pod."""
+    for vpa in snapshot.vpas:
+        target = target_subject(vpa.metadata, vpa.spec.target_ref)
+        top = snapshot.topmost_owner(target)
+        subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
+        if top != target or target.kind == "Pod":
+            better = f"its topmost controller is {top}" if top != target else "a pod has no replacement"
+            yield rule.report_problem(
+                subject, f"{subject} names {target}, and {better}.", path=("spec", "targetRef"),
+                changes=[ManifestChange(subject, ("spec", "targetRef", "kind"), top.kind),
+                         ManifestChange(subject, ("spec", "targetRef", "name"), top.name)] if top != target else (),
+            )  # fmt: skip
+
+
+@lint_rule(
+    "L26", LintSeverity.WARNING, "A VPA that never updates its single pod",
+    why="The updater leaves groups of fewer than two live pods alone: the pod keeps its first request until the next "
+    "rollout.",
+    source="VPA updater, --min-replicas (2 by default)",
+    fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
+)  # fmt: skip
+def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in an evicting mode whose workload wants fewer replicas than updatePolicy.minReplicas, 2 if that is
+    absent."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        replicas = None if workload is None else snapshot.needed_replicas(workload)
+        needed = vpa.spec.update_policy.min_replicas
+        needed = UPDATER_MIN_REPLICAS if needed is None else needed
+        if replicas is None or not 0 < replicas < needed or update_mode_of(vpa) not in EVICTING_MODES:
+            continue
+        path = ("spec", "updatePolicy", "minReplicas")
+        yield rule.report_problem(
+            subject, f"{subject} acts on {needed} replicas or more, and its target has {replicas}.", path=path,
+            changes=[ManifestChange(subject, path, replicas)],
+        )  # fmt: skip
+
+
+@lint_rule(
+    "L27", LintSeverity.INFO, "A VPA that evicts pods which nothing replaces in time",
+    why="A DaemonSet's node, or a controller with one leader, is without its pod until the new one is ready.",
+    source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate where the cluster can resize pods.",
+)  # fmt: skip
+def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in mode Recreate over a DaemonSet, or over a single replica that elects a leader."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None or update_mode_of(vpa) != "Recreate":
+            continue
+        single = snapshot.needed_replicas(workload) == 1 and any(map(elects_leader, workload.spec.containers))
+        if workload.subject.kind == "DaemonSet" or single:
+            yield rule.report_problem(
+                subject,
+                f"{subject} evicts pods of {workload.subject}.",
+                path=("spec", "updatePolicy", "updateMode"),
+            )
+
+
+@lint_rule(
+    "L28", LintSeverity.INFO, "A VPA that evicts sensitive pods to make them smaller",
+    why="Saving a little is no reason to disturb a pod that takes long to end or must not move.",
+    source=_GUIDE, fix="Add evictionRequirements with TargetHigherThanRequests: then it evicts only to raise requests.",
+)  # fmt: skip
+def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in an evicting mode without evictionRequirements over a StatefulSet, over pods that must not be
+    evicted by annotation, or over pods that take five minutes or more to end."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
+            continue
+        reason = _why_sensitive(workload)
+        if reason and not vpa.spec.update_policy.eviction_requirements:
+            path = ("spec", "updatePolicy", "evictionRequirements")
+            value = [{"resources": list(RESOURCES), "changeRequirement": "TargetHigherThanRequests"}]
+            yield rule.report_problem(
+                subject, f"{subject} may evict {workload.subject} to lower its requests, and {reason}.", path=path,
+                changes=[ManifestChange(subject, path, value)],
+            )  # fmt: skip
+
+
+def _why_sensitive(workload: LintWorkload) -> str:
+    """Returns why an eviction hurts; empty if nothing says that it does."""
+    if workload.subject.kind == "StatefulSet":
+        return "a StatefulSet replaces its pods one after the other"
+    if workload.pod_annotations.get(_SAFE_TO_EVICT) == "false":
+        return "its annotation safe-to-evict is false"
+    if (workload.spec.termination_grace_period_seconds or 0) >= LONG_GRACE_SECONDS:
+        return f"its pods may take {workload.spec.termination_grace_period_seconds} seconds to end"
+    return ""
+
+
+@lint_rule(
+    "L40", LintSeverity.WARNING, "A VPA webhook with fewer than two ready endpoints",
+    why="While it is down, new pods get the requests of their manifests, which are small on purpose: catastrophic "
+    "under-reservation, as Gardener's guide calls it.",
+    source=_GUIDE, fix="Run two replicas of the admission controller, with a PodDisruptionBudget.",
+    needs=(Needs.VPA_WEBHOOK,),
+)  # fmt: skip
+def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields the VPA's webhook configurations whose Service has fewer than two ready endpoints."""
+    for configuration in snapshot.mutating_webhooks:
+        services = {
+            (hook.client_config.service.namespace, hook.client_config.service.name)
+            for hook in configuration.webhooks
+            if hook.client_config.service is not None and "vpa" in hook.name
+        }
+        for namespace, name in sorted(services):
+            ready = sum(
+                endpoint.conditions.ready is not False
+                for slice_ in snapshot.endpoint_slices
+                if slice_.metadata.namespace == namespace
+                and value_or(slice_.metadata.labels, {}).get("kubernetes.io/service-name") == name
+                for endpoint in slice_.endpoints or ()
+            )
+            if ready < 2:
+                subject = subject_of("MutatingWebhookConfiguration", configuration.metadata, namespaced=False)
+                yield rule.report_problem(subject, f"The VPA's webhook Service {namespace}/{name} has {ready} ready "
+                                          f"endpoint{'' if ready == 1 else 's'}.")  # fmt: skip
+
+
+@lint_rule(
+    "L44", LintSeverity.INFO, "Advice of a VPA that is not used",
+    why="The VPA only reports: requests stay wrong while the right ones are known.",
+    source="Trimtab", fix="Set the requests from the VPA's target, or let it act.", needs=(Needs.LIVE,),
+)  # fmt: skip
+def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in mode Off, older than two weeks, whose target differs from the request by more than 20 %."""
+    for vpa in snapshot.vpas:
+        created = parse_timestamp(vpa.metadata.creation_timestamp)
+        workload = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
+        if update_mode_of(vpa) != "Off" or workload is None or created is None or snapshot.now is None:
+            continue
+        if snapshot.now - created < UNUSED_ADVICE_DAYS * 86400:
+            continue
+        subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
+        for recommended in vpa.status.recommendation.container_recommendations:
+            for container in workload.spec.containers:
+                for resource in RESOURCES if container.name == recommended.container_name else ():
+                    target, request = amount_in(recommended.target, resource), request_of(container, resource)
+                    if target and request and abs(target - request) > UNUSED_ADVICE_SHARE * request:
+                        yield rule.report_problem(
+                            subject,
+                            f"{subject} recommends {format_amount(resource, target)} of {resource} for container "
+                            f"{container.name}, which requests {format_amount(resource, request)}.",
+                        )
+
+
+@lint_rule(
+    "N03", LintSeverity.WARNING, "A VPA in place on a container that restarts, or on a node without room",
+    why="In place is meant to disturb nothing: with resizePolicy RestartContainer each change restarts the container, "
+    "and on a full node it stays Deferred (preemption for it is alpha in Kubernetes 1.37).",
+    source="Kubernetes in-place resize (stable since 1.35); VPA InPlaceOrRecreate",
+    fix="Set restartPolicy NotRequired in the container's resizePolicy; keep room on the nodes.",
+)  # fmt: skip
+def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields VPAs in an in-place mode over a container with RestartContainer for a resource that they control, or over
+    a pod on a node whose free amount is less than what the VPA wants to add."""
+    for vpa, subject, workload in active_vpas(snapshot):
+        if workload is None or update_mode_of(vpa) not in RESIZING_MODES:
+            continue
+        for container in workload.spec.containers:
+            for policy in container.resize_policy:
+                controls = controls_resource(vpa, container.name, policy.resource_name)
+                if policy.restart_policy == "RestartContainer" and controls:
+                    yield rule.report_problem(
+                        subject,
+                        f"{subject} resizes container {container.name} of {workload.subject}, whose resizePolicy "
+                        f"restarts it for {policy.resource_name}.",
+                    )
+        yield from _find_full_nodes(rule, snapshot, vpa, workload)
+
+
+def _find_full_nodes(
+    rule: LintRule, snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, workload: LintWorkload
+) -> FindingIterator:
+    targets = {
+        recommended.container_name: recommended.target
+        for recommended in vpa.status.recommendation.container_recommendations
+    }
+    nodes = {node.metadata.name: node for node in snapshot.nodes}
+    for pod in snapshot.pods_of(workload):
+        node = nodes.get(pod.spec.node_name)
+        if node is None:
+            continue
+        for resource in RESOURCES:
+            growth = sum(
+                max(0, (amount_in(targets.get(c.name, {}), resource) or 0) - (request_of(c, resource) or 0))
+                for c in pod.spec.containers
+            )
+            free = _free_amount(snapshot, node, resource)
+            if growth > free:
+                subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
+                yield rule.report_problem(
+                    subject,
+                    f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, "
+                    f"and node {node.metadata.name} has {format_amount(resource, max(0, free))} free.",
+                    outcome="The resize stays Deferred until another pod leaves the node.",
+                )
+
+
+def _free_amount(snapshot: LintSnapshot, node: LintNode, resource: str) -> int:
+    """Returns the node's allocatable less the requests of its pods."""
+    requested = sum(
+        request_of(container, resource) or 0
+        for pod in snapshot.pods
+        if pod.spec.node_name == node.metadata.name
+        for container in pod.spec.containers
+    )
+    return (amount_in(node.status.allocatable, resource) or 0) - requested

@@ -1,0 +1,103 @@
+"""Flags of the cluster autoscaler, compared by replaying them on one history.
+
+The cheapest flags win that neither remove nodes in vain nor let pods wait longer. Of flags that cost nearly the same,
+those win that evict less. The present flags stay unless others save something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayResult, ScaleDownFlags, replay_history
+from trimtab.cluster.reason import Code, Reason
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+UNNEEDED_SECONDS = (300, 600, 1200, 1800)
+DELAYS_AFTER_ADD = (600, 1800)
+MAX_BOUGHT_BACK_SHARE = 0.1
+"""Nodes bought back over nodes removed; or as many as with the present flags, if those are more."""
+MAX_PENDING_RATIO = 1.1
+"""Time that pods wait, over that with the present flags."""
+NEARLY_EQUAL = 0.01
+
+AUTOSCALER_SAVES = Code(
+    "autoscaler-flags-save",
+    "Other flags of the cluster autoscaler would have needed fewer nodes for the same pods.",
+    "Set the proposed flags; check the evictions and the nodes bought back first.",
+)
+AUTOSCALER_FITS = Code(
+    "autoscaler-flags-fit",
+    "No other flags would have saved a hundredth without removing nodes in vain or letting pods wait.",
+    "Nothing.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedFlags:
+    """One set of flags and its replay."""
+
+    flags: ScaleDownFlags
+    result: ReplayResult
+
+    @property
+    def cost(self) -> float:
+        """Dollars, or seconds of nodes where a price is unknown. Comparable only between replays of one history."""
+        return self.result.node_seconds if self.result.dollars is None else self.result.dollars
+
+    @property
+    def disruption(self) -> int:
+        """Evictions, and ten for every node that was bought back."""
+        return self.result.evictions + 10 * self.result.bought_back
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerProposal:
+    """All replays, and the chosen one."""
+
+    present: ReplayedFlags
+    replays: tuple[ReplayedFlags, ...]
+    """All of them, the present one included, the cheapest first."""
+    chosen: ReplayedFlags
+    reason: Reason
+
+
+def candidate_flags(present: ScaleDownFlags) -> tuple[ScaleDownFlags, ...]:
+    """The present flags, and every combination of usual thresholds, unneeded times and delays."""
+    others = (
+        replace(present, threshold=threshold, unneeded_seconds=unneeded, delay_after_add_seconds=delay)
+        for threshold in THRESHOLDS for unneeded in UNNEEDED_SECONDS for delay in DELAYS_AFTER_ADD
+    )  # fmt: skip
+    return tuple(dict.fromkeys((present, *others)))
+
+
+def propose_flags(
+    history: NodeHistory, present: ScaleDownFlags, candidates: Sequence[ScaleDownFlags] | None = None,
+    on_replay: Callable[[Sequence[ScaleDownFlags]], Iterable[ScaleDownFlags]] = lambda all_flags: all_flags,
+) -> AutoscalerProposal:  # fmt: skip
+    """Replay all candidates, and choose. `on_replay` may show the progress over the flags."""
+    every = tuple(dict.fromkeys((present, *(candidate_flags(present) if candidates is None else candidates))))
+    replays = [ReplayedFlags(flags, replay_history(history, flags)) for flags in on_replay(every)]
+    return choose_flags(replays[0], replays)
+
+
+def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> AutoscalerProposal:
+    """The choice among replays of one history; `present` is one of them."""
+    ordered = tuple(sorted(replays, key=lambda one: (one.cost, one.disruption)))
+    allowed = [one for one in ordered if one is present or _is_as_safe(one.result, present.result)]
+    cheapest = allowed[0].cost
+    near = [one for one in allowed if one.cost <= cheapest * (1 + NEARLY_EQUAL)]
+    chosen = min(near, key=lambda one: (one.disruption, one.cost))
+    saved = 1 - chosen.cost / present.cost if present.cost else 0.0
+    if chosen is present or saved < NEARLY_EQUAL:
+        return AutoscalerProposal(present, ordered, present, AUTOSCALER_FITS("no other flags save a hundredth"))
+    sentence = f"{saved:.0%} fewer {'node hours' if present.result.dollars is None else 'dollars'}"
+    return AutoscalerProposal(present, ordered, chosen, AUTOSCALER_SAVES(sentence))
+
+
+def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
+    """Whether few nodes are bought back, and pods hardly wait longer."""
+    return (
+        result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
+        and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600
+    )  # fmt: skip

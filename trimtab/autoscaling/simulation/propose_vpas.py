@@ -1,0 +1,276 @@
+"""VPAs to add, to change and to remove, from usage and nodes.
+
+A VPA is worth its evictions where usage is large and varies: above 50m or 100 MB and with P95 more than twice P5
+(Gardener's pod autoscaling guide). Elsewhere a static request by P95 is as good. A proposed VPA changes requests only,
+has a minimum that an idle container does not fall below and a maximum that a node can hold, and leaves alone a resource
+on whose utilization an HPA scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import ceil
+from typing import Any
+
+from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
+from trimtab.cluster.quantity import format_quantity
+from trimtab.cluster.reason import Code, Reason
+from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
+
+SMALL = {"cpu": 50, "memory": 100_000_000}
+"""Millicores and bytes of P95 up to which a VPA is not worth it."""
+MIN_SPREAD = 2.0
+"""P95 over P5."""
+MIN_HISTORY_SECONDS, MIN_SAMPLES = 86400, 100
+IDLE_SHARE = 0.25
+"""The lowest quarter of the samples counts as idle."""
+_STEPS = {"cpu": 1, "memory": 1 << 20}
+IN_PLACE_VERSION = (1, 33)
+"""The Kubernetes version from which pods are resized in place by default."""
+API_VERSIONS = {
+    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+}  # fmt: skip
+"""Kinds that a VPA is proposed for: their pods run all the time."""
+
+VPA_WORTH_IT = Code(
+    "vpa-worth-it",
+    "The usage of the workload is large and varies, and no VPA follows it.",
+    "Apply the proposed VPA.",
+)
+VPA_TOO_SMALL = Code(
+    "vpa-too-small",
+    "The usage of the workload is so small that a VPA saves less than it disturbs.",
+    "Delete the VPA, or do not add one; give the workload a static request by P95 (trimtab recommend).",
+)
+VPA_TOO_STEADY = Code(
+    "vpa-too-steady",
+    "The usage of the workload hardly varies: a static request is as good as a VPA.",
+    "Delete the VPA, or do not add one; give the workload a static request by P95 (trimtab recommend).",
+)
+VPA_DIFFERS = Code(
+    "vpa-differs",
+    "The VPA lacks bounds by usage and nodes, changes limits, or evicts where pods can be resized in place.",
+    "Apply the proposed VPA.",
+)
+VPA_FITS = Code("vpa-fits", "The VPA is as it would be proposed.", "Nothing.")
+VPA_NEEDS_HISTORY = Code(
+    "vpa-needs-history",
+    "There is less than a day of usage, or there are fewer than 100 samples.",
+    "Give more usage.",
+)
+VPA_OWNED_BY_HPA = Code(
+    "vpa-owned-by-hpa",
+    "An HPA scales on the utilization of every resource that a VPA would change: together they drift.",
+    "Scale on averageValue or on a custom metric, then add a VPA.",
+)
+
+
+class VpaAction(StrEnum):
+    """What to do about the VPA of a workload."""
+
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+    KEEP = "keep"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerHistory:
+    """The usage of one container of a workload, in millicores and bytes, by resource."""
+
+    name: str
+    low: Mapping[str, int]
+    """P5."""
+    high: Mapping[str, int]
+    """P95."""
+    idle_target: Mapping[str, int]
+    """What the recommender says for the idle samples alone."""
+    seconds: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadHistory:
+    """One workload with everything that decides on its VPA."""
+
+    namespace: str
+    kind: str
+    name: str
+    replicas: int
+    containers: tuple[ContainerHistory, ...]
+    max_allowed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Container → the largest request with which its pod fits on a node, daemons counted. Empty where unknown."""
+    hpa_resources: frozenset[str] = frozenset()
+    """Resources on whose utilization an HPA scales the workload."""
+    vpas: tuple[Mapping[str, Any], ...] = ()
+    """Existing VPAs of the workload, as manifests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VpaProposal:
+    """What to do about the VPA of one workload."""
+
+    workload: WorkloadHistory
+    action: VpaAction
+    reason: Reason
+    manifest: Mapping[str, Any] | None = None
+    """The VPA as it should be; None where there should be none."""
+    existing: str = ""
+    """The name of the existing VPA."""
+
+
+def summarize_container(
+    name: str, series: Sequence[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, containers: int = 1
+) -> ContainerHistory:
+    """The history of one container from the series of its pods."""
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    idle: list[PodSeries] = []
+    for resource in RESOURCES:
+        own = [one for one in series if one.resource == resource]
+        ordered = sorted(value for one in own for value in one.values)
+        if not ordered:
+            continue
+        unit = 1000 if resource == "cpu" else 1
+        low[resource], high[resource] = (ceil(_rank(ordered, share) * unit) for share in (0.05, 0.95))
+        threshold = _rank(ordered, IDLE_SHARE)
+        for one in own:
+            kept = [(time, value) for time, value in zip(one.times, one.values, strict=True) if value <= threshold]
+            idle += [PodSeries(one.pod, resource, *map(list, zip(*kept, strict=True)))] if kept else []
+    estimates = recommend_from_series(idle, flags, containers)
+    times = [time for one in series for time in (one.times[0], one.times[-1]) if len(one.times)]
+    return ContainerHistory(
+        name, low, high, {resource: estimate.target for resource, estimate in estimates.items()},
+        max(times) - min(times) if times else 0, sum(len(one.times) for one in series),
+    )  # fmt: skip
+
+
+def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = None) -> VpaProposal:
+    """What to do about the VPA of a workload. `version`: the API server's, (1, 33); None where it is unknown."""
+    existing = str(_mapping(workload.vpas[0].get("metadata")).get("name")) if workload.vpas else ""
+
+    def decide(action: VpaAction, reason: Reason, manifest: Mapping[str, Any] | None = None) -> VpaProposal:
+        return VpaProposal(workload=workload, action=action, reason=reason, manifest=manifest, existing=existing)
+
+    seconds = max((container.seconds for container in workload.containers), default=0)
+    samples = max((container.samples for container in workload.containers), default=0)
+    keep, remove = (VpaAction.KEEP, VpaAction.REMOVE) if existing else (VpaAction.NONE, VpaAction.NONE)
+    if seconds < MIN_HISTORY_SECONDS or samples < MIN_SAMPLES:
+        return decide(keep, VPA_NEEDS_HISTORY(f"{seconds / 3600:.0f} h with {samples} samples"))
+    large = {container.name: _large_resources(container) for container in workload.containers}
+    if not any(large.values()):
+        return decide(remove, VPA_TOO_SMALL("P95 is at most 50m and 100 MB"))
+    varying = {
+        container.name: tuple(resource for resource in large[container.name] if _is_varying(container, resource))
+        for container in workload.containers
+    }
+    if not any(varying.values()):
+        return decide(remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5"))
+    free = {name: tuple(r for r in found if r not in workload.hpa_resources) for name, found in varying.items()}
+    if not any(free.values()):
+        return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
+    manifest = _render_vpa(workload, free, existing or workload.name, version)
+    if not existing:
+        return decide(VpaAction.ADD, VPA_WORTH_IT(_describe_usage(workload, free)), manifest)
+    differences = _list_differences(workload.vpas[0], manifest)
+    if not differences:
+        return decide(VpaAction.KEEP, VPA_FITS("it is as it would be proposed"), manifest)
+    return decide(VpaAction.CHANGE, VPA_DIFFERS(", ".join(differences)), manifest)
+
+
+def _rank(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def _large_resources(container: ContainerHistory) -> tuple[str, ...]:
+    return tuple(resource for resource in RESOURCES if container.high.get(resource, 0) > SMALL[resource])
+
+
+def _is_varying(container: ContainerHistory, resource: str) -> bool:
+    return container.high[resource] > MIN_SPREAD * max(1, container.low[resource])
+
+
+def _describe_usage(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(
+        f"{container.name}: {resource} from {format_quantity(resource, container.low[resource])} (P5) to "
+        f"{format_quantity(resource, container.high[resource])} (P95)"
+        for container in workload.containers for resource in resources[container.name]
+    )  # fmt: skip
+
+
+def _render_vpa(
+    workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], name: str, version: tuple[int, int] | None
+) -> dict[str, Any]:
+    policies: list[dict[str, Any]] = []
+    for container in workload.containers:
+        controlled = resources[container.name]
+        if not controlled:
+            policies.append({"containerName": container.name, "mode": "Off"})
+            continue
+        policy: dict[str, Any] = {
+            "containerName": container.name,
+            "controlledResources": list(controlled),
+            "controlledValues": "RequestsOnly",
+        }
+        most = workload.max_allowed.get(container.name, {})
+        least = {
+            resource: min(_round_up(resource, container.idle_target.get(resource, 0)), most.get(resource, 1 << 62))
+            for resource in controlled
+        }
+        policy["minAllowed"] = {resource: format_quantity(resource, amount) for resource, amount in least.items()}
+        if upper := {name: format_quantity(name, most[name]) for name in controlled if name in most}:
+            policy["maxAllowed"] = upper
+        policies.append(policy)
+    spec: dict[str, Any] = {
+        "targetRef": {"apiVersion": API_VERSIONS[workload.kind], "kind": workload.kind, "name": workload.name},
+        "updatePolicy": {"updateMode": choose_update_mode(version)},
+        "resourcePolicy": {"containerPolicies": policies},
+    }  # fmt: skip
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name, "namespace": workload.namespace}, "spec": spec,
+    }  # fmt: skip
+
+
+def choose_update_mode(version: tuple[int, int] | None) -> str:
+    """InPlaceOrRecreate where the API server can resize pods in place, else Recreate."""
+    return "InPlaceOrRecreate" if version is not None and version >= IN_PLACE_VERSION else "Recreate"
+
+
+def _list_differences(existing: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
+    """The fields in which an existing VPA differs from the proposed one. Bounds of its author's own count as right."""
+    old, new = _mapping(existing.get("spec")), _mapping(proposed.get("spec"))
+    mode = _mapping(old.get("updatePolicy")).get("updateMode")
+    differences = []
+    # Off and Initial are their author's will: nobody should be evicted.
+    if mode not in ("Off", "Initial") and mode != new["updatePolicy"]["updateMode"]:
+        differences.append(f"updateMode {mode or 'unset'}")
+    policies = {
+        policy.get("containerName"): policy
+        for policy in map(_mapping, _mapping(old.get("resourcePolicy")).get("containerPolicies") or ())
+    }
+    for policy in new["resourcePolicy"]["containerPolicies"]:
+        own = policies.get(policy["containerName"]) or policies.get("*") or {}
+        if policy.get("mode") == "Off" or own.get("mode") == "Off":
+            continue
+        if own.get("controlledValues") != "RequestsOnly":
+            differences.append(f"{policy['containerName']} changes limits")
+        differences += [
+            f"{policy['containerName']} has no {part}"
+            for part in ("minAllowed", "maxAllowed")
+            if part in policy and not own.get(part)
+        ]
+    return differences
+
+
+def _round_up(resource: str, amount: int) -> int:
+    step = _STEPS[resource]
+    return max(step, -(-amount // step) * step)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

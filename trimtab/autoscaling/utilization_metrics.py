@@ -1,0 +1,59 @@
+"""The metrics of an HPA that are relative to requests, and those that are not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
+from trimtab.cluster.yaml_parser import Path
+
+RESOURCE_METRICS = ("Resource", "ContainerResource")
+DEFAULT_TARGET_PERCENT = 80
+"""The target of an HPA without metrics (SetDefaults_HorizontalPodAutoscaler, autoscaling/v2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilizationMetric:
+    """A metric that compares usage with a share of the request."""
+
+    resource: str
+    percent: int
+    container: str = ""
+    """Empty for the pod as a whole."""
+    path: Path
+    """The path of its target."""
+    is_v1: bool = False
+    """Whether it is autoscaling/v1's only field."""
+
+
+def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMetric]:
+    """Yields the metrics whose target is a utilization. Without any metric: 80 % of cpu, the API server's default."""
+    percent = hpa.spec.target_cpu_utilization_percentage
+    if percent is not None:
+        path: Path = ("spec", "targetCPUUtilizationPercentage")
+        yield UtilizationMetric(resource="cpu", percent=percent, path=path, is_v1=True)
+    elif not hpa.spec.metrics:
+        yield UtilizationMetric(resource="cpu", percent=DEFAULT_TARGET_PERCENT, path=("spec", "metrics"), is_v1=True)
+    for index, metric in enumerate(hpa.spec.metrics):
+        if metric.type not in RESOURCE_METRICS:
+            continue
+        name = "resource" if metric.type == "Resource" else "containerResource"
+        source = metric.resource if metric.type == "Resource" else metric.container_resource
+        if source.target.average_utilization is not None:
+            yield UtilizationMetric(
+                resource=source.name, percent=source.target.average_utilization, container=source.container,
+                path=("spec", "metrics", index, name, "target"),
+            )  # fmt: skip
+
+
+def follows_resources_only(hpa: HorizontalPodAutoscaler) -> bool:
+    """Returns whether all metrics are cpu and memory of the pods."""
+    return all(metric.type in RESOURCE_METRICS for metric in hpa.spec.metrics)
+
+
+def follows_no_resource(hpa: HorizontalPodAutoscaler) -> bool:
+    """Returns whether no metric is cpu or memory of the pods."""
+    return (
+        bool(hpa.spec.metrics)
+        and hpa.spec.target_cpu_utilization_percentage is None
+        and all(metric.type not in RESOURCE_METRICS for metric in hpa.spec.metrics)
+    )

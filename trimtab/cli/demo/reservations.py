@@ -1,0 +1,22 @@
+"""The demo's step about reservations: what four vendors keep from pods on the same node."""
+
+from rich.console import Console
+
+from trimtab.cli.reserved.formula_report import build_report
+from trimtab.cli.reserved.formula_table import draw_formulas
+from trimtab.cli.reserved.node_shapes import DensityOptions, SizeOptions, size_shape
+from trimtab.reservations.read_profile import shipped_profiles
+
+PROFILES = ("gke", "aks-1.29", "eks", "openshift-2026", "gardener")
+
+
+def draw_reservations(console: Console) -> None:
+    """Draw what a node of four cores and 16 GiB reserves by the formulas of five vendors."""
+    console.print(
+        "\n[bold]How much of a node is reserved for its kubelet?[/] Vendors differ, and none of them checks the "
+        "workload; `trimtab reserved measure` does.",
+        highlight=False,
+    )
+    shape = size_shape(SizeOptions(cpu="4", memory="16Gi", max_pods=110), DensityOptions())
+    profiles = [shipped_profiles()[name] for name in PROFILES]
+    draw_formulas(console, build_report(profiles, [shape]), explain=False)

@@ -1,0 +1,333 @@
+"""What `trimtab doctor` may find: one code per finding, in the order of the checks."""
+
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
+from trimtab.cluster.reason import Code
+from trimtab.compactor.soft_taint import RENAMED_LEAVING
+
+REINSTALL = "Run `trimtab install --apply` with the options of the installation; with Helm, run `helm upgrade`."
+"""`install` does not remember options: without `--image` the processes would have an image that no node can pull."""
+
+SIGNING_KEY_MISSING = Code(
+    "signing-key-missing",
+    "The compactor has no signing key: nothing that it signed before is authentic, and without the Secret it"
+    " does nothing.",
+    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release` uncordons nodes "
+    "that were cordoned with a lost key.",
+)
+WEBHOOK_KEY_MISSING = Code(
+    "webhook-signing-key-missing",
+    "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request"
+    " repeats the "
+    "decision.",
+    "`trimtab install --apply` creates the Secret, the webhook fills it within a minute. Pods that are admitted until "
+    "then stay as they are.",
+)
+DRAIN_FORGED = Code(
+    "drain-annotation-not-authentic",
+    "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
+    "Find out who wrote it; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
+)
+DRAIN_ORPHANED = Code(
+    "drain-orphaned",
+    "A node has an authentic annotation of a drain that the pool's state does not have.",
+    "Nothing while a compactor leads: it uncordons the node. Otherwise run `trimtab compactor release NODE`.",
+)
+STATE_DELETED = Code(
+    "state-deleted",
+    "The state of a pool was deleted while nodes have annotations of its drains.",
+    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; without a "
+    "compactor `trimtab compactor release NODE` uncordons a node.",
+)
+STATE_NOT_AUTHENTIC = Code(
+    "state-not-authentic",
+    "The state of a pool is invalid, or the compactor did not sign it.",
+    "The next leader discards it and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens"
+    " the pool.",
+)
+RENAMED = Code(
+    "renamed-word-on-node",
+    "A node has a taint or an annotation of Trimtab under its earlier name.",
+    f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
+    f"{RENAMED_KEEP} by {KEEP_ANNOTATION}: until then the node stays, as you asked.",
+)
+OVERHEAD_MISMATCH = Code(
+    "overhead-setting-mismatch",
+    "The setting `TRIMTAB_OVERHEAD` does not match this API server: pods would be refused, or would have no overhead.",
+    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value in the sentence.",
+)
+AUTOSCALER_MISSING = Code(
+    "autoscaler-not-found",
+    "There are pools to compact, and no cluster autoscaler reports its status: drained nodes would not be removed, so "
+    "the compactor starts no drain.",
+    "Install one, or let it write its status (`--write-status-configmap`); if it cannot, set "
+    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
+)
+AUTOSCALER_UNHEALTHY = Code(
+    "autoscaler-status-unusable",
+    "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
+    "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
+)
+AUTOSCALER_KEEPS_NODES = Code(
+    "autoscaler-scale-down-disabled",
+    "The cluster autoscaler runs with --scale-down-enabled=false: drained nodes are not removed.",
+    "Start it with --scale-down-enabled=true, or leave the pools in dry run.",
+)
+AUTOSCALER_FLAGS_DIFFER = Code(
+    "autoscaler-flags-differ",
+    "The compactor is configured with other flags of the autoscaler than those that the autoscaler runs with.",
+    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
+)
+AUTOSCALER_COMPETES = Code(
+    "autoscaler-drains-same-nodes",
+    "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",
+    "Start the cluster autoscaler with the flag that the sentence names.",
+)
+ESTAFETTE_RUNS = Code(
+    "estafette-still-running",
+    "An estafette node-compactor runs in this cluster. It deletes pods without regard to PodDisruptionBudgets on nodes "
+    "that Trimtab plans with, and pods move twice.",
+    "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
+    "nodes that it left cordoned.",
+)
+ESTAFETTE_CORDONS = Code(
+    "estafette-left-cordons",
+    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no plan "
+    "includes them.",
+    "`trimtab pools import FILE --apply --take-over` uncordons them.",
+)
+USAGE_SOURCE_MISSING = Code(
+    "usage-source-missing",
+    "There is no metrics API, and the recommender has no Prometheus configured: it gets no usage.",
+    "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
+)
+USAGE_SOURCE_FAILS = Code(
+    "usage-source-failing",
+    "The source of usage does not answer, or has no usage of any pod.",
+    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
+)
+VPA_WEBHOOK_DOWN = Code(
+    "vpa-webhook-unavailable",
+    "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
+    "See the VPA's admission controller: it needs a ready endpoint and a caBundle.",
+)
+PAIR_MISSING = Code(
+    "certificate-missing",
+    "The Secret with the webhook's certificate does not exist, or contains no certificate.",
+    "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
+    "describe certificate`.",
+)
+PAIR_UNUSABLE = Code(
+    "certificate-unusable",
+    "No client would trust a server with this certificate: it has expired, or its key, authority or name does not "
+    "match.",
+    "`trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues it, renew it there.",
+)
+PAIR_DUE = Code(
+    "certificate-renewal-due",
+    "The certificate still works and should have been renewed by now.",
+    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` does it "
+    "now.",
+)
+CONFIGURATION_MISSING = Code(
+    "configuration-missing",
+    "A webhook configuration is missing: API servers do not call the webhook.",
+    REINSTALL,
+)
+CA_BUNDLE_MISSING = Code(
+    "ca-bundle-missing",
+    "A webhook has no caBundle: API servers trust no server that answers for it.",
+    "The replicas write it within seconds: see their log. If cert-manager writes it, see its cainjector.",
+)
+CA_BUNDLES_DIFFER = Code(
+    "ca-bundles-differ",
+    "The webhooks of Trimtab's two configurations do not trust the same authorities.",
+    "The replicas write both within seconds; if they still differ, another client writes one of them (GitOps, "
+    "cert-manager).",
+)
+CA_BUNDLE_UNKNOWN = Code(
+    "ca-bundle-mismatch",
+    "A caBundle lacks the authority of the certificate that is served.",
+    "The replicas correct it within seconds: see their log. `trimtab certs status --live --namespace "
+    "NAMESPACE` shows whether they did.",
+)
+SERVICE_OTHER = Code(
+    "service-mismatch",
+    "A webhook configuration sends API servers to another Service than Trimtab's.",
+    REINSTALL,
+)
+FAILURE_POLICY_FAIL = Code(
+    "failure-policy-fail",
+    "The configuration has `failurePolicy: Fail`: while the webhook is down, no pod is created.",
+    f"Set it back to Ignore: {REINSTALL}",
+)
+TIMEOUT_LONG = Code(
+    "timeout-too-long",
+    "The configuration's timeout is long: while the webhook is down, the creation of every pod waits for the timeout.",
+    "Set two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + REINSTALL,
+)
+NOT_REINVOKED = Code(
+    "reinvocation-never",
+    "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
+    f"Set it back to IfNeeded: {REINSTALL}",
+)
+SYSTEM_NAMESPACES_SENT = Code(
+    "system-namespaces-selected",
+    "Pods of kube-system, or of Trimtab's own namespace, are sent to the webhook: what the cluster needs to"
+    " start would "
+    "wait for it.",
+    f"Restore the selector: {REINSTALL}",
+)
+POOLS_OF_OTHER_NAMESPACES = Code(
+    "pools-validated-elsewhere",
+    "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where they are not "
+    "pools: any account that may write one can put load on the webhook.",
+    f"Restore the selector: {REINSTALL}",
+)
+MAY_BE_OVERRULED = Code(
+    "another-webhook-called-later",
+    "Another mutating webhook is called after Trimtab's and is also reinvoked: it makes the last change to a pod.",
+    "Nothing, if it changes other fields. Otherwise exclude its namespaces, or give its configuration a name that "
+    "sorts before `trimtab`.",
+)
+WEBHOOK_SILENT = Code(
+    "webhook-not-called",
+    "A pod was created as a dry run and the webhook was not called, or did not answer: pods are admitted unchanged.",
+    "See the checks `processes` and `certificates` first. Then check the path from the API server to the Service: "
+    "NetworkPolicies, a "
+    "firewall between control plane and nodes (private clusters need a rule for port 8443), the Service's endpoints.",
+)
+VALIDATION_SILENT = Code(
+    "validation-not-called",
+    "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
+    "Do the same as for `webhook-not-called`; the validating webhook has its own configuration.",
+)
+NOTHING_WRONG = Code(
+    "no-problem-found",
+    "`trimtab doctor` checked this, and nothing is wrong with it.",
+    "Nothing.",
+)
+NOT_CHECKED = Code(
+    "not-checked",
+    "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It counts "
+    "as a problem.",
+    "The sentence names the missing permission, or the API server's error. Run it again as a user with that"
+    " permission.",
+)
+PROCESS_MISSING = Code(
+    "process-missing",
+    "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes are "
+    "optional.",
+    "Run `trimtab install --apply` with the options of the installation; with Helm, set the value `PROCESS.enabled: "
+    "true`.",
+)
+NOT_READY = Code(
+    "process-not-ready",
+    "Replicas of a process are not ready.",
+    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
+)
+NAMESPACE_MISMATCH = Code(
+    "namespace-mismatch",
+    "A process but is configured with a different namespace from the one that it runs in: it looks for its Secret, "
+    "its pools and its Lease there, and may not read them.",
+    "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: docs/how-to/install-in-a-cluster.md.",
+)
+PERMISSION_MISSING = Code(
+    "permission-missing",
+    "The ServiceAccount of a process lacks a permission that its work needs.",
+    "`trimtab install --apply`, with the options of the installation, grants exactly what is needed; with Helm, run "
+    "`helm upgrade`.",
+)
+ACCOUNT_POLICY_MISSING = Code(
+    "account-policy-missing",
+    "A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work is not in force: a stolen token of "
+    "the account allows everything that RBAC allows.",
+    "`trimtab install --apply`, with the options of the installation, creates it; with Helm, run `helm upgrade`.",
+)
+ACCOUNT_POLICY_DIFFERENT = Code(
+    "account-policy-differs",
+    "A ValidatingAdmissionPolicy that restricts an account of Trimtab differs from the one that this version installs.",
+    "Unless it was changed on purpose, run `trimtab install --apply` with the options of the installation; with Helm, "
+    "run `helm upgrade`.",
+)
+LEASE_FREE = Code(
+    "lease-not-held",
+    "No replica of a process holds its Lease, so the process does no work.",
+    "See the replicas' logs: a replica acquires the Lease within half a minute of its start.",
+)
+LEASE_STALE = Code(
+    "lease-stale",
+    "The Lease of a process was not renewed in time: its leader has stopped, or cannot reach the API server.",
+    "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
+)
+TOO_OLD = Code(
+    "kubernetes-too-old",
+    "The API server is older than what the webhook configurations need.",
+    "Upgrade Kubernetes to 1.30 or newer before you install Trimtab.",
+)
+UNTESTED = Code(
+    "kubernetes-untested",
+    "Trimtab is not tested against this minor version of Kubernetes.",
+    "No problem is known. Begin with a dry run, and look in the changelog for a newer Trimtab.",
+)
+CLOCK_SKEW = Code(
+    "clock-skew",
+    "The clock of the machine that runs the command and the API server's differ by more than a few seconds.",
+    "Synchronize both by NTP. Whether certificates, Leases and the autoscaler's reports are valid depends on the time.",
+)
+NAMESPACE_MISSING = Code(
+    "namespace-missing",
+    "Trimtab's own namespace does not exist.",
+    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates it; if Trimtab is in another namespace, "
+    "pass that namespace to `trimtab doctor --namespace`.",
+)
+ALL_PAUSED = Code(
+    "all-paused",
+    "The switch `trimtab.dev/paused` is on: no pod is changed, no node is drained.",
+    "To switch it off: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
+)
+CRD_MISSING = Code(
+    "crd-missing",
+    "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
+    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs the CustomResourceDefinition "
+    "once and never upgrades it.",
+)
+POLICY_INVALID = Code(
+    "policy-not-loaded",
+    "A PodPolicy is invalid, so it is not in force, or an older version of it is.",
+    "`trimtab policies check FILE` names every mistake.",
+)
+POLICY_BRAKED = Code(
+    "policy-set-to-warn",
+    "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
+    "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
+    " takes one "
+    "more step: docs/how-to/watch-running-pods.md.",
+)
+REQUIRED_CLASS_MISSING = Code(
+    "required-class-missing",
+    "A policy requires a RuntimeClass that the cluster does not have: every pod that it matches is denied.",
+    "Create the RuntimeClass, correct its name in the policy, or set `mode: warn` in the policy until it exists.",
+)
+POLICY_FAILING = Code(
+    "policy-failing",
+    "An action of a policy failed for a pod: that pod was admitted without it.",
+    "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
+)
+STATUS_BEHIND = Code(
+    "policy-status-outdated",
+    "The status of a policy does not describe its present generation: no watchdog has processed the policy.",
+    "The watchdog does so once a minute. If it does not, see the checks `processes` and `leases`, then its log.",
+)
+POOL_INVALID = Code(
+    "pool-not-loaded",
+    "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
+    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
+)
+POOL_WITHOUT_SCALING = Code(
+    "pool-without-right-to-scale",
+    "A pool allows moving pods that are the only replica of their workload, and the compactor may scale"
+    " workloads in no "
+    "namespace: such pods stay, and so do their nodes.",
+    "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
+    "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
+)

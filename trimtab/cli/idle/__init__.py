@@ -1,0 +1,1 @@
+"""`trimtab idle`: what could sleep, what is mostly empty, and what no pod names."""

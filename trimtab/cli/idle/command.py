@@ -1,0 +1,294 @@
+"""The command line of `trimtab idle`. It reads, and prints a report or manifests; it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.idle import report as parts
+from trimtab.cli.idle.report import IdleReport
+from trimtab.cli.idle.table import draw_idle_report
+from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.plan.inputs import parse_documents, parse_now
+from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
+from trimtab.cli.usage_series import read_usage_series
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.reason import NotYet
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.idle.claim_usage import VolumeUsage, find_claim_savings
+from trimtab.idle.object_mentions import Manifest
+from trimtab.idle.orphans import find_orphans
+from trimtab.idle.quiet_hours import HourlyUsage, QuietHours, fill_absent_hours, find_quiet_hours
+from trimtab.idle.sleep_proposals import (
+    SLEEPING_KINDS,
+    MissedSleep,
+    Workload,
+    find_missed_sleep,
+    propose_scale_to_zero,
+    propose_sleep_infos,
+)
+from trimtab.idle.sleep_schedules import SleepSchedule, read_sleep_schedules
+from trimtab.kube.errors import InvalidResponse
+from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.runtime import clock
+from trimtab.usage.kubelet import claims_of_summary
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series import Series, container_key
+
+
+@click.command("idle")
+@live_cluster.add_cluster_options
+@click.option("--usage", "usage", multiple=True, metavar="PATH",
+              help="Usage of two weeks or more: CSV, Parquet or a saved answer of Prometheus.")  # fmt: skip
+@click.option("--summary", "summaries", multiple=True, metavar="FILE",
+              help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, for claims.")  # fmt: skip
+@click.option("--secrets", is_flag=True, help="Judge Secrets also. Only their metadata is read.")
+@click.option("--own-domain", "own_domains", multiple=True, metavar="DOMAIN",
+              help="A domain of labels that is yours and selects nothing, such as acme.example.")  # fmt: skip
+@click.option("--min-age", type=click.IntRange(min=0), default=0, show_default=True, metavar="HOURS",
+              help="Leave out objects that are younger.")  # fmt: skip
+@click.option("--time-zone", "zone", default="UTC", show_default=True, metavar="ZONE",
+              help="The IANA time zone of weekdays and hours, such as Europe/Berlin.")  # fmt: skip
+@click.option("--quiet-below", "share", type=click.FloatRange(min=0, max=100), metavar="PERCENT",
+              help="Usage in percent of the request up to which an hour is quiet. Default: 1; without a known request "
+              "10 percent of the workload's own busy hours.")  # fmt: skip
+@click.option(
+    "--server-version",
+    metavar="1.NN",
+    help="The Kubernetes version, for proposals. From 1.37 on an HPA may scale to 0.",
+)
+@click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
+@click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
+@output.add_output_options
+def verb(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+    """Show what could sleep, which claims are mostly empty, and what no pod names.
+
+    "No pod names it" is not "unused": a program may read an object through the API. What has a sign of such a reader is
+    listed apart. Secrets are left out unless --secrets is given, and then only their metadata is read. This is a
+    report: nothing is deleted or scaled.
+    """
+    _check_options(options)
+    manifests, notes = _read_objects(cluster, secrets=options["secrets"])
+    current = _read_requests(manifests)
+    now, mistakes = parse_now(options["now"])
+    if mistakes:
+        raise UsageError(mistakes)
+    found = find_orphans(
+        manifests, own_domains=options["own_domains"], min_age_seconds=options["min_age"] * 3600,
+        now=int(clock.utc_now().timestamp()) if now is None else now,
+    )  # fmt: skip
+    series, usage_notes = read_usage_series(options["usage"], now)
+    share = None if options["share"] is None else options["share"] / 100
+    hourly = _hourly_usage(series, current)
+    quiet, unknown = _find_all_quiet(hourly, current, options["zone"], share)
+    schedules, unreadable = read_sleep_schedules(manifests)
+    if options["manifests"]:
+        proposed = _propose_objects(manifests, quiet, schedules, options["server_version"])
+        output.write_text(output.format_manifests(proposed), options["output_file"])
+        return
+    costs = _monthly_costs(current)
+    claims = find_claim_savings(_read_summaries(options["summaries"]), manifests)
+    report = IdleReport(
+        zone=options["zone"], checked=dict(found.checked),
+        orphans=parts.build_orphan_rows(found, manifests, _node_costs(manifests)),
+        unjudged=parts.build_unjudged_rows(found), sleepers=parts.build_sleeper_rows(quiet, costs),
+        missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
+        claims=parts.build_claim_rows(claims),
+        unknown=[*(parts.build_unknown_row("what no pod names", missing) for missing in found.unknown), *unknown],
+        notes=[*notes, *current.notes, *usage_notes, *_hints(options),
+               *(f"A sleep schedule cannot be read: {problem}" for problem in unreadable)],
+    )  # fmt: skip
+    output.emit_report(
+        options["output"], options["output_file"], report, lambda console: draw_idle_report(console, report),
+        "trimtab idle",
+    )  # fmt: skip
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises UsageError with every option that has no valid value."""
+    mistakes = []
+    try:
+        ZoneInfo(options["zone"])
+    except (KeyError, OSError, ValueError):
+        mistakes.append(ConfigError(file="--time-zone", expected="an IANA time zone", got=options["zone"]))
+    version = options["server_version"]
+    if version is not None and parse_minor_version(version) is None:
+        mistakes.append(ConfigError(file="--server-version", expected="a version such as 1.37", got=version))
+    if mistakes:
+        raise UsageError(mistakes)
+
+
+def parse_minor_version(text: str) -> tuple[int, int] | None:
+    """Return (1, 37) of "1.37", "v1.37.2" or "1.37+"; None if it is no version."""
+    pieces = text.removeprefix("v").split(".")
+    minor = pieces[1].rstrip("+") if len(pieces) > 1 else ""
+    return (int(pieces[0]), int(minor)) if pieces[0].isdecimal() and minor.isdecimal() else None
+
+
+def _hints(options: Mapping[str, Any]) -> list[str]:
+    """Return a note for every part that was not asked for, with the option that asks for it."""
+    return [
+        text for key, text in (
+            ("usage", "Without --usage it is not known what could sleep."),
+            ("summaries", "Without --summary it is not known how full claims are."),
+            ("secrets", "Secrets were not judged: --secrets reads their metadata."),
+        ) if not options[key]
+    ]  # fmt: skip
+
+
+def _read_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -> tuple[list[Manifest], list[str]]:
+    """Return every object as plain values; Secrets only if asked for, and of them only the metadata."""
+    if not cluster.paths:
+        raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
+    files = [path for path in cluster.paths if path != live_cluster.LIVE]
+    documents, mistakes = parse_documents(live_cluster.read_paths(files))
+    if mistakes:
+        raise UsageError(mistakes)
+    from trimtab.kube.whole_objects import metadata_of_secret
+
+    manifests: list[Manifest] = []
+    for document in documents:
+        if document.kind != "Secret":
+            manifests.append(document.value)
+        elif secrets:
+            manifests.append(metadata_of_secret(document.value))
+    notes: list[str] = []
+    if live_cluster.LIVE in cluster.paths:
+        objects, notes = _read_live_objects(cluster, secrets=secrets)
+        manifests += objects
+    return manifests, notes
+
+
+def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -> tuple[Sequence[Manifest], list[str]]:
+    from trimtab.kube.client import connect_to_cluster
+    from trimtab.kube.errors import KubeFault, NotConfigured
+    from trimtab.kube.whole_objects import read_whole_objects
+
+    try:
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
+        try:
+            whole = read_whole_objects(client, secrets=secrets)
+        finally:
+            client.close()
+    except NotConfigured as error:
+        raise UsageError([ConfigError(file="kubeconfig", expected="a cluster", got=str(error))]) from None
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+    return whole.objects, [f"What these objects name is not known: {problem}" for problem in whole.unreadable]
+
+
+def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
+    documents = [Document(file="cluster", index=n, value=manifest) for n, manifest in enumerate(manifests)]
+    built = build_snapshot(documents)
+    current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
+    current.notes += [f"Its requests are not known: {mistake}" for mistake in built.mistakes]
+    return current
+
+
+def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
+    """Return by workload the cost of its requests in dollars a month, at the average price of the nodes."""
+    costs: dict[Workload, float] = {}
+    for key, container in current.containers.items():
+        millicores, memory_bytes = (container.scheduler_amount("request", resource) or 0 for resource in RESOURCES)
+        workload = (key.namespace, key.kind, key.workload)
+        dollars = current.price.monthly_cost(millicores, memory_bytes)
+        costs[workload] = costs.get(workload, 0.0) + container.replicas * dollars
+    return costs
+
+
+def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
+    """Return node → dollars a month, where the price is known."""
+    from trimtab.cluster.api.core import Node
+    from trimtab.cluster.node import node_from_api
+    from trimtab.machines.prices import price_of
+    from trimtab.sizing.cost import HOURS_PER_MONTH
+
+    documents = [Document(file="cluster", index=0, value=one) for one in manifests if one.get("kind") == "Node"]
+    prices = {}
+    for shape in build_snapshot(documents).snapshot.objects_of(Node):
+        price = price_of(node_from_api(shape), {})
+        if isinstance(price, int):
+            prices[shape.metadata.name] = round(price * HOURS_PER_MONTH / 1e6, 2)
+    return prices
+
+
+def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[Workload, dict[int, float]]:
+    """Return by workload the mean cores of every hour; an hour in which only others have samples counts as 0."""
+    owners = OwnerIndex(current.pods, current.workloads)
+    hourly: dict[Workload, HourlyUsage] = {}
+    for one in series:
+        if one.resource == "cpu":
+            key = container_key(one, owners)
+            usage = hourly.setdefault((key.namespace, key.kind, key.workload), HourlyUsage())
+            usage.add_values(f"{one.pod}/{one.container}", one.times, one.values)
+    observed = {hour for usage in hourly.values() for hour in usage.sums}
+    return {workload: fill_absent_hours(usage.mean_cores(), observed) for workload, usage in sorted(hourly.items())}
+
+
+def _find_all_quiet(
+    hourly: Mapping[Workload, Mapping[int, float]], current: CurrentRequests, zone: str, share: float | None
+) -> tuple[dict[Workload, QuietHours], list[parts.UnknownRow]]:
+    quiet: dict[Workload, QuietHours] = {}
+    unknown = []
+    requests = _requested_cores(current)
+    for workload, cores in hourly.items():
+        hours = find_quiet_hours(cores, zone=zone, request_cores=requests.get(workload), share=share)
+        if isinstance(hours, NotYet):
+            namespace, kind, name = workload
+            unknown.append(parts.build_unknown_row(f"when {kind} {namespace}/{name} could sleep", hours))
+        else:
+            quiet[workload] = hours
+    return quiet, unknown
+
+
+def _find_all_missed(
+    hourly: Mapping[Workload, Mapping[int, float]], current: CurrentRequests, schedules: Sequence[SleepSchedule],
+    share: float | None,
+) -> list[MissedSleep]:  # fmt: skip
+    missed = []
+    requests = _requested_cores(current)
+    for workload, cores in hourly.items():
+        for schedule in schedules:
+            namespace, kind, name = workload
+            if schedule.covers_workload(namespace, kind, name):
+                hours = find_quiet_hours(cores, zone=schedule.zone, request_cores=requests.get(workload), share=share)
+                miss = None if isinstance(hours, NotYet) else find_missed_sleep(workload, schedule, hours)
+                missed += [miss] if miss is not None else []
+    return missed
+
+
+def _requested_cores(current: CurrentRequests) -> dict[Workload, float]:
+    """Return by workload the requested cores of all its pods; workloads without a request are missing."""
+    cores: dict[Workload, float] = {}
+    for key, container in current.containers.items():
+        workload = (key.namespace, key.kind, key.workload)
+        cores[workload] = (
+            cores.get(workload, 0.0) + container.replicas * (container.scheduler_amount("request", "cpu") or 0) / 1000
+        )
+    return {workload: amount for workload, amount in cores.items() if amount > 0}
+
+
+def _propose_objects(
+    manifests: Sequence[Manifest], quiet: Mapping[Workload, QuietHours], schedules: Sequence[SleepSchedule],
+    version: str | None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    autoscalers = [manifest for manifest in manifests if manifest.get("kind") == "HorizontalPodAutoscaler"]
+    scaled = propose_scale_to_zero(quiet, autoscalers, parse_minor_version(version) if version else None)
+    workloads = parts.manifest_names(manifests, SLEEPING_KINDS)
+    namespaces = {schedule.namespace for schedule in schedules}
+    return [*propose_sleep_infos(quiet, workloads, namespaces), *scaled]
+
+
+def _read_summaries(files: Sequence[str]) -> list[VolumeUsage]:
+    usages = []
+    for file, content in live_cluster.read_paths(files, (".json",)):
+        try:
+            usages += [VolumeUsage(*claim) for claim in claims_of_summary(content)]
+        except InvalidResponse as error:
+            raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
+    return usages

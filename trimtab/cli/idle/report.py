@@ -1,0 +1,207 @@
+"""The report of `trimtab idle`: its parts, and how they are built from the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.reason import NotYet
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.idle.claim_usage import ClaimFinding
+from trimtab.idle.object_mentions import Manifest, Name, name_of
+from trimtab.idle.orphans import Orphan, OrphanReport
+from trimtab.idle.quiet_hours import QuietHours, describe_window
+from trimtab.idle.sleep_proposals import MissedSleep, Workload
+from trimtab.idle.storage_prices import price_load_balancer, price_storage_class
+
+
+class ObjectName(ReportPart, frozen=True, kw_only=True):
+    """An object; the namespace is empty for cluster-scoped kinds."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class OrphanRow(ReportPart, frozen=True, kw_only=True):
+    """One object that nothing names."""
+
+    object: ObjectName
+    reason: ReasonReport
+    created: str | None
+    dollars_per_month: float | None
+    """Its list price; null where it has none or none is known."""
+
+
+class UnjudgedRow(ReportPart, frozen=True, kw_only=True):
+    """One object that nothing names, left out because something may read it."""
+
+    object: ObjectName
+    reason: ReasonReport
+
+
+class UnknownRow(ReportPart, frozen=True, kw_only=True):
+    """Something that could not be judged."""
+
+    subject: str
+    reason: ReasonReport
+    have: str
+    need: str
+
+
+class SleeperRow(ReportPart, frozen=True, kw_only=True):
+    """One workload with hours of the week in which it could sleep."""
+
+    object: ObjectName
+    windows: list[str]
+    hours_per_week: int
+    weeks: int
+    """Weeks of usage."""
+    threshold_cores: float
+    """Usage up to which an hour counts as quiet."""
+    dollars_per_month: float | None
+    """What its requests cost in these hours; null where its requests are not known."""
+
+
+class MissedSleepRow(ReportPart, frozen=True, kw_only=True):
+    """One workload whose sleep schedule does not fit its quiet hours."""
+
+    object: ObjectName
+    schedule: str
+    awake_and_quiet: list[str]
+    asleep_and_busy: list[str]
+    dollars_per_month: float | None
+    """What its requests cost in the quiet hours outside of the schedule."""
+
+
+class ClaimRow(ReportPart, frozen=True, kw_only=True):
+    """One claim that is mostly empty or of a dear class."""
+
+    object: ObjectName
+    reason: ReasonReport
+    used_bytes: int
+    capacity_bytes: int
+    dollars_per_month: float | None
+
+
+class IdleReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/idle-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "IdleReport"
+    zone: str
+    """The time zone of all hours."""
+    orphans: list[OrphanRow]
+    checked: dict[str, int]
+    """Kind → number of objects that were judged."""
+    unjudged: list[UnjudgedRow]
+    sleepers: list[SleeperRow]
+    missed_sleep: list[MissedSleepRow]
+    claims: list[ClaimRow]
+    unknown: list[UnknownRow]
+    notes: list[str]
+
+
+def build_orphan_rows(
+    found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float]
+) -> list[OrphanRow]:
+    """Return a row for every orphan with its list price. `nodes`: node → dollars a month, where its price is known."""
+    per_gib = {
+        priced.name: priced.dollars_per_gib for manifest in manifests
+        if manifest.get("kind") == "StorageClass" and (priced := price_storage_class(manifest)) is not None
+    }  # fmt: skip
+    specs = [manifest.get("spec") or {} for manifest in manifests if manifest.get("kind") == "Node"]
+    balancer = price_load_balancer(spec["providerID"] for spec in specs if spec.get("providerID"))
+    return [
+        OrphanRow(
+            object=_object_name(orphan.name), reason=report_reason(orphan.reason),
+            created=None if orphan.created is None else format_timestamp(orphan.created),
+            dollars_per_month=_price_orphan(orphan, per_gib, nodes, balancer),
+        )
+        for orphan in found.orphans
+    ]  # fmt: skip
+
+
+def _price_orphan(
+    orphan: Orphan, per_gib: Mapping[str, float], nodes: Mapping[str, float], balancer: float | None
+) -> float | None:
+    kind, _, name = orphan.name
+    if kind == "Service":
+        return balancer
+    if kind == "Node":
+        return nodes.get(name)
+    price = per_gib.get(orphan.storage_class)
+    return None if price is None or orphan.storage_bytes is None else round(orphan.storage_bytes / (1 << 30) * price, 2)
+
+
+def build_unjudged_rows(found: OrphanReport) -> list[UnjudgedRow]:
+    """Return a row for every object that was left out."""
+    return [
+        UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason)) for left in found.unjudged
+    ]  # fmt: skip
+
+
+def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Workload, float]) -> list[SleeperRow]:
+    """Return a row for every workload that could sleep, the dearest first. `costs`: workload → dollars a month of its
+    requests."""
+    rows = [
+        SleeperRow(
+            object=_workload_name(workload), windows=[describe_window(*window) for window in hours.windows],
+            hours_per_week=len(hours.sleeping_hours), weeks=hours.weeks,
+            threshold_cores=round(hours.threshold_cores, 4),
+            dollars_per_month=_share_of_cost(costs.get(workload), hours.quiet_share),
+        )
+        for workload, hours in quiet.items() if hours.sleeping_hours
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (-(row.dollars_per_month or 0.0), -row.hours_per_week, row.object.name))
+
+
+def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, float]) -> list[MissedSleepRow]:
+    """Return a row for every schedule that does not fit."""
+    return [
+        MissedSleepRow(
+            object=_workload_name(miss.workload), schedule=f"{miss.schedule.source} ({miss.schedule.zone})",
+            awake_and_quiet=[describe_window(*run) for run in miss.awake_and_quiet],
+            asleep_and_busy=[describe_window(*run) for run in miss.asleep_and_busy],
+            dollars_per_month=_share_of_cost(
+                costs.get(miss.workload), sum(count for _, count in miss.awake_and_quiet) / 168
+            ),
+        )
+        for miss in missed
+    ]  # fmt: skip
+
+
+def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
+    """Return a row for every claim with something to save."""
+    return [
+        ClaimRow(
+            object=ObjectName(kind="PersistentVolumeClaim", namespace=found.namespace, name=found.claim),
+            reason=report_reason(found.reason), used_bytes=found.used_bytes, capacity_bytes=found.capacity_bytes,
+            dollars_per_month=None if found.dollars_per_month is None else round(found.dollars_per_month, 2),
+        )
+        for found in findings
+    ]  # fmt: skip
+
+
+def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
+    """Return what is missing to judge the subject."""
+    return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
+
+
+def manifest_names(manifests: Sequence[Manifest], kinds: Sequence[str]) -> list[Workload]:
+    """Return (namespace, kind, name) of all objects of these kinds."""
+    names = (name_of(manifest) for manifest in manifests)
+    return [(namespace, kind, name) for kind, namespace, name in names if kind in kinds]
+
+
+def _share_of_cost(cost: float | None, share: float) -> float | None:
+    return None if cost is None else round(cost * share, 2)
+
+
+def _object_name(name: Name) -> ObjectName:
+    return ObjectName(kind=name[0], namespace=name[1], name=name[2])
+
+
+def _workload_name(workload: Workload) -> ObjectName:
+    namespace, kind, name = workload
+    return ObjectName(kind=kind, namespace=namespace, name=name)

@@ -1,0 +1,69 @@
+"""Who may write requests as parameters: the Role of a namespace that opted in, and the policy that guards the name.
+
+The ConfigMap `trimtab-requests` lies in a tenant's namespace, and the API server's policies read requests from it. RBAC
+restricts the recommender to the namespaces that are named. One ValidatingAdmissionPolicy lets no other account create
+or change a ConfigMap of that name, the other one restricts the recommender to that name outside of Trimtab's namespace.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trimtab.cli.install.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.cluster.request_parameters import PARAMETERS_NAME
+
+_API = "admissionregistration.k8s.io/v1"
+_RBAC = "rbac.authorization.k8s.io/v1"
+ROLE_NAME = "trimtab-recommender-parameters"
+RULES: tuple[Manifest, ...] = (
+    # Server-side apply creates what does not exist. `create` cannot be restricted to a name: a policy does that.
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"], "resourceNames": [PARAMETERS_NAME]},
+    {"apiGroups": [""], "resources": ["limitranges", "resourcequotas"], "verbs": ["list"]},
+    {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
+    {"apiGroups": ["autoscaling.k8s.io"], "resources": ["verticalpodautoscalers"], "verbs": ["list"]},
+)
+
+
+def render_parameter_access(values: InstallValues) -> Iterator[Manifest]:
+    """Yield the guarding policies, and a Role with its binding for each namespace; nothing without namespaces."""
+    if not values.parameter_namespaces:
+        return
+    yield from _guards(values)
+    account = {"kind": "ServiceAccount", "name": account_name("recommender"), "namespace": values.namespace}
+    for namespace in values.parameter_namespaces:
+        there = replace(values, namespace=namespace)
+        yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=list(RULES))
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE_NAME}
+        yield build_manifest(
+            _RBAC, "RoleBinding", ROLE_NAME, there, component="recommender", roleRef=ref, subjects=[account]
+        )
+
+
+def _guards(values: InstallValues) -> Iterator[Manifest]:
+    user = f"system:serviceaccount:{values.namespace}:{account_name('recommender')}"
+    is_recommender = f"request.userInfo.username == '{user}'"
+    is_parameters = f"object.metadata.name == '{PARAMETERS_NAME}'"
+    elsewhere = f"{is_recommender} && request.namespace != '{values.namespace}'"
+    yield from _guard("trimtab-requests-writer", is_parameters, is_recommender, (
+        f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}: policies read requests from it"
+    ))  # fmt: skip
+    yield from _guard("trimtab-recommender-parameters", elsewhere, is_parameters, (
+        f"outside of {values.namespace} this account may write only ConfigMap {PARAMETERS_NAME}"
+    ))  # fmt: skip
+
+
+def _guard(name: str, condition: str, expression: str, message: str) -> Iterator[Manifest]:
+    rule = {
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"],
+        "scope": "Namespaced",
+    }  # fmt: skip
+    spec = {
+        # It matches one name or one account, so a write that it cannot evaluate is refused.
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "what-it-guards", "expression": condition}],
+        "validations": [{"expression": expression, "message": message}],
+    }
+    yield build_manifest(_API, "ValidatingAdmissionPolicy", name, component="recommender", spec=spec)
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    yield build_manifest(_API, "ValidatingAdmissionPolicyBinding", name, component="recommender", spec=binding)

@@ -1,0 +1,1 @@
+"""`trimtab lint`: read the objects, run the rules, and write findings, patches and baselines."""

@@ -1,0 +1,99 @@
+"""A lint report as SARIF 2.1.0 and as JUnit XML, for CI systems.
+
+SARIF: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. `partialFingerprints` recognize a finding after
+lines have moved. JUnit has one test case per finding, and one that passes if there is none: some systems take an empty
+report for a failed run.
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+
+from trimtab.autoscaling.rule import LintRule
+from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
+
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
+    """Return the report as a SARIF log of one run."""
+    driver = {
+        "name": "trimtab lint",
+        "version": version("trimtab"),
+        "informationUri": RULE_PAGE,
+        "rules": [_sarif_rule(rule) for rule in rules],
+    }
+    notifications = [
+        {"level": "note", "message": {"text": text}, "descriptor": {"id": "not-checked"}} for text in report.not_checked
+    ]
+    run = {
+        "tool": {"driver": driver},
+        "results": [_sarif_result(finding) for finding in report.findings],
+        "invocations": [{"executionSuccessful": True, "toolConfigurationNotifications": notifications}],
+        "columnKind": "unicodeCodePoints",
+    }
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+
+
+def _sarif_rule(rule: LintRule) -> dict[str, Any]:
+    return {
+        "id": rule.code,
+        "name": rule.function.__name__,
+        "shortDescription": {"text": rule.title + "."},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": f"{rule.fix} (Source: {rule.source})"},
+        "helpUri": f"{RULE_PAGE}#{rule.code.lower()}",
+        "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},
+    }
+
+
+def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
+    logical = "/".join(part for part in (finding.namespace, finding.kind, finding.name) if part)
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}]}
+    if finding.file:
+        physical: dict[str, Any] = {"artifactLocation": {"uri": finding.file}}
+        if finding.line:
+            physical["region"] = {"startLine": finding.line}
+        location["physicalLocation"] = physical
+    return {
+        "ruleId": finding.rule,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": f"{finding.sentence} {finding.outcome} Fix: {finding.fix}"},
+        "locations": [location],
+        "partialFingerprints": {"trimtabObject/v1": f"{finding.rule}:{logical}:{finding.field}"},
+    }
+
+
+def render_junit(report: LintReport) -> str:
+    """Return the report as JUnit XML: errors and warnings are failures, infos are passed cases with output."""
+    failures = [finding for finding in report.findings if finding.severity != "info"]
+    count = max(1, len(report.findings))
+    suites = ElementTree.Element("testsuites", tests=str(count), failures=str(len(failures)))
+    suite = ElementTree.SubElement(
+        suites, "testsuite", name="trimtab lint", tests=str(count), failures=str(len(failures)), errors="0"
+    )
+    if not report.findings:
+        ElementTree.SubElement(suite, "testcase", classname="lint", name=f"{report.rules} rules")
+    for finding in report.findings:
+        name = f"{finding.kind} {finding.namespace}/{finding.name} {finding.field}".strip()
+        case = ElementTree.SubElement(suite, "testcase", classname=finding.rule, name=name)
+        if finding.file:
+            case.set("file", finding.file)
+        if finding.line:
+            case.set("line", str(finding.line))
+        text = f"{finding.sentence}\n{finding.outcome}\nFix: {finding.fix}"
+        if finding.severity == "info":
+            ElementTree.SubElement(case, "system-out").text = text
+        else:
+            failure = ElementTree.SubElement(case, "failure", type=finding.severity, message=finding.sentence)
+            failure.text = text
+    not_checked = "\n".join(report.not_checked)
+    if not_checked:
+        ElementTree.SubElement(suite, "system-out").text = not_checked
+    ElementTree.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"

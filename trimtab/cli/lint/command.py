@@ -1,0 +1,153 @@
+"""The command line of `trimtab lint`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from trimtab.autoscaling.baseline import (
+    Baseline,
+    DamagedBaseline,
+    compare_baseline,
+    decode_baseline,
+    encode_baseline,
+)
+from trimtab.autoscaling.fixes import plan_fixes
+from trimtab.autoscaling.lint import check_snapshot, select_rules
+from trimtab.autoscaling.read_snapshot import parse_minor, with_usage
+from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
+from trimtab.cli import live_cluster
+from trimtab.cli.lint.ci_formats import render_junit, render_sarif
+from trimtab.cli.lint.read_objects import read_lint_objects
+from trimtab.cli.lint.report import LintReport, build_lint_report, draw_lint
+from trimtab.cli.lint.usage import read_usage_history
+from trimtab.cli.lint.write_fixes import write_fixes
+from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.output import emit_report, write_text
+from trimtab.cluster.config_error import ConfigError, suggest_name
+
+LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
+
+
+@click.command("lint")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    help="Manifest files or folders; - is standard input.",
+)
+@live_cluster.add_cluster_options
+@click.option(
+    "--usage", "usage_paths", multiple=True, metavar="PATH", help="Usage samples, in the forms of `trimtab recommend`."
+)
+@click.option(
+    "--kubernetes",
+    "version_text",
+    metavar="VERSION",
+    help="The version that counts, such as 1.37. Default: the cluster's.",
+)
+@click.option("--rule", "only", multiple=True, metavar="CODE", help="Check only this rule. You can repeat the option.")
+@click.option("--without", multiple=True, metavar="CODE", help="Skip this rule. You can repeat the option.")
+@click.option("--fix", "fix_folder", metavar="FOLDER", help="Write changed manifests, or apply configurations, here.")
+@click.option("--baseline", "baseline_file", metavar="FILE", help="Report only findings that are not in this file.")
+@click.option("--write-baseline", metavar="FILE", help="Write all findings to this file, and accept them.")
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(LINT_FORMS),
+    default="table",
+    show_default=True,
+    help="The format of the report.",
+)
+@click.option(
+    "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write to this file instead of the terminal."
+)
+def verb(
+    filenames: tuple[str, ...],
+    cluster: live_cluster.ClusterOptions,
+    usage_paths: tuple[str, ...],
+    version_text: str | None,
+    only: tuple[str, ...],
+    without: tuple[str, ...],
+    fix_folder: str | None,
+    baseline_file: str | None,
+    write_baseline: str | None,
+    strict: bool,
+    output: str,
+    output_file: str | None,
+) -> None:
+    """Predict where HPA, VPA, budgets, autoscaler and limits work against each other.
+
+    Each finding says what will happen and what to do. An object ignores a rule with the annotation
+    trimtab.dev/lint-ignore: "L35 reason". What a rule needs and does not have is said in one line, and is never taken
+    for well. Exits with 1 if there is an error (with --strict: a warning); the rules are in docs/reference/lint.md.
+    """
+    _check_codes(only, without)
+    minor = _read_minor(version_text)
+    baseline = _read_baseline(baseline_file)
+    objects = read_lint_objects(filenames, cluster, minor)
+    usage, usage_notes = read_usage_history(usage_paths, objects.snapshot)
+    snapshot = with_usage(objects.snapshot, usage)
+    result = check_snapshot(snapshot, select_rules(ALL_RULES, only, without))
+    if write_baseline is not None:
+        write_text(encode_baseline(result.findings), write_baseline)
+        baseline = decode_baseline(encode_baseline(result.findings))
+    compared = compare_baseline(result.findings, baseline)
+    report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes))
+    _emit_lint(output, output_file, report)
+    if fix_folder is not None:
+        for line in write_fixes(fix_folder, plan_fixes(compared.new, snapshot), snapshot, objects.contents):
+            click.echo(line, err=True)
+    if report.counts["error"] or (strict and report.counts["warning"]):
+        sys.exit(EXIT_FOUND)
+
+
+def _emit_lint(form: str, output_file: str | None, report: LintReport) -> None:
+    if form == "sarif":
+        write_text(render_sarif(report, ALL_RULES), output_file)
+    elif form == "junit":
+        write_text(render_junit(report), output_file)
+    else:
+        emit_report(form, output_file, report, lambda console: draw_lint(console, report), "trimtab lint")
+
+
+def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:
+    """Raise UsageError for codes that are no rules."""
+    mistakes = [
+        ConfigError(
+            file=option,
+            expected="the code of a rule, such as L35",
+            got=repr(code),
+            todo=suggest_name(code, RULES_BY_CODE),
+        )
+        for option, codes in (("--rule", only), ("--without", without))
+        for code in codes
+        if code not in RULES_BY_CODE
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+
+
+def _read_minor(text: str | None) -> int | None:
+    if text is None:
+        return None
+    minor = parse_minor(text)
+    if minor is None:
+        raise UsageError([ConfigError(file="--kubernetes", expected="a version such as 1.36", got=repr(text))])
+    return minor
+
+
+def _read_baseline(file: str | None) -> Baseline:
+    """Return the baseline; an empty one without a file. Raises UsageError."""
+    if file is None:
+        return Baseline()
+    try:
+        return decode_baseline(Path(file).read_bytes())
+    except OSError as error:
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=file, expected="a baseline", got=got)]) from None
+    except DamagedBaseline as error:
+        raise UsageError([ConfigError(file=file, expected=str(error))]) from None

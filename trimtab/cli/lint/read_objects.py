@@ -1,0 +1,162 @@
+"""Reads what is linted: manifests, a snapshot, or a live cluster, complete and not reduced as a capture is.
+
+Of a live cluster the kinds of `LISTED_KINDS` are listed; Secrets are not among them. A kind that the user may not list,
+or that the server does not have, is named in a note.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.read_snapshot import LISTED_KINDS, read_lint_snapshot
+from trimtab.cli import live_cluster
+from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.runtime import clock
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+    from trimtab.kube.resources import ListSource
+
+_NAMED_KINDS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "PodDisruptionBudget", "ConfigMap")
+"""Kinds whose objects are read with their kind, which lists leave out: those that `--fix` changes, and pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintObjects:
+    """The snapshot, the texts of its files, and what the reader of a report should know about them."""
+
+    snapshot: LintSnapshot
+    contents: tuple[live_cluster.Content, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_lint_objects(
+    filenames: tuple[str, ...], cluster: live_cluster.ClusterOptions, minor: int | None
+) -> LintObjects:
+    """Return the objects of the files or of the cluster. Raises UsageError with every mistake, and RuntimeFailure if
+    the cluster cannot be read."""
+    if bool(filenames) == bool(cluster.paths):
+        got = "both" if filenames else "neither"
+        raise UsageError([ConfigError(file="command line", expected="--filename or --cluster", got=got)])
+    if live_cluster.LIVE in cluster.paths:
+        return _read_live_objects(cluster, minor)
+    contents = live_cluster.read_paths(filenames or cluster.paths)
+    documents: list[Document] = []
+    mistakes: list[ConfigError] = []
+    for name, content in contents:
+        reading = read_documents(name, content, takes_repeated_keys=True)
+        documents += reading.documents
+        mistakes += reading.mistakes
+    is_live = bool(cluster.paths)
+    result = read_lint_snapshot(
+        documents, is_live=is_live, minor=minor, now=_snapshot_time(documents) if is_live else None
+    )
+    if mistakes or result.mistakes:
+        raise UsageError([*mistakes, *result.mistakes])
+    if not result.snapshot.documents:
+        names = ", ".join(filenames or cluster.paths)
+        raise UsageError([ConfigError(file=names, expected="objects that lint has rules for", got="none")])
+    note = (
+        "Objects that differ from your files by what `trimtab capture` leaves out (probes, command lines) are judged "
+    )
+    notes = (note + "by the rest.",) if is_live else ()
+    return LintObjects(result.snapshot, tuple(contents), notes)
+
+
+_TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime)":"([^"]{20,30})"')
+
+
+def _snapshot_time(documents: Iterable[Document]) -> int | None:
+    """Return the newest time in the objects: about when the snapshot was made. None without any."""
+    from trimtab.cluster.timestamps import parse_timestamp
+
+    newest: int | None = None
+    for document in documents:
+        text = bytes(document.text) if document.text is not None else msgspec.json.encode(document.value)
+        for match in _TIME.finditer(text):
+            at = parse_timestamp(match[1].decode())
+            newest = at if newest is None or (at is not None and at > newest) else newest
+    return newest
+
+
+def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) -> LintObjects:
+    from trimtab.kube.client import connect_to_cluster
+    from trimtab.kube.errors import KubeFault, NotConfigured
+
+    if cluster.paths != (live_cluster.LIVE,):
+        raise UsageError([ConfigError(file="command line", expected="--cluster live alone", got="files in addition")])
+    try:
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
+        try:
+            documents, kinds, notes = list_documents(client)
+            server_minor = _server_minor(client) if minor is None else minor
+        finally:
+            client.close()
+    except NotConfigured as error:
+        raise UsageError(
+            [ConfigError(file=cluster.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
+        ) from None
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+    now = int(clock.utc_now().timestamp())
+    reading = read_lint_snapshot(documents, is_live=True, now=now, minor=server_minor, kinds=kinds)
+    unreadable = [f"Not judged, because it cannot be read: {mistake}" for mistake in reading.mistakes]
+    return LintObjects(reading.snapshot, (), (*notes, *unreadable))
+
+
+def list_documents(client: Client) -> tuple[list[Document], list[str], list[str]]:
+    """Return the objects of a live cluster, the kinds that could be listed, and notes on those that could not."""
+    from trimtab.kube.errors import NotAllowed, NotFound
+    from trimtab.kube.resources import list_sources
+
+    documents: list[Document] = []
+    kinds: list[str] = []
+    notes: list[str] = []
+    for source in list_sources(LISTED_KINDS):
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[Kreading {source} …\r\x1b[K", err=True, nl=False)
+        try:
+            documents += _list_source(client, source)
+        except NotFound:
+            # A CustomResourceDefinition that is not installed: the cluster has no objects of the kind.
+            pass
+        except NotAllowed as error:
+            if error.status != 403:
+                raise
+            notes.append(f"Not judged, because you may not list them: {source.plural}.")
+            continue
+        kinds.append(source.kind)
+    return documents, kinds, notes
+
+
+def _list_source(client: Client, source: ListSource) -> list[Document]:
+    from trimtab.kube.listing import iter_pages
+
+    documents: list[Document] = []
+    for page in iter_pages(client, source):
+        for raw in page.items:
+            index = len(documents)
+            if source.kind in _NAMED_KINDS:
+                plain: dict[str, Any] = msgspec.json.decode(raw)
+                value = {"apiVersion": source.group_version, "kind": source.kind, **plain}
+                documents.append(Document(file=live_cluster.LIVE, index=index, value=value))
+            else:
+                documents.append(Document(file=live_cluster.LIVE, index=index, text=raw, kind=source.kind))
+    return documents
+
+
+def _server_minor(client: Client) -> int | None:
+    """Return the minor version of the API server; None if it does not say."""
+    body: Any = msgspec.json.decode(client.get("/version", doing="read the server's version"))
+    digits = re.match(r"\d+", str(body.get("minor", ""))) if isinstance(body, dict) else None
+    return int(digits[0]) if digits is not None else None

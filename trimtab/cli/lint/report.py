@@ -1,0 +1,127 @@
+"""The report of `trimtab lint`, and its table."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+
+from trimtab.autoscaling.baseline import BaselineComparison
+from trimtab.autoscaling.lint import LintResult
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.rule import LintSeverity, RuleFinding
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.yaml_documents import format_path
+
+RULE_PAGE = "docs/reference/lint.md"
+_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+class LintFindingReport(ReportPart, frozen=True, kw_only=True):
+    """One finding."""
+
+    rule: str
+    severity: str
+    """error, warning or info."""
+    kind: str
+    namespace: str
+    """Empty for an object of the whole cluster."""
+    name: str
+    field: str
+    file: str
+    """Empty if the object comes from a cluster."""
+    line: int | None
+    sentence: str
+    outcome: str
+    """What will happen."""
+    fix: str
+    fixable: bool
+    """Whether `--fix` writes the change."""
+    page: str
+
+
+class LintIgnoredReport(ReportPart, frozen=True, kw_only=True):
+    """A finding that the object's annotation ignores."""
+
+    rule: str
+    object: str
+    reason: str
+    """Empty if the annotation gives none."""
+
+
+class LintReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/lint-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "LintReport"
+    findings: list[LintFindingReport]
+    ignored: list[LintIgnoredReport]
+    accepted: int
+    """Findings that the baseline accepts; they are not among `findings`."""
+    gone: list[str]
+    """Entries of the baseline that were not found again."""
+    not_checked: list[str]
+    notes: list[str]
+    objects: int
+    rules: int
+    """The number of rules that were checked."""
+    counts: dict[str, int]
+    """Severity → findings."""
+
+
+def build_lint_report(
+    result: LintResult, compared: BaselineComparison, snapshot: LintSnapshot, notes: Iterable[str]
+) -> LintReport:
+    """Return the report; findings that the baseline accepts are only counted."""
+    severities = [finding.severity.value for finding in compared.new]
+    return LintReport(
+        findings=[report_finding(finding, snapshot) for finding in compared.new],
+        ignored=[
+            LintIgnoredReport(rule=entry.finding.rule, object=str(entry.finding.subject), reason=entry.reason)
+            for entry in result.ignored
+        ],
+        accepted=compared.accepted,
+        gone=[f"{e.rule} {e.kind} {e.namespace}/{e.name} {e.field}".strip() for e in compared.gone],
+        not_checked=[str(missing) for missing in result.not_checked],
+        notes=list(notes),
+        objects=len(snapshot.documents),
+        rules=len(result.checked),
+        counts={severity.value: severities.count(severity.value) for severity in LintSeverity},
+    )
+
+
+def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingReport:
+    """Return a finding with its place in its file."""
+    document = snapshot.documents.get(finding.subject)
+    line = document.position_of(finding.path)[0] if document is not None else None
+    return LintFindingReport(
+        rule=finding.rule, severity=finding.severity.value, kind=finding.subject.kind,
+        namespace=finding.subject.namespace, name=finding.subject.name, field=format_path(finding.path),
+        file="" if document is None or snapshot.is_live else document.file, line=line,
+        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix, fixable=bool(finding.changes),
+        page=f"{RULE_PAGE}#{finding.rule.lower()}",
+    )  # fmt: skip
+
+
+def draw_lint(console: Console, report: LintReport) -> None:
+    """Print each finding as three lines: what is, what will happen, what to do."""
+    for finding in report.findings:
+        style = _STYLES[finding.severity]
+        place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
+        where = f"  [dim]{escape(place)}[/]" if place else ""
+        console.print(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
+        console.print(f"    {escape(finding.outcome)}")
+        console.print(f"    [bold]→[/] {escape(finding.fix)}")
+    for entry in report.ignored:
+        console.print(
+            f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}"
+        )
+    for text in (*report.not_checked, *report.notes):
+        console.print(f"[dim]{escape(text)}[/]")
+    for text in report.gone:
+        console.print(f"[dim]In the baseline, and not found again: {escape(text)}[/]")
+    counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
+    accepted = f", {report.accepted} accepted by the baseline" if report.accepted else ""
+    ignored = f", {len(report.ignored)} ignored" if report.ignored else ""
+    console.print(
+        f"{report.objects} objects, {report.rules} rules: [bold]{counts or 'nothing wrong'}[/]{ignored}{accepted}"
+    )

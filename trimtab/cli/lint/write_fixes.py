@@ -1,0 +1,71 @@
+"""Writes what fixes findings into a folder: whole manifests for files, apply configurations for a cluster's objects."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trimtab.autoscaling.fixes import FIELD_MANAGER, FixPlan, apply_configuration, edit_text
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.cli.live_cluster import Content
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import format_manifests
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.yaml_documents import unpack_gzip
+
+
+def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Sequence[Content]) -> list[str]:
+    """Write the files, and return what to tell the user. Raises UsageError if the folder cannot be written."""
+    files = _live_files(plan, snapshot) if snapshot.is_live else _manifest_files(plan, snapshot, contents)
+    if plan.new:
+        files["added.yaml"] = format_manifests([addition.manifest for addition in plan.new])
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        got = (error.strerror or type(error).__name__).lower()
+        raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
+    lines = [f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}: {len(plan.fixed)} findings fixed."]
+    if files:
+        manager = f" --field-manager {FIELD_MANAGER} --force-conflicts" if snapshot.is_live else ""
+        lines.append(f"Look at them, then: kubectl apply --server-side{manager} -f {folder}")
+    if plan.unfixed:
+        lines.append(f"{len(plan.unfixed)} findings need a decision of yours, and have no file.")
+    return lines
+
+
+def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Content]) -> dict[str, str]:
+    """Return the changed files, whole; documents without a change keep their text."""
+    files: dict[str, str] = {}
+    for name, content in contents:
+        changed = [
+            (snapshot.documents[subject], changes)
+            for subject, changes in plan.changes.items()
+            if snapshot.documents[subject].file == name
+        ]
+        if not changed:
+            continue
+        text = unpack_gzip(content).decode()
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        text = text.removeprefix(mark)
+        # From the last document to the first, so that the positions of earlier ones stay valid.
+        for document, changes in sorted(changed, key=lambda pair: pair[0].index, reverse=True):
+            text = edit_text(text, document, changes)
+        files[_file_name(name, files)] = mark + text
+    return files
+
+
+def _file_name(name: str, present: Iterable[str]) -> str:
+    """Return the name of a file in the folder: its own, with its parents where two files have one name."""
+    path = Path(name)
+    short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")
+    return short if short not in present else "-".join(part for part in path.parts if part not in ("/", ".", ".."))
+
+
+def _live_files(plan: FixPlan, snapshot: LintSnapshot) -> dict[str, str]:
+    """Return one apply configuration per object."""
+    return {
+        f"{subject.kind.lower()}-{subject.namespace}-{subject.name}.yaml": format_manifests(
+            [apply_configuration(snapshot.document_value(subject), changes)]
+        )
+        for subject, changes in plan.changes.items()
+    }

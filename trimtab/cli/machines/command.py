@@ -1,0 +1,208 @@
+"""The command line of `trimtab machines`: profile and rank, and the group of the other subcommands."""
+
+import importlib
+from dataclasses import replace
+
+import click
+
+from trimtab.cli import output
+from trimtab.cli.machines import inputs, table
+from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
+from trimtab.cli.machines.report import (
+    PackedSetReport,
+    build_profile_report,
+    build_rank_report,
+    report_set,
+)
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import show_spinner
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.reason import NotYet
+from trimtab.machines.machine_types import machine_types
+from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
+from trimtab.sizing.ranking.capacity import CapacityRules
+from trimtab.sizing.ranking.packing import NodeStock, check_by_packing
+from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, decide_switch, rank_types
+from trimtab.sizing.ranking.score import SurchargeRules, TypeScore
+from trimtab.sizing.ranking.type_sets import find_cheapest_sets
+from trimtab.sizing.ranking.workload import PoolWorkload, measure_fill, measure_workload
+
+SUBCOMMANDS = {"priorities": "trimtab.cli.machines.priorities", "legacy": "trimtab.cli.machines.legacy"}
+"""Subcommand → its module, imported when it is used."""
+SCALE_DOWN_OFF_SHARE = 0.10
+"""The share of the price that is added where nodes are not removed (`--scale-down off`)."""
+
+
+class _Subcommands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *SUBCOMMANDS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in SUBCOMMANDS:
+            command = importlib.import_module(SUBCOMMANDS[cmd_name]).verb
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group("machines", cls=_Subcommands)
+def verb() -> None:
+    """Rank machine types for a workload, and have the cluster autoscaler buy the best ones."""
+
+
+@verb.command("profile")
+@inputs.add_pool_options
+@output.add_output_options
+def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> None:
+    """Show what the pods of a pool request together, per core and GiB, and what fills the nodes first.
+
+    Reads a snapshot (nodes, pods; better with pv, pvc, csinodes) and changes nothing.
+    """
+    report = build_profile_report(
+        pool_nodes, _read_workload(pool_nodes, None), measure_fill(pool_nodes.inventory, pool_nodes.nodes)
+    )
+    _emit(output, output_file, report, lambda console: table.draw_profile(console, report), "trimtab machines profile")
+
+
+@verb.command("rank")
+@inputs.add_pool_options
+@inputs.add_type_options
+@click.option("--zones", type=click.IntRange(1), help="The number of zones. Default: those of the nodes.")
+@click.option("--buffer-pods", type=click.FloatRange(0), default=1.0, show_default=True,
+              help="Average pods for which each node keeps room.")  # fmt: skip
+@click.option("--last-node-fill", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+              help="How full the last node of a zone is on average.")  # fmt: skip
+@click.option("--volume-packing", type=click.FloatRange(0, 1), default=0.10, show_default=True,
+              help="The share of the price that is added where the volume limit binds.")  # fmt: skip
+@click.option("--scale-down", type=click.Choice(["on", "off"]), default="on", show_default=True,
+              help="off: nodes are never removed, which adds a tenth to the price.")  # fmt: skip
+@click.option("--load-cap", type=click.FloatRange(1, 100), metavar="PERCENT",
+              help="The share of the cores that may be in use. It needs --used-cores.")  # fmt: skip
+@click.option("--used-cores", type=click.FloatRange(0, min_open=True), metavar="CORES",
+              help="The cores that the workload uses, for --load-cap.")  # fmt: skip
+@click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
+              help="Leave types out of which a zone would have fewer nodes.")  # fmt: skip
+@click.option("--max-node-share", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
+              help="Leave types out with which more of the workload would be lost with one node.")  # fmt: skip
+@click.option("--current", default="", metavar="TYPE", help="The preferred type of today: is a switch worth it?")
+@click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
+              help="By how much a type must be better than the current one.")  # fmt: skip
+@click.option("--wins", type=click.IntRange(0), default=3, show_default=True,
+              help="In how many runs in a row the best type was that much better; three make a switch.")  # fmt: skip
+@click.option("--pack/--no-pack", "packs", default=True, help="Place the real pods on empty nodes of the best types.")
+@click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="Types in the table.")
+@output.add_output_options
+def rank(
+    pool_nodes: SelectedNodes, types: TypeOptions, zones: int | None, buffer_pods: float, last_node_fill: float,
+    volume_packing: float, scale_down: str, load_cap: float | None, used_cores: float | None, min_nodes_per_zone: int,
+    max_node_share: float | None, current: str, hysteresis: float, wins: int, packs: bool, rows: int,
+    output: str, output_file: str | None,
+) -> None:  # fmt: skip
+    """Rank machine types by what this workload costs on them, and check the best ones with the real pods.
+
+    Each type is filled in proportion to the workload until cpu, memory, volumes, pods or load is full, after
+    reservations and DaemonSets. Sets of two types are compared too. The best ones are then checked by placing the
+    real pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
+    """
+    if (load_cap is None) != (used_cores is None):
+        expected, got = "--load-cap and --used-cores together", "one of them"
+        raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
+    rules = RankingRules(
+        capacity=CapacityRules(buffer_pods=buffer_pods, max_load=None if load_cap is None else load_cap / 100),
+        surcharges=SurchargeRules(
+            last_node_fill=last_node_fill, volume_packing_share=volume_packing,
+            scale_down_share=SCALE_DOWN_OFF_SHARE if scale_down == "off" else 0.0,
+        ),
+        min_nodes_per_zone=min_nodes_per_zone, max_node_share=None if max_node_share is None else max_node_share / 100,
+    )  # fmt: skip
+    priced = inputs.read_priced_types(pool_nodes, types)
+    ranking = build_ranking(pool_nodes, types, priced, rules, zones, used_cores)
+    with show_spinner("Packing"):
+        winner, sets = pack_best_sets(pool_nodes, ranking, buffer_pods, packs)
+    decision = decide_switch(ranking, current, wins, hysteresis / 100) if current else None
+    report = build_rank_report(
+        pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
+        _list_notes(types, priced, ranking),
+    )  # fmt: skip
+    _emit(
+        output, output_file, report, lambda console: table.draw_ranking(console, report, rows), "trimtab machines rank"
+    )
+
+
+def build_ranking(
+    pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, rules: RankingRules,
+    zones: int | None = None, used_cores: float | None = None,
+) -> Ranking:  # fmt: skip
+    """Return the ranking of the priced types for these nodes. Raises UsageError if their pods request nothing."""
+    workload = _read_workload(pool_nodes, types, zones, used_cores)
+    candidates = list_candidates(
+        priced.types, priced.prices, priced.profiles,
+        CandidateRules(
+            architectures=frozenset(types.architectures) or workload.architectures, names=types.names,
+            included_uses=types.uses, max_pods=types.max_pods, uses_interface_limits=types.uses_interface_limits,
+            performance=types.performance,
+        ),
+    )  # fmt: skip
+    ranked = rank_types(workload, candidates.candidates, rules)
+    return Ranking(workload=workload, scores=ranked.scores, left_out={**candidates.left_out, **ranked.left_out})
+
+
+def _emit(form: str, output_file: str | None, report: object, draw: output.Draw, title: str) -> None:
+    output.emit_report(form, output_file, report, draw, title)  # type: ignore[arg-type]
+
+
+def _read_workload(
+    pool_nodes: SelectedNodes, types: TypeOptions | None, zones: int | None = None, used_cores: float | None = None
+) -> PoolWorkload:
+    speeds = {name: speed_factor(kind, types.performance) for name, kind in machine_types().items()} if types else {}
+    workload = measure_workload(pool_nodes.inventory, pool_nodes.nodes, speeds)
+    if isinstance(workload, NotYet):
+        raise UsageError(
+            [ConfigError(file="--cluster", expected=f"a workload with {workload.need}", got=str(workload))]
+        )
+    return replace(workload, zones=zones or workload.zones, used_cores=used_cores)
+
+
+def pack_best_sets(
+    pool_nodes: SelectedNodes, ranking: Ranking, buffer_pods: float, packs: bool
+) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
+    """Return the best single type and the best sets of two, packed where the packing can still be the cheapest."""
+    best = ranking.best
+    if best is None:
+        return None, []
+    winner = _pack_set(pool_nodes, ranking, (best,), (best.node_count,), packs, None)
+    bound = winner.packed_cost
+    reports: list[PackedSetReport] = []
+    for one in find_cheapest_sets(ranking, buffer_pods):
+        if len(one.types) < 2:
+            continue
+        reports.append(_pack_set(pool_nodes, ranking, one.types, one.node_counts, packs, bound))
+        cost = reports[-1].packed_cost
+        if cost is not None and (bound is None or cost < bound):
+            bound = cost
+    return winner, reports
+
+
+def _pack_set(
+    pool_nodes: SelectedNodes, ranking: Ranking, types: tuple[TypeScore, ...], counts: tuple[int, ...], packs: bool,
+    bound: float | None,
+) -> PackedSetReport:  # fmt: skip
+    if not packs:
+        return report_set(types, counts, None, "")
+    modelled = sum(count * score.candidate.price for count, score in zip(counts, types, strict=True)) / 1_000_000
+    stock = [
+        NodeStock(candidate=score.candidate, capacity=score.capacity, count=count)
+        for score, count in zip(types, counts, strict=True)
+    ]
+    max_scale = None if bound is None else bound / modelled
+    check = check_by_packing(pool_nodes.inventory, pool_nodes.nodes, ranking.workload, stock, max_scale)
+    return report_set(types, counts, check, "" if check else "with the real pods it costs more than the best before it")
+
+
+def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking) -> list[str]:
+    clouds = sorted({machine_types()[score.candidate.name].cloud for score in ranking.scores})
+    names = ", ".join(priced.profiles.get(cloud, priced.profiles[""]).name for cloud in clouds)
+    notes = [f"reservations by the profile {names or types.profile} with {types.max_pods} pods a node"]
+    if not types.price_paths:
+        notes.append(f"list prices on demand of {priced.region}, July 2026; pass what you pay with --prices")
+    return notes

@@ -1,0 +1,185 @@
+"""The options that the machines verbs share, and what is read from them: nodes of a pool, prices, candidates."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.inputs import find_snapshot_mistakes, list_snapshot_notes, parse_documents
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
+from trimtab.cluster.config_error import ConfigError, first_mistakes
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.node import REGION_LABEL, NodeInfo
+from trimtab.cluster.pool import pool_name
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.machines.machine_types import MachineType, Use, machine_types
+from trimtab.machines.prices import PriceFile, listed_region, merge_price_files, price_table, read_price_file
+from trimtab.reservations.profile import Profile
+from trimtab.reservations.read_profile import shipped_profiles
+from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, DEFAULT_PROFILES, OTHER_PROFILE, Performance
+
+SPECIAL_USES = tuple(use.value for use in Use if use is not Use.GENERAL)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedNodes:
+    """A snapshot, and the nodes of the pool that was asked for."""
+
+    inventory: Inventory
+    nodes: tuple[NodeInfo, ...]
+    pool: str
+    """Empty for all nodes."""
+    notes: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
+
+
+def add_pool_options(function: F) -> F:
+    """Decorate a click command with `--cluster` and `--pool`; it receives the nodes as `pool_nodes`."""
+
+    @wraps(function)
+    def verb(*, cluster: live_cluster.ClusterOptions, pool: str, **more: Any) -> Any:
+        return function(pool_nodes=read_pool_nodes(cluster, pool), **more)
+
+    decorated: Any = click.option("--pool", default="", metavar="NAME", help="Only this pool. Default: all nodes.")(
+        verb
+    )
+    return live_cluster.add_cluster_options(decorated)  # type: ignore[no-any-return]
+
+
+def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "") -> SelectedNodes:
+    """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake."""
+    if not cluster.paths:
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
+    with without_garbage_collection():
+        documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
+        build = build_snapshot(documents)
+        inventory = snapshot_inventory(build.snapshot)
+    mistakes += build.mistakes
+    mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
+    nodes = tuple(node for node in inventory.nodes if pool in ("", pool_name(node)))
+    if not mistakes and not nodes:
+        known = sorted({pool_name(node) for node in inventory.nodes} - {""})
+        mistakes.append(ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool))
+    if mistakes:
+        raise UsageError(first_mistakes(mistakes))
+    notes = tuple(list_snapshot_notes(inventory, cluster.paths))
+    return SelectedNodes(
+        inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeOptions:
+    """The options that say which types are candidates, and how they are counted."""
+
+    region: str = ""
+    names: re.Pattern[str] | None = None
+    architectures: tuple[str, ...] = ()
+    uses: frozenset[Use] = frozenset({Use.GENERAL})
+    price_paths: tuple[str, ...] = ()
+    profile: str = ""
+    max_pods: int = DEFAULT_MAX_PODS
+    uses_interface_limits: bool = False
+    performance: Performance = Performance.OFF
+
+
+def add_type_options(function: F) -> F:
+    """Decorate a click command with the options about types; it receives them as `types`."""
+
+    @wraps(function)
+    def verb(
+        *, region: str, names: str, arch: tuple[str, ...], include: tuple[str, ...], price_paths: tuple[str, ...],
+        reserved: str, max_pods: int, pod_limits: str, performance: str, **more: Any,
+    ) -> Any:  # fmt: skip
+        return function(types=TypeOptions(
+            region=region, names=_compile_names(names), architectures=arch, price_paths=price_paths, profile=reserved,
+            uses=frozenset({Use.GENERAL, *map(Use, include)}), max_pods=max_pods,
+            uses_interface_limits=pod_limits == "eni", performance=Performance(performance),
+        ), **more)  # fmt: skip
+
+    decorated: Any = verb
+    for option in (
+        click.option("--performance", type=click.Choice([mode.value for mode in Performance]), default="off",
+                     show_default=True, help="How the measured speed of a core counts (CoreMark; AWS only)."),
+        click.option("--pod-limits", type=click.Choice(["kubelet", "eni"]), default="kubelet", show_default=True,
+                     help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."),
+        click.option("--max-pods", type=click.IntRange(1), default=DEFAULT_MAX_PODS, show_default=True,
+                     help="The kubelet's maxPods."),
+        click.option("--reserved", default="", metavar="PROFILE",
+                     help="The reservation profile. Default: eks, aks-1.29 or gke, by the cloud of the type."),
+        click.option("--prices", "price_paths", multiple=True, metavar="FILE",
+                     help="Prices of types as OpenCost's CSV. They precede list prices."),
+        click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help="Include types for this use."),
+        click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
+                     help="Allow this architecture. Default: those on which the pods run."),
+        click.option("--types", "names", default="", metavar="REGEX", help="Only types whose whole name matches."),
+        click.option("--region", default="", metavar="REGION",
+                     help="The region of the prices. Default: the region label of the nodes."),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _compile_names(names: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(names) if names else None
+    except re.error as error:
+        raise UsageError([ConfigError(file="--types", expected="a regular expression", got=str(error))]) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedTypes:
+    """Machine types with their prices in one region."""
+
+    types: tuple[MachineType, ...]
+    prices: dict[str, int]
+    """Type → micro-dollars an hour."""
+    region: str
+    profiles: dict[str, Profile]
+    """Cloud → reservation profile; the empty key for others."""
+
+
+def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> PricedTypes:
+    """Read price files and profiles, and select the types with a price in the region.
+
+    Raises UsageError with every mistake: an unknown profile, a price file that is not valid, a region without prices.
+    """
+    mistakes: list[ConfigError] = []
+    files: list[PriceFile] = []
+    for name, content in live_cluster.read_paths(options.price_paths, (".csv",)):
+        price_file, found = read_price_file(name, content.decode("utf-8", "replace"))
+        files.append(price_file)
+        mistakes += first_mistakes(found)
+    profiles = shipped_profiles()
+    if options.profile and options.profile not in profiles:
+        mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
+    region = options.region or _region_of(pool_nodes.nodes)
+    merged = merge_price_files(files)
+    prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
+    prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
+    if not prices:
+        known = sorted({listed_region(name) for name in price_table()})
+        expected = f"a region with prices: {', '.join(known)}, or one of the --prices files"
+        mistakes.append(ConfigError(file="--region", expected=expected, got=region or "no region label on the nodes"))
+    if mistakes:
+        raise UsageError(mistakes)
+    clouds = DEFAULT_PROFILES | {"": OTHER_PROFILE}
+    table = machine_types()
+    return PricedTypes(
+        types=tuple(table[name] for name in sorted(prices) if name in table), prices=prices, region=region,
+        profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},
+    )  # fmt: skip
+
+
+def _region_of(nodes: Sequence[NodeInfo]) -> str:
+    regions = sorted({node.labels.get(REGION_LABEL, "") for node in nodes})
+    return regions[0] if len(regions) == 1 else ""

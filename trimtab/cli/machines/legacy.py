@@ -1,0 +1,289 @@
+"""`trimtab machines legacy`: a pool that should go is tainted, and room is made for its pods; the compactor empties
+it."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from trimtab.cli import live_cluster
+from trimtab.cli.machines import inputs
+from trimtab.cli.machines.command import build_ranking
+from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
+from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.pod import PodReader, SchedulingRequirements
+from trimtab.cluster.pool import pool_name, pool_source
+from trimtab.compactor.settings import Settings
+from trimtab.machines.prices import MachinePrice, quote_price
+from trimtab.sizing.ranking.legacy_pools import (
+    LEGACY_TAINT_KEY,
+    PLACEHOLDER_LABEL,
+    PLACEHOLDER_PRIORITY,
+    LegacyTaint,
+    MissingRoom,
+    choose_taint,
+    find_missing_room,
+    find_refusals,
+    render_placeholders,
+)
+from trimtab.sizing.ranking.rank_types import RankingRules
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+
+PRIORITY_CLASS = "trimtab-placeholder"
+OWNER_LISTS = (
+    "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/batch/v1/cronjobs",
+)  # fmt: skip
+"""Owners whose templates count even while they have no pods."""
+_TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
+
+
+@click.command("legacy")
+@inputs.add_pool_options
+@inputs.add_type_options
+@click.option("--to", "target", default="", metavar="POOL", help="The pool that takes the pods. Needed unless --undo.")
+@click.option("--batch", type=click.IntRange(1), default=3, show_default=True,
+              help="Legacy nodes for whose pods room is made at a time.")  # fmt: skip
+@click.option("--compare/--no-compare", "compares", default=True,
+              help="Refuse if the new pool's machine type is not ranked above the old one's.")  # fmt: skip
+@click.option("--apply", "applying", is_flag=True, help="Taint the nodes and make room. Without it nothing is changed.")
+@click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
+              help="With --apply: repeat until no legacy node has pods; nodes added later are tainted.")  # fmt: skip
+@click.option("--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and nothing else.")
+@click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders.")
+def verb(
+    pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
+    follow: float | None, undoing: bool, namespace: str,
+) -> None:  # fmt: skip
+    """Empty a pool (--pool) that should go: taint its nodes, and make room for its pods in another pool.
+
+    The nodes are tainted with trimtab.dev/legacy: NoSchedule where every DaemonSet tolerates it and nothing can only
+    run there, PreferNoSchedule otherwise. Placeholder pods of low priority let the cluster autoscaler buy nodes for the
+    pods of the next nodes, and are deleted once those fit. The compactor then drains the nodes by the settings of
+    their pool, within its budgets and windows. Nothing moves while the new pool is at its maximum or out of stock.
+
+    Experimental: whole migrations still stop early in tests. Try it on a test cluster first.
+    """
+    if not pool_nodes.pool:
+        raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])
+    if undoing:
+        _change(pool_nodes, lambda client: [remove_traces(client, pool_nodes.nodes, namespace)])
+        return
+    if not target or target == pool_nodes.pool:
+        raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
+    if follow is not None and not applying:
+        raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
+    while True:
+        templates = _read_templates(pool_nodes)
+        taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, templates)
+        refusals = _list_refusals(pool_nodes, types, target, compares)
+        missing = _find_room(pool_nodes, target, batch)
+        for line in _describe(pool_nodes, target, taint, refusals, missing):
+            click.echo(line)
+        if refusals:
+            raise RuntimeFailure("Refused; nothing was done.")
+        if not applying:
+            return
+        _change(pool_nodes, lambda client: apply_step(client, pool_nodes, target, taint, missing, namespace))  # noqa: B023
+        if follow is None or not missing.nodes:
+            return
+        time.sleep(follow)
+        again = inputs.read_pool_nodes(pool_nodes.cluster)
+        pool_nodes = replace(
+            again,
+            pool=pool_nodes.pool,
+            nodes=tuple(n for n in again.inventory.nodes if pool_name(n) == pool_nodes.pool),
+        )
+
+
+def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...]:
+    return tuple(node for node in pool_nodes.inventory.nodes if pool_name(node) == target)
+
+
+def _list_refusals(pool_nodes: SelectedNodes, types: TypeOptions, target: str, compares: bool) -> tuple[str, ...]:
+    from trimtab.cli.machines.priorities import find_autoscaler
+
+    autoscaler = find_autoscaler(pool_nodes)
+    groups = autoscaler.groups_of_pool(target) if autoscaler else ()
+    ranking = None
+    kinds = [{node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
+             for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))]  # fmt: skip
+    if compares:
+        ranking = build_ranking(pool_nodes, types, inputs.read_priced_types(pool_nodes, types), RankingRules())
+    return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1]))
+
+
+def _find_room(pool_nodes: SelectedNodes, target: str, batch: int) -> MissingRoom:
+    prices = {
+        node.name: quoted.amount for node in pool_nodes.nodes
+        if isinstance(quoted := quote_price(node, {}), MachinePrice)
+    }  # fmt: skip
+    return find_missing_room(pool_nodes.inventory, pool_nodes.nodes, _target_nodes(pool_nodes, target), prices, batch)
+
+
+def _describe(
+    pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, refusals: Iterable[str], missing: MissingRoom
+) -> Iterable[str]:
+    yield f"{len(pool_nodes.nodes)} nodes of {pool_nodes.pool}: taint {LEGACY_TAINT_KEY}:{taint.taint.effect}"
+    yield from (f"  because {reason}" for reason in taint.reasons)
+    yield from (f"refused: {refusal}" for refusal in refusals)
+    if not missing.nodes:
+        yield f"no node of {pool_nodes.pool} has pods of the workload: nothing is left to move"
+    elif missing.pods:
+        yield f"{target} lacks room for {len(missing.pods)} pods of {', '.join(missing.nodes)}: placeholders make it"
+    else:
+        yield f"{target} has room for the pods of {', '.join(missing.nodes)}: the compactor may drain them"
+
+
+def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequirements]:
+    """Return the requirements of every owner's next pod, of owners without pods too."""
+    if live_cluster.LIVE in pool_nodes.cluster.paths:
+        owners: list[dict[str, Any]] = []
+
+        def collect(client: Any) -> list[Any]:
+            owners.extend(_list_owners(client))
+            return []
+
+        _change(pool_nodes, collect)
+    else:
+        owners = [document.value for document in pool_nodes.documents if isinstance(document.value, dict)]
+    reader = PodReader()
+    found: dict[str, SchedulingRequirements] = {}
+    for owner in owners:
+        for path in _TEMPLATE_PATHS:
+            template: Any = owner
+            for key in path:
+                template = template.get(key) if isinstance(template, dict) else None
+            if not isinstance(template, dict) or owner.get("kind") == "DaemonSet" or "spec" not in template:
+                continue
+            meta = owner.get("metadata", {})
+            name = f"{owner.get('kind', 'owner')} {meta.get('namespace', '')}/{meta.get('name', '')}"
+            metadata = {**template.get("metadata", {}), "name": "x", "namespace": meta.get("namespace", "")}
+            shape = msgspec.convert({"metadata": metadata, "spec": template["spec"]}, Pod, strict=False)
+            found[name] = reader.read_pod(shape).requirements
+    return found
+
+
+def _list_owners(client: "Client") -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = []
+    for path in OWNER_LISTS:
+        kind = path.rpartition("/")[2].removesuffix("s")
+        items = msgspec.json.decode(client.get(path, doing=f"list {kind}s")).get("items", ())
+        listed += ({**item, "kind": kind} for item in items)
+    return listed
+
+
+def _change(pool_nodes: SelectedNodes, act: Any) -> None:
+    """Call `act` with a client of the live cluster and print its lines. Raises RuntimeFailure."""
+    from trimtab.kube.client import connect_to_cluster
+    from trimtab.kube.errors import KubeFault
+
+    cluster = pool_nodes.cluster
+    if live_cluster.LIVE not in cluster.paths:
+        expected = "--cluster live, to change the cluster"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
+    try:
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
+        try:
+            for line in act(client):
+                click.echo(line)
+        finally:
+            client.close()
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+
+
+def apply_step(
+    client: "Client", pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, missing: MissingRoom, namespace: str
+) -> Iterable[str]:
+    """Taint the legacy nodes and make room, or delete the placeholders where there is room; yield what was done."""
+    from trimtab.kube.errors import Conflict
+    from trimtab.kube.objects import Writer, apply, delete
+
+    writer = Writer(client=client, manager="trimtab-command")
+    yield from set_legacy_taint(client, pool_nodes.nodes, taint.taint)
+    there = [pod for pod in pool_nodes.inventory.pods if PLACEHOLDER_LABEL in pod.requirements.labels]
+    if not missing.pods:
+        for pod in there:
+            delete(writer, "Pod", pod.name, pod.namespace)
+        if there:
+            yield f"deleted {len(there)} placeholders: the pods of {', '.join(missing.nodes) or 'no node'} have room"
+        return
+    apply(writer, {
+        "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}, "value": PLACEHOLDER_PRIORITY,
+        "preemptionPolicy": "Never", "description": "Pods that hold room for pods of a pool that is being emptied.",
+    })  # fmt: skip
+    nodes = _target_nodes(pool_nodes, target)
+    selector = _pool_selector(nodes, target)
+    made = 0
+    for document in render_placeholders(missing.pods, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)):
+        if document["metadata"]["name"] not in {pod.name for pod in there}:  # type: ignore[index]
+            try:
+                apply(writer, document)
+                made += 1
+            except Conflict:
+                continue
+    yield f"{made} placeholders made, {len(there)} were there"
+
+
+def _pool_selector(nodes: tuple[NodeInfo, ...], target: str) -> Mapping[str, str]:
+    if not nodes:
+        expected, todo = "a pool with a node, to learn its labels", "let the new pool have one node"
+        raise UsageError([ConfigError(file="--to", expected=expected, got=f"{target} without nodes", todo=todo)])
+    _, label = pool_source(nodes[0])
+    return {label: target}
+
+
+def _shared_taints(nodes: tuple[NodeInfo, ...]) -> list[Taint]:
+    return [taint for taint in nodes[0].taints if all(taint in node.taints for node in nodes)] if nodes else []
+
+
+def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint | None) -> Iterable[str]:
+    """Give the nodes this taint, or remove ours (None); yield what was done. Other taints stay as they are."""
+    from trimtab.kube.errors import Conflict, NotFound
+    from trimtab.kube.nodes import set_taints
+    from trimtab.kube.objects import Writer, get_plain
+
+    writer, changed = Writer(client=client, manager="trimtab-command"), 0
+    for node in legacy:
+        for _ in range(5):
+            whole = get_plain(client, "Node", node.name)
+            if whole is None:
+                break
+            taints = [msgspec.convert(one, Taint, strict=False) for one in whole["spec"].get("taints") or ()]
+            wanted = [one for one in taints if one.key != LEGACY_TAINT_KEY] + ([taint] if taint else [])
+            if wanted == taints:
+                break
+            try:
+                set_taints(writer, node.name, whole["metadata"]["resourceVersion"], wanted)
+                changed += 1
+                break
+            except Conflict:
+                # Somebody changed the node since it was read: read it again.
+                continue
+            except NotFound:
+                break
+    if changed:
+        yield f"{'tainted' if taint else 'removed the taint of'} {changed} nodes"
+
+
+def remove_traces(client: "Client", legacy: Iterable[NodeInfo], namespace: str) -> str:
+    """Remove Trimtab's taint from these nodes, its placeholders and their PriorityClass; return what was done."""
+    from trimtab.kube.objects import Writer, delete
+
+    writer = Writer(client=client, manager="trimtab-command")
+    done = list(set_legacy_taint(client, legacy, None))
+    pods = msgspec.json.decode(client.get(f"/api/v1/namespaces/{namespace}/pods", doing="list pods"))["items"]
+    held = [pod["metadata"]["name"] for pod in pods if PLACEHOLDER_LABEL in (pod["metadata"].get("labels") or {})]
+    for name in held:
+        delete(writer, "Pod", name, namespace)
+    delete(writer, "PriorityClass", PRIORITY_CLASS)
+    return f"{', '.join(done) or 'no node was tainted'}; deleted {len(held)} placeholders"

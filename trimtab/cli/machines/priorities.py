@@ -1,0 +1,248 @@
+"""`trimtab machines priorities`: the cluster autoscaler's priority map by the ranking, printed, applied or undone."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.machines import inputs
+from trimtab.cli.machines.command import build_ranking
+from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
+from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, Autoscaler, parse_status
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
+from trimtab.cluster.pool import pool_name
+from trimtab.machines.expander_map import MAP_KEY, MAP_NAME
+from trimtab.sizing.ranking.priorities import GroupPriorities, find_out_of_stock, order_tiers, rate_groups
+from trimtab.sizing.ranking.rank_types import Ranking, RankingRules
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+
+MANAGED_ANNOTATION = "trimtab.dev/managed"
+PREVIOUS_ANNOTATION = "trimtab.dev/previous-priorities"
+"""The data of the map before ours as JSON; null if there was none."""
+GARDENER_LABEL = "worker.gardener.cloud/pool"
+FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
+
+
+@click.command("priorities")
+@inputs.add_pool_options
+@inputs.add_type_options
+@click.option("--group", "group_types", multiple=True, metavar="GROUP=TYPE",
+              help="The machine type of a node group that has no node now.")  # fmt: skip
+@click.option("--legacy", multiple=True, metavar="GROUP", help="A node group that should get no more nodes.")
+@click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
+              help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
+                   "workers.")  # fmt: skip
+@click.option("--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler.")
+@click.option("--apply", "applying", is_flag=True, help="Write the map. The one that was there is kept for --undo.")
+@click.option(
+    "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
+)
+@click.option("--undo", "undoing", is_flag=True, help="Put the map back that --apply replaced, or delete the new one.")
+@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+def verb(
+    pool_nodes: SelectedNodes, types: TypeOptions, group_types: tuple[str, ...], legacy: tuple[str, ...], form: str,
+    namespace: str, applying: bool, taking_over: bool, undoing: bool, output_file: str | None,
+) -> None:  # fmt: skip
+    """Print the cluster autoscaler's priority map: the groups of the best machine types first, legacy groups last.
+
+    Every group has its own exact, escaped pattern; a catch-all keeps all other groups usable. The map is
+    checked by replaying the autoscaler's rules on its node groups. Groups whose last scale-up failed are demoted. The
+    autoscaler must run with --expander=priority, best with a second one, as in priority,least-waste.
+    """
+    if undoing:
+        _run_with_client(pool_nodes, lambda client: undo_map(client, namespace))
+        return
+    priced = inputs.read_priced_types(pool_nodes, types)
+    ranking = build_ranking(pool_nodes, types, priced, RankingRules())
+    if form in ("nodeoverlay", "computeclass"):
+        documents = render_overlays(ranking) if form == "nodeoverlay" else [render_compute_class(ranking)]
+        output.write_text(output.format_manifests(documents), output_file)
+        return
+    rated = _rate_groups(pool_nodes, ranking, group_types, legacy)
+    is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.nodes)
+    if form == "gardener" or (is_gardener and not applying):
+        output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), output_file)
+        return
+    if applying and is_gardener:
+        raise UsageError([ConfigError(
+            file="--apply", expected="a cluster autoscaler whose map no other client writes",
+            got="Gardener, which generates the map", todo="set the priorities that --as gardener prints in the Shoot",
+        )])  # fmt: skip
+    if rated.problems:
+        raise RuntimeFailure("\n".join(["The map would not do what it should; nothing was done.", *rated.problems]))
+    manifest = render_map(rated.text, namespace)
+    if not applying:
+        output.write_text(output.format_manifests([manifest]), output_file)
+    else:
+        _run_with_client(pool_nodes, lambda client: apply_map(client, manifest, taking_over))
+    for name in rated.unnamed:
+        click.echo(f"Note: only the catch-all matches group {name}: its machine type is not ranked or not known "
+                   "(--group)", err=True)  # fmt: skip
+
+
+def _rate_groups(
+    pool_nodes: SelectedNodes, ranking: Ranking, group_types: tuple[str, ...], legacy: tuple[str, ...]
+) -> GroupPriorities:
+    autoscaler = read_autoscaler_status(pool_nodes)
+    types = {
+        group.name: node.labels[INSTANCE_TYPE_LABEL]
+        for node in pool_nodes.inventory.nodes
+        if (group := group_of(node, autoscaler.groups)) is not None and INSTANCE_TYPE_LABEL in node.labels
+    }
+    mistakes = []
+    for text in group_types:
+        group_name, _, kind = text.partition("=")
+        if not kind:
+            mistakes.append(ConfigError(file="--group", expected="GROUP=TYPE", got=text))
+        types[group_name] = kind
+    known = {group.name for group in autoscaler.groups}
+    mistakes += [
+        ConfigError(file=option, expected=f"a node group of {', '.join(sorted(known)) or 'none'}", got=name)
+        for option, names in (("--legacy", legacy), ("--group", [text.partition("=")[0] for text in group_types]))
+        for name in names
+        if name not in known
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+    return rate_groups(ranking, types, known, legacy, find_out_of_stock(autoscaler.groups, {}, 0))
+
+
+def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
+    """Return the cluster autoscaler's status of the snapshot; None if there is none that can be read."""
+    try:
+        return read_autoscaler_status(pool_nodes)
+    except UsageError:
+        return None
+
+
+def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
+    """Return the cluster autoscaler's status of the snapshot. Raises UsageError if there is none that can be read."""
+    status = next((one for one in pool_nodes.inventory.config_maps if one.metadata.name == STATUS_NAME), None)
+    found = None if status is None else parse_status(
+        status.data.get("status", ""), value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
+    )  # fmt: skip
+    if not isinstance(found, Autoscaler):
+        raise UsageError([ConfigError(
+            file="--cluster", expected=f"the cluster autoscaler's status, ConfigMap {STATUS_NAME}",
+            got="none" if found is None else str(found), todo="add configmaps -n kube-system to the snapshot",
+        )])  # fmt: skip
+    return found
+
+
+def render_map(text: str, namespace: str) -> dict[str, Any]:
+    """Return the ConfigMap with this text."""
+    metadata = {"name": MAP_NAME, "namespace": namespace, "annotations": {MANAGED_ANNOTATION: "machines-priorities"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {MAP_KEY: text}}
+
+
+def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
+    """Return Karpenter NodeOverlays whose price of a type is what the workload pays on it: Karpenter then prefers the
+    same types. Output only; the API is alpha."""
+    return [
+        {
+            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay",
+            "metadata": {"name": f"trimtab-{score.candidate.name.lower().replace('.', '-').replace('_', '-')}"},
+            "spec": {
+                "weight": max(1, 100 - number),
+                "requirements": [
+                    {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": [score.candidate.name]}
+                ],
+                # Surcharges are part of what a node costs this workload.
+                "price": f"{score.candidate.price / 1e6 + score.surcharges.total:.6f}",
+            },
+        }
+        for number, score in enumerate(order_tiers(ranking)[:20])
+    ]  # fmt: skip
+
+
+def render_compute_class(ranking: Ranking) -> dict[str, Any]:
+    """Return a GKE ComputeClass with the types in the order of the ranking. Output only."""
+    return {
+        "apiVersion": "cloud.google.com/v1", "kind": "ComputeClass", "metadata": {"name": "trimtab"},
+        "spec": {
+            "priorities": [{"machineType": score.candidate.name} for score in order_tiers(ranking)[:10]],
+            "nodePoolAutoCreation": {"enabled": True}, "whenUnsatisfiable": "ScaleUpAnyway",
+        },
+    }  # fmt: skip
+
+
+def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
+    """Return the part of a Shoot that sets the priority of each worker pool: the highest one of its groups."""
+    pools: dict[str, int] = {}
+    for node in pool_nodes.inventory.nodes:
+        for name, priority in rated.priorities.items():
+            if rated.types.get(name) == node.labels.get(INSTANCE_TYPE_LABEL) and pool_name(node) in name:
+                pools[pool_name(node)] = max(priority, pools.get(pool_name(node), 0))
+    workers = [{"name": name, "priority": priority} for name, priority in sorted(pools.items())]
+    return {"spec": {"provider": {"workers": workers}}}
+
+
+def _run_with_client(pool_nodes: SelectedNodes, act: Any) -> None:
+    from trimtab.kube.client import connect_to_cluster
+    from trimtab.kube.errors import KubeFault
+
+    cluster = pool_nodes.cluster
+    if live_cluster.LIVE not in cluster.paths:
+        expected = "--cluster live, to change the cluster"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
+    try:
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
+        try:
+            click.echo(act(client))
+        finally:
+            client.close()
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+
+
+def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) -> str:
+    """Write the map; returns what was done. Raises UsageError if somebody else's map is there and is not taken over."""
+    from trimtab.kube.objects import Writer, apply, get_plain, replace_plain
+
+    meta = manifest["metadata"]
+    writer = Writer(client=client, manager="trimtab-command")
+    there = get_plain(client, "ConfigMap", MAP_NAME, meta["namespace"])
+    if there is None:
+        annotations = {**meta["annotations"], PREVIOUS_ANNOTATION: "null"}
+        apply(writer, {**manifest, "metadata": {**meta, "annotations": annotations}})
+        return f"created {meta['namespace']}/{MAP_NAME}"
+    annotations = there["metadata"].get("annotations") or {}
+    is_ours = MANAGED_ANNOTATION in annotations
+    if not is_ours and not taking_over:
+        raise UsageError([ConfigError(
+            file=f"ConfigMap {meta['namespace']}/{MAP_NAME}", expected="a map that Trimtab wrote",
+            got="one of another client", todo="replace it with --take-over; --undo puts it back",
+        )])  # fmt: skip
+    previous = annotations[PREVIOUS_ANNOTATION] if is_ours else json.dumps(there.get("data") or {})
+    annotations = {**annotations, **meta["annotations"], PREVIOUS_ANNOTATION: previous}
+    changed = {**there, "data": manifest["data"], "metadata": {**there["metadata"], "annotations": annotations}}
+    replace_plain(writer, changed)
+    return f"{'changed' if is_ours else 'took over'} {meta['namespace']}/{MAP_NAME}"
+
+
+def undo_map(client: "Client", namespace: str) -> str:
+    """Put the map back that was there before ours, or delete ours; returns what was done.
+
+    A map that is not ours stays."""
+    from trimtab.kube.objects import Writer, delete, get_plain, replace_plain
+
+    writer = Writer(client=client, manager="trimtab-command")
+    there = get_plain(client, "ConfigMap", MAP_NAME, namespace)
+    annotations = {} if there is None else there["metadata"].get("annotations") or {}
+    if there is None or MANAGED_ANNOTATION not in annotations:
+        return f"{namespace}/{MAP_NAME} is not Trimtab's: nothing was done"
+    previous = json.loads(annotations.get(PREVIOUS_ANNOTATION, "null"))
+    if previous is None:
+        delete(writer, "ConfigMap", MAP_NAME, namespace, uid=there["metadata"]["uid"])
+        return f"deleted {namespace}/{MAP_NAME}"
+    ours = (MANAGED_ANNOTATION, PREVIOUS_ANNOTATION)
+    kept = {key: value for key, value in annotations.items() if key not in ours}
+    replace_plain(writer, {**there, "data": previous, "metadata": {**there["metadata"], "annotations": kept}})
+    return f"put the previous {namespace}/{MAP_NAME} back"

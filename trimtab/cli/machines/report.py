@@ -1,0 +1,268 @@
+"""The reports of `trimtab machines profile` and `trimtab machines rank`."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from trimtab.cli.machines.inputs import PricedTypes, SelectedNodes
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
+from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
+from trimtab.sizing.ranking.packing import PackingCheck
+from trimtab.sizing.ranking.rank_types import Ranking, SwitchDecision
+from trimtab.sizing.ranking.score import TypeScore
+from trimtab.sizing.ranking.workload import PoolFill, PoolWorkload
+
+_DOLLAR = 1_000_000
+
+
+class WorkloadReport(ReportPart, frozen=True, kw_only=True):
+    """What the pods request together, without DaemonSet and static pods."""
+
+    cores: float
+    gib: float
+    pods: int
+    volumes: int
+    gib_per_core: float
+    pods_per_gib: float
+    zones: int
+    architectures: list[str]
+    daemon_cores: float
+    """For each node."""
+    daemon_gib: float
+    daemon_pods: float
+    largest_pods: list[list[float]]
+    """[cores, GiB] of each pod than which no other one is larger in both."""
+
+
+class FillReport(ReportPart, frozen=True, kw_only=True):
+    """How full the nodes are now."""
+
+    nodes: int
+    requested_share: dict[str, float]
+    binding: str
+    """The resource that fills the nodes first."""
+    instance_types: dict[str, int]
+
+
+class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/machine-profile-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "MachineProfileReport"
+    pool: str
+    """Empty: all nodes."""
+    workload: WorkloadReport
+    fill: FillReport
+    notes: list[str]
+
+
+class SurchargeReport(ReportPart, frozen=True, kw_only=True):
+    """Dollars an hour for each node, beside its price."""
+
+    last_node: float
+    volumes: float
+    scale_down: float
+
+
+class TypeReport(ReportPart, frozen=True, kw_only=True):
+    """One machine type for this workload."""
+
+    name: str
+    family: str
+    architecture: str
+    price: float
+    """Dollars an hour of one node."""
+    bottleneck: str
+    """cpu, memory, volumes, pods or load."""
+    limits: dict[str, float]
+    """Limit → GiB of the workload that it allows; a limit that does not exist is missing."""
+    usable_gib: float
+    reserved_cores: float
+    reserved_gib: float
+    performance: float
+    surcharges: SurchargeReport
+    efficiency: float
+    """The used share of price and surcharges, from 0 to 1."""
+    gib_per_dollar: float
+    """GiB of the workload for a dollar an hour: the key of the order."""
+    nodes: int
+    """Whole nodes of every zone together."""
+    cost: float
+    """Dollars an hour of these nodes."""
+    node_share: float
+    """The share of the workload that is lost with one node."""
+
+
+class PackedSetReport(ReportPart, frozen=True, kw_only=True):
+    """One or two types with their nodes: by the sums of requests, and packed with the real pods."""
+
+    types: list[str]
+    modelled_nodes: list[int]
+    modelled_cost: float
+    """Dollars an hour."""
+    packed_nodes: list[int] | None
+    """None if the packing was not asked for, or the set costs more than another one that packs."""
+    packed_cost: float | None
+    explanation: str
+    """Why packing differs by more than 5 % from the model, or why the set was not packed; empty otherwise."""
+
+
+class LeftOutReport(ReportPart, frozen=True, kw_only=True):
+    """The types that are left out for the same reason, with the reason of the first of them."""
+
+    count: int
+    types: list[str]
+    reason: ReasonReport
+
+
+class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
+    """The ratio at which two types cost the same."""
+
+    less_memory: str
+    more_memory: str
+    gib_per_core: float
+
+
+class SwitchReport(ReportPart, frozen=True, kw_only=True):
+    """Whether to change the preferred type."""
+
+    current: str
+    preferred: str
+    is_switch: bool
+    gain: float | None
+    why: str
+
+
+class MachineRankReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/machine-rank-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "MachineRankReport"
+    pool: str
+    region: str
+    workload: WorkloadReport
+    types: list[TypeReport]
+    """Best first."""
+    winner: PackedSetReport | None
+    """The best single type, packed."""
+    recommended: PackedSetReport | None
+    """The cheapest of all sets that were packed, the winner included."""
+    sets: list[PackedSetReport]
+    break_evens: list[BreakEvenReport]
+    switch: SwitchReport | None
+    left_out: list[LeftOutReport]
+    notes: list[str]
+
+
+def report_workload(workload: PoolWorkload) -> WorkloadReport:
+    """Return the workload as reports contain it."""
+    return WorkloadReport(
+        cores=round(workload.cores, 3), gib=round(workload.gib, 3), pods=int(workload.pods),
+        volumes=int(workload.volumes), gib_per_core=round(workload.gib_per_core, 3),
+        pods_per_gib=round(workload.pods_per_gib, 4), zones=workload.zones,
+        architectures=sorted(workload.architectures), daemon_cores=round(workload.daemons.cores, 3),
+        daemon_gib=round(workload.daemons.gib, 3), daemon_pods=round(workload.daemons.pods, 2),
+        largest_pods=[[round(cores, 3), round(gib, 3)] for cores, gib in workload.largest_pods],
+    )  # fmt: skip
+
+
+def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill: PoolFill) -> MachineProfileReport:
+    """Return the report of `trimtab machines profile`."""
+    types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in pool_nodes.nodes)
+    return MachineProfileReport(
+        pool=pool_nodes.pool, workload=report_workload(workload), notes=list(pool_nodes.notes),
+        fill=FillReport(
+            nodes=fill.nodes, requested_share={name: round(share, 4) for name, share in fill.requested_share.items()},
+            binding=fill.binding, instance_types=dict(types.most_common()),
+        ),
+    )  # fmt: skip
+
+
+def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
+    """Return a scored type as reports contain it."""
+    candidate, capacity = score.candidate, score.capacity
+    return TypeReport(
+        name=candidate.name, family=candidate.family, architecture=candidate.architecture,
+        price=candidate.price / _DOLLAR, bottleneck=capacity.bottleneck.value,
+        limits={name.value: round(limit, 2) for name, limit in capacity.limits.items() if limit != float("inf")},
+        usable_gib=round(capacity.usable_gib, 3), reserved_cores=round(capacity.reserved_cores, 4),
+        reserved_gib=round(capacity.reserved_gib, 4), performance=round(candidate.performance, 3),
+        surcharges=SurchargeReport(
+            last_node=round(score.surcharges.last_node, 6), volumes=round(score.surcharges.volumes, 6),
+            scale_down=round(score.surcharges.scale_down, 6),
+        ),
+        efficiency=round(score.efficiency, 4), gib_per_dollar=round(score.gib_per_dollar, 3), nodes=score.node_count,
+        cost=score.total_price / _DOLLAR, node_share=round(min(1.0, capacity.usable_gib / workload.gib), 5),
+    )  # fmt: skip
+
+
+def report_set(
+    types: Sequence[TypeScore], modelled: Sequence[int], check: PackingCheck | None, why_not_packed: str
+) -> PackedSetReport:
+    """Return a set of types as reports contain it; `check` is None if it was not packed."""
+    packed = None if check is None or check.unplaced else check.packed
+    cost = sum(count * score.candidate.price for count, score in zip(modelled, types, strict=True)) / _DOLLAR
+    return PackedSetReport(
+        types=[score.candidate.name for score in types], modelled_nodes=list(modelled), modelled_cost=round(cost, 4),
+        packed_nodes=None if packed is None else list(packed),
+        packed_cost=None if packed is None else round(
+            sum(count * score.candidate.price for count, score in zip(packed, types, strict=True)) / _DOLLAR, 4
+        ),
+        explanation=why_not_packed or _explain_packing(types, check),
+    )  # fmt: skip
+
+
+def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> str:
+    if check is None:
+        return ""
+    if check.unplaced:
+        first = check.unplaced[0]
+        return f"{len(check.unplaced)} pods fit on no such node, the first is {first.pod}: {first.reason.sentence}"
+    if check.ratio < 0.95:
+        return "the model keeps room for average pods on each node (--buffer-pods); the real pods need less of it"
+    if check.ratio <= 1.05:
+        return ""
+    ratios = ", ".join(
+        f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
+    )
+    return (
+        f"the sums treat pods as divisible; real pods need {check.ratio - 1:.0%} more nodes. GiB per core left for "
+        f"pods: {ratios}"
+    )
+
+
+def build_rank_report(
+    pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
+    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str],
+) -> MachineRankReport:  # fmt: skip
+    """Return the report of `trimtab machines rank`."""
+    packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
+    recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
+    return MachineRankReport(
+        pool=pool_nodes.pool, region=priced.region, workload=report_workload(ranking.workload),
+        types=[report_type(score, ranking.workload) for score in ranking.scores], winner=winner,
+        recommended=recommended, sets=list(sets), left_out=_group_left_out(ranking),
+        break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
+        switch=None if switch is None else SwitchReport(
+            current=switch[0], preferred=switch[1].preferred, is_switch=switch[1].is_switch, gain=switch[1].gain,
+            why=switch[1].why,
+        ),
+        notes=[*pool_nodes.notes, *notes],
+    )  # fmt: skip
+
+
+def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
+    groups: dict[str, list[str]] = {}
+    for name, reason in sorted(ranking.left_out.items()):
+        groups.setdefault(reason.code.name, []).append(name)
+    return [
+        LeftOutReport(count=len(names), types=names, reason=report_reason(ranking.left_out[names[0]]))
+        for _, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+
+
+def _report_break_even(point: BreakEven) -> BreakEvenReport:
+    return BreakEvenReport(
+        less_memory=point.less_memory.candidate.name, more_memory=point.more_memory.candidate.name,
+        gib_per_core=round(point.gib_per_core, 3),
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""The reports of `trimtab machines profile` and `rank` on a terminal."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.machines.report import (
+    MachineProfileReport,
+    MachineRankReport,
+    PackedSetReport,
+    TypeReport,
+    WorkloadReport,
+)
+
+
+def draw_profile(console: Console, report: MachineProfileReport) -> None:
+    """Draw the workload's ratios, and what binds now."""
+    workload, fill = report.workload, report.fill
+    scope = f"pool {report.pool}" if report.pool else "all nodes"
+    _draw_workload(console, workload, scope)
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in fill.requested_share.items())
+    console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} fills them first."))
+    kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
+    console.print(Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}"))
+    _draw_notes(console, report.notes)
+
+
+def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> None:
+    console.print(
+        Text(
+            f"The workload of {scope}: {workload.pods:,} pods, {workload.cores:,.0f} cores and {workload.gib:,.0f} GiB "
+            f"in {workload.zones} zone{'s' * (workload.zones != 1)}, 1 core to {workload.gib_per_core:.2f} GiB, "
+            f"{workload.volumes:,} volumes."
+        )
+    )
+    console.print(
+        Text(
+            f"DaemonSets take {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and "
+            f"{workload.daemon_pods:g} pods of each node."
+        )
+    )
+
+
+def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None:
+    """Draw the best types, the sets, and what was left out."""
+    _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
+    table = Table(box=None, pad_edge=False)
+    for title, justify in (
+        ("Type", "left"), ("Bound by", "left"), ("Usable GiB", "right"), ("GiB per $/h", "right"),
+        ("Efficiency", "right"), ("Surcharges $/h", "right"), ("Nodes", "right"), ("$/h", "right"),
+        ("Lost with one", "right"),
+    ):  # fmt: skip
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for row in report.types[:rows]:
+        table.add_row(*_type_cells(row))
+    console.print(table)
+    if len(report.types) > rows:
+        console.print(Text(f"… and {len(report.types) - rows:,} more (--rows, or -o json)", style="bright_black"))
+    if report.winner is not None:
+        console.print(Text(f"Best type: {_describe_set(report.winner)}"))
+    for one in report.sets:
+        console.print(Text(f"Set: {_describe_set(one)}"))
+    if report.recommended is not None and report.recommended.packed_cost is not None:
+        names = " and ".join(report.recommended.types)
+        console.print(Text(f"Cheapest with the real pods: {names}", style="bold"))
+    for point in report.break_evens:
+        console.print(
+            Text(
+                f"Below 1 core to {point.gib_per_core:.2f} GiB {point.less_memory} costs less than "
+                f"{point.more_memory}, above it more."
+            )
+        )
+    if report.switch is not None:
+        verdict = f"Switch to {report.switch.preferred}" if report.switch.is_switch else f"Keep {report.switch.current}"
+        console.print(Text(f"{verdict}: {report.switch.why}."))
+    for group in report.left_out:
+        console.print(Text(f"{group.count:,} types left out ({group.reason.code}): {group.reason.text}"))
+    _draw_notes(console, report.notes)
+
+
+def _type_cells(row: TypeReport) -> tuple[str, ...]:
+    parts = row.surcharges
+    surcharges = f"{parts.last_node:.3f} + {parts.volumes:.3f} + {parts.scale_down:.3f}"
+    return (
+        row.name, row.bottleneck, f"{row.usable_gib:,.1f}", f"{row.gib_per_dollar:,.2f}", f"{row.efficiency:.0%}",
+        surcharges, f"{row.nodes:,}", f"{row.cost:,.2f}", f"{row.node_share:.1%}",
+    )  # fmt: skip
+
+
+def _describe_set(one: PackedSetReport) -> str:
+    modelled = " + ".join(f"{count} × {name}" for count, name in zip(one.modelled_nodes, one.types, strict=True))
+    text = f"{modelled}, ${one.modelled_cost:,.2f}/h by the sums of requests"
+    if one.packed_nodes is not None and one.packed_cost is not None:
+        packed = " + ".join(f"{count:,}" for count in one.packed_nodes)
+        text += f"; {packed} nodes, ${one.packed_cost:,.2f}/h with the real pods packed"
+    return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
+
+
+def _draw_notes(console: Console, notes: list[str]) -> None:
+    for note in notes:
+        console.print(Text(f"Note: {note}", style="bright_black"))

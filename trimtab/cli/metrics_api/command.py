@@ -1,0 +1,172 @@
+"""The command line of `trimtab metrics-api`: it runs one replica; its subcommands read files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+import certs
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
+from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
+from trimtab.cluster.reason import NotYet
+from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
+from trimtab.metricsapi.process import run
+from trimtab.metricsapi.rule_inputs import find_rule_mistakes
+from trimtab.metricsapi.settings import Settings
+from trimtab.runtime import environment, log
+from trimtab.runtime.files import MissingKeyPair, RuntimeFault
+from trimtab.usage.errors import UsageFault
+
+
+@click.group("metrics-api", invoke_without_command=True)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
+)
+@click.option(
+    "--rules",
+    "rules_file",
+    type=click.Path(path_type=Path),
+    help="A file of rules. Default: the ConfigMap trimtab-metrics.",
+)
+@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
+@click.option("--prometheus", "prometheus_url", metavar="URL", help="The Prometheus of rules with `from: query`.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
+)
+@click.option("--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves requests.")
+@click.pass_context
+def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
+    """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
+
+    API servers ask it for the metrics of its rules; every replica collects and serves all of them. It changes nothing
+    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN:
+    docs/reference/settings.md.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        settings = environment.read_with_options(os.environ, Settings, listen, options)
+        if settings.rules_file is not None:
+            _check_rules(settings.rules_file)
+        run(settings, log.build_logger(settings.log_level, settings.log_format))
+    except MissingKeyPair as error:
+        raise RuntimeFailure(str(error)) from None
+    except (RuntimeFault, ValueError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_USAGE)
+    except certs.CertsError as error:
+        click.echo(f"{error}\nIssue a pair with: trimtab certs issue", err=True)
+        sys.exit(EXIT_USAGE)
+
+
+@verb.command("check")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def check_rules(files: tuple[Path, ...]) -> None:
+    """Check files of rules: every mistake with its line. Exits with 2 if there is one."""
+    for file in files:
+        _check_rules(file)
+        click.echo(f"{file}: valid")
+
+
+def _check_rules(file: Path) -> None:
+    try:
+        mistakes = find_rule_mistakes(file)
+    except (OSError, UnicodeError) as error:
+        mistakes = (ConfigError(file=str(file), expected="a file of rules", got=str(error)),)
+    if mistakes:
+        raise UsageError(mistakes)
+
+
+@verb.command("propose-hpa")
+@click.argument("deployment")
+@click.option("-n", "--namespace", required=True, help="The namespace of the Deployment.")
+@click.option("--metric", required=True, help="The name of the metric: that of a rule.")
+@click.option("--cpu-request", required=True, metavar="QUANTITY", help="What one pod requests, such as 500m.")
+@click.option(
+    "--utilization",
+    type=click.IntRange(10, 95),
+    default=70,
+    show_default=True,
+    help="Percent of the cpu request that a pod should use.",
+)
+@click.option(
+    "--history", type=click.Path(path_type=Path), help="A CSV file with the columns time, pod, rate and cores."
+)
+@click.option("--prometheus", metavar="URL", help="Read the history from this Prometheus instead.")
+@click.option("--rate-query", metavar="PROMQL", help="With --prometheus: requests per second of each pod.")
+@click.option("--cpu-query", metavar="PROMQL", help="With --prometheus: cores of each pod.")
+@click.option(
+    "--days", type=click.IntRange(1, 30), default=7, show_default=True, help="With --prometheus: days of history."
+)
+def print_hpa(
+    deployment: str,
+    namespace: str,
+    metric: str,
+    cpu_request: str,
+    utilization: int,
+    history: Path | None,
+    prometheus: str | None,
+    rate_query: str | None,
+    cpu_query: str | None,
+    days: int,
+) -> None:
+    """Print an HPA for DEPLOYMENT, with a threshold from history: requests per core.
+
+    The target is an AverageValue, so it does not depend on the requests that a VPA changes. Exits with 1 if the history
+    does not suffice, and says what is missing.
+    """
+    _check_sources(cpu_request, history, prometheus, rate_query, cpu_query)
+    terms = ProposalTerms(
+        namespace=namespace, deployment=deployment, metric=metric,
+        cpu_request=parse(cpu_request) / NANO_PER_UNIT, utilization=utilization / 100,
+    )  # fmt: skip
+    proposal = propose_hpa(_read_history(history, prometheus, rate_query or "", cpu_query or "", days), terms)
+    if isinstance(proposal, NotYet):
+        click.echo(f"{proposal}\n{proposal.reason.code.todo}", err=True)
+        sys.exit(EXIT_FOUND)
+    click.echo(_describe_proposal(proposal))
+    click.echo(yaml.safe_dump(render_hpa(proposal, terms), sort_keys=False), nl=False)
+
+
+def _check_sources(
+    cpu_request: str, history: Path | None, prometheus: str | None, rate_query: str | None, cpu_query: str | None
+) -> None:
+    mistakes = []
+    if not is_quantity(cpu_request):
+        mistakes.append(("--cpu-request: a quantity such as 500m", cpu_request))
+    if (history is None) == (prometheus is None):
+        mistakes.append(("--history or --prometheus", "both" if history else "neither"))
+    if prometheus and not (rate_query and cpu_query):
+        mistakes.append(("--rate-query and --cpu-query", "--prometheus without them"))
+    if mistakes:
+        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
+
+
+def _read_history(
+    history: Path | None, prometheus: str | None, rate_query: str, cpu_query: str, days: int
+) -> list[LoadPoint]:
+    try:
+        if history is not None:
+            return read_csv_history(history)
+        assert prometheus is not None
+        return read_prometheus_history(prometheus, rate_query, cpu_query, days)
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+    except OSError as error:
+        raise UsageError([ConfigError(file=str(history), expected="a CSV file", got=str(error))]) from None
+
+
+def _describe_proposal(proposal: HpaProposal) -> str:
+    return (
+        f"# {proposal.requests_per_core:.4g} requests per second and core, {proposal.base_cores:.3g} cores without"
+        f" load\n# (correlation {proposal.correlation:.2f}, {proposal.points} points)"
+    )

@@ -1,0 +1,154 @@
+"""The requests that evicted pods would have after another admission, computed from a snapshot as the compactor does.
+
+The steps are those of the compactor: policies, VerticalPodAutoscalers, facts and templates are passed on as watch
+events. If VerticalPodAutoscalers act, an owner whose template is not in the snapshot is assumed to create pods like its
+present one.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trimtab.cli import live_cluster
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.api.meta import ApiObject, Metadata, value_or
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import POOL_LABEL as POOL
+from trimtab.cluster.snapshot import ConfigMap, Snapshot, decode_object
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.yaml_documents import Document
+from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
+from trimtab.compactor.successor_requests import TEMPLATE, TEMPLATE_KINDS, ReadmissionState, keep_template
+from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.policy.load import load_document, load_policies
+from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.podpolicy import KIND, Policies
+from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.scheduling.cluster_model import Again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readmission:
+    """The requests of pods after another admission, with the notes and mistakes of the policies."""
+
+    readmitted_requests: Again | None = None
+    """None if there is no policy: pods keep their present requests."""
+    notes: tuple[str, ...] = ()
+    mistakes: tuple[ConfigError, ...] = ()
+
+
+Key = tuple[str, str]
+"""(namespace, name)."""
+TEMPLATE_OWNERS = tuple(kind.removesuffix(TEMPLATE) for kind in TEMPLATE_KINDS)
+"""Kinds whose controller replaces a lost pod by a pod of its template."""
+
+
+def build_readmission(
+    documents: Sequence[Document],
+    snapshot: Snapshot,
+    paths: Sequence[str],
+    terms: AdmissionSettings,
+    now: Seconds | None,
+) -> Readmission:
+    """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act."""
+    policies, notes, mistakes = _load_policies(documents, paths)
+    vpas = [vpa for vpa in snapshot.objects_of(VerticalPodAutoscaler) if vpa.spec.update_policy.update_mode != "Off"]
+    if mistakes or not (policies.all or vpas):
+        return Readmission(notes=tuple(notes), mistakes=tuple(mistakes))
+    # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
+    state = ReadmissionState(
+        replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace)), policies
+    )
+    for event in _fact_events(snapshot, state.settings.own_namespace):
+        state.apply_change(event)
+    templates = list(_template_events(documents))
+    for event in templates:
+        state.apply_change(event)
+    if policies.all:
+        whose = "of --policies" if paths else "of the snapshot"
+        count = "1 policy" if len(policies.all) == 1 else f"{len(policies.all)} policies"
+        notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
+        if not templates:
+            notes.append("no pod templates are in the snapshot: Trimtab assumes that policies change nothing")
+    if vpas:
+        # These pods are admitted already: they mostly have what policies set, but a VPA may recommend more by now.
+        for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
+            state.apply_change(event)
+        notes += _vpa_notes(vpas)
+    return Readmission(readmitted_requests=state.requests_lookup(now), notes=tuple(notes))
+
+
+def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
+    without_recommendation = sum(not vpa.status.recommendation.container_recommendations for vpa in vpas)
+    count = "1 VerticalPodAutoscaler" if len(vpas) == 1 else f"{len(vpas)} VerticalPodAutoscalers"
+    notes = [f"pods are planned with at least the requests that {count} would give them"]
+    if without_recommendation:
+        notes.append(
+            f"{without_recommendation} of them recommend nothing: their pods stay for the first day, then they are"
+            " planned with their present requests"
+        )
+    return notes
+
+
+def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
+    """Yield an event per owner without a known template; its template is that of the owner's first pod by name."""
+    first_pods: dict[tuple[str, Key], Pod] = {}
+    # Sorted, so that a plan does not depend on the order of objects in the snapshot.
+    for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
+        owner = pod.metadata.controller_owner
+        if owner is not None and owner.kind in TEMPLATE_OWNERS:
+            first_pods.setdefault((f"{owner.kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
+    for (kind, key), pod in first_pods.items():
+        if (kind, key) not in known_templates:
+            meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)
+            yield WatchEvent(ChangeType.ADDED, kind, key, None, PodTemplateSpec(metadata=meta, spec=pod.spec))
+
+
+def _load_policies(
+    documents: Iterable[Document], paths: Sequence[str]
+) -> tuple[Policies, list[str], list[ConfigError]]:
+    """Return the policies, notes and mistakes.
+
+    An invalid policy of the snapshot is a note and is ignored, as the compactor ignores it; one of `paths` is a
+    mistake.
+    """
+    if paths:
+        loaded = load_policies(live_cluster.read_paths(paths))
+        return loaded.policies, [], list(loaded.mistakes)
+    readings = [load_document(document) for document in documents if document.kind == KIND]
+    notes = [f"left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
+
+
+def _installation_namespace(snapshot: Snapshot, default: str) -> str:
+    """Return the namespace of Trimtab, by the ConfigMaps of pools and of their state; `default` if there is not one."""
+    namespaces = {
+        shape.metadata.namespace
+        for shape in snapshot.objects_of(ConfigMap)
+        if {POOL, STATE} & set(value_or(shape.metadata.labels, {}))
+    }
+    return min(namespaces) if len(namespaces) == 1 else default
+
+
+def _fact_events(snapshot: Snapshot, own_namespace: str) -> Iterator[WatchEvent[Any]]:
+    for kind, extract in projections_by_kind(own_namespace).items():
+        for shape in snapshot.objects.get(kind, ()):
+            yield _added_event(kind, shape, extract(shape))
+
+
+def _template_events(documents: Iterable[Document]) -> Iterator[WatchEvent[Any]]:
+    """Yield an event for every owner in the snapshot that has a pod template."""
+    for document in documents:
+        kind = document.kind
+        spec = document.value.get("spec") if kind in TEMPLATE_OWNERS else None
+        if isinstance(spec, dict) and spec.get("template"):
+            owner = decode_object(document, Templated)
+            if not isinstance(owner, ConfigError):
+                yield _added_event(f"{kind}{TEMPLATE}", owner, keep_template(owner))
+
+
+def _added_event(kind: str, shape: ApiObject, content: Any) -> WatchEvent[Any]:
+    meta = shape.metadata  # type: ignore[attr-defined]
+    return WatchEvent(ChangeType.ADDED, kind, (meta.namespace, meta.name), None, content)

@@ -1,0 +1,85 @@
+"""The subcommand `trimtab policies compile`: policies as documents that the API server evaluates itself."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+import yaml
+
+from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.policies.given_policies import load_given_policies
+from trimtab.cluster.config_error import ConfigError
+from trimtab.policy.cel import Manifest
+from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
+from trimtab.policy.podpolicy import PodPolicy
+from trimtab.policy.required_action_rules import required_actions
+from trimtab.policy.validating_policy import compile_validating_policy
+
+TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
+
+
+@click.command("compile")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The kind of object to print.")
+@click.option("--enforce", is_flag=True, help="Deny pods. Without it the binding only warns and audits.")
+@click.option(
+    "--params", "parameters", type=click.Choice(["usage"]),
+    help="Read requests by usage from the ConfigMap trimtab-requests of the pod's namespace, which the recommender "
+    "writes.",
+)  # fmt: skip
+def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None) -> None:
+    """Print policies as documents that the API server evaluates itself. The command applies nothing.
+
+    To `mutatingadmissionpolicy` (Kubernetes 1.36): a MutatingAdmissionPolicy and its binding for each policy, which
+    change pods without a webhook. To `validatingadmissionpolicy`: one for each policy with a required action; with
+    `--enforce` applied, a pod that the webhook could not change because it was down is denied.
+
+    Exits with 1 if CEL cannot express a policy; the report names the field and the reason.
+    """
+    policies = load_given_policies(paths).all
+    if target == "validatingadmissionpolicy":
+        _reject_option("--params", parameters is not None)
+        _print_validations(policies, paths, enforce=enforce)
+    else:
+        _reject_option("--enforce", enforce)
+        _print_mutations(policies, with_parameters=parameters is not None)
+
+
+def _reject_option(option: str, is_set: bool) -> None:
+    if is_set:
+        raise UsageError([ConfigError(file="command line", expected=f"{option} with the other --to", got=option)])
+
+
+def _print_validations(policies: Sequence[PodPolicy], paths: tuple[str, ...], *, enforce: bool) -> None:
+    requiring = [policy for policy in policies if required_actions(policy.spec.actions)]
+    if not requiring:
+        raise UsageError(
+            [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
+        )
+    compiled = [compile_validating_policy(policy, enforce=enforce) for policy in requiring]
+    _print_manifests([manifest for one in compiled for manifest in one.manifests])
+    _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
+
+
+def _print_mutations(policies: Sequence[PodPolicy], *, with_parameters: bool) -> None:
+    compiled = [compile_mutating_policy(policy, policies, with_parameters=with_parameters) for policy in policies]
+    _print_manifests([manifest for one in compiled for manifest in one.manifests])
+    for one in compiled:
+        if one.note:
+            click.echo(f"{one.policy}: {one.note}", err=True)
+    carried = {one.policy for one in compiled if one.manifests}
+    for sentence in find_conflicts([policy for policy in policies if policy.name in carried]):
+        click.echo(f"! {sentence}", err=True)
+    _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
+
+
+def _print_manifests(manifests: Sequence[Manifest]) -> None:
+    if manifests:
+        sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, width=1000))
+
+
+def _exit_with(problems: Sequence[tuple[str, str]]) -> None:
+    for policy, problem in problems:
+        click.echo(f"{policy} cannot be expressed in CEL: {problem}", err=True)
+    if problems:
+        sys.exit(EXIT_FOUND)

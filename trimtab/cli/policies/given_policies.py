@@ -1,0 +1,26 @@
+"""The policies that a subcommand of `trimtab policies` works on."""
+
+from collections.abc import Iterable
+
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.policy.load import load_policies
+from trimtab.policy.podpolicy import Policies
+
+
+def load_given_policies(paths: Iterable[str]) -> Policies:
+    """Return the policies of these paths; the shipped ones without paths. Raises UsageError with every mistake."""
+    paths = tuple(paths)
+    contents = (
+        live_cluster.read_paths(paths)
+        if paths
+        else [*live_cluster.shipped_policies("recommended"), *live_cluster.shipped_policies("library")]
+    )
+    loaded = load_policies(contents)
+    if loaded.mistakes:
+        raise UsageError(loaded.mistakes)
+    if not loaded.policies.all:
+        names = ", ".join(name for name, _ in contents)
+        raise UsageError([ConfigError(file=names, expected="a PodPolicy", got="none")])
+    return loaded.policies

@@ -1,0 +1,139 @@
+"""The command line of `trimtab reserved formula`: one node size, a machine type, or the nodes of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.main import UsageError
+from trimtab.cli.reserved.formula_report import build_report
+from trimtab.cli.reserved.formula_table import draw_formulas
+from trimtab.cli.reserved.node_shapes import (
+    CNIS,
+    DensityOptions,
+    FormulaNode,
+    SizeOptions,
+    shapes_of_cluster,
+    size_shape,
+    type_shape,
+)
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.reservations.profile import Profile
+from trimtab.reservations.read_profile import read_profiles, shipped_profiles
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaOptions:
+    """The options of the command line that name a node."""
+
+    size: SizeOptions
+    machine_type: str | None
+    cluster: live_cluster.ClusterOptions
+
+
+@click.command("formula")
+@click.option(
+    "--profile", "profile_names", multiple=True, metavar="NAME|FILE",
+    help="A vendor's formula, or a YAML file with your own. Default: all that ship with Trimtab, side by side.",
+)  # fmt: skip
+@click.option("--cpu", metavar="QUANTITY", help="The cores of the node, such as 8.")
+@click.option("--memory", metavar="QUANTITY", help="The memory of the node, such as 32Gi.")
+@click.option("--max-pods", type=click.IntRange(1, 10_000), help="The kubelet's maxPods. Default: by --cni, else 110.")
+@click.option("--type", "machine_type", metavar="NAME", help="A machine type of AWS, Azure or GCP.")
+@live_cluster.add_cluster_options
+@click.option("--disk", metavar="QUANTITY", help="The boot disk, such as 100Gi: its reservation is shown too.")
+@click.option("--local-disks", default=0, type=click.IntRange(0, 64), help="Local disks that hold ephemeral storage.")
+@click.option(
+    "--cni", type=click.Choice(CNIS),
+    help="How pods get addresses on an EC2 type: vpc (default), vpc-prefix, or cilium in ENI mode.",
+)  # fmt: skip
+@click.option(
+    "--first-interface-index", default=0, type=click.IntRange(0, 15),
+    help="Cilium's setting: interfaces below it give pods no address.",
+)  # fmt: skip
+@click.option(
+    "--node-cidr", type=click.IntRange(16, 30), metavar="BITS",
+    help="The prefix of a node's pod range, such as 24 (node-cidr-mask-size).",
+)  # fmt: skip
+@click.option("--explain", is_flag=True, help="Print each term of each formula.")
+@output.add_output_options
+def compare_formulas(
+    profile_names: tuple[str, ...],
+    cpu: str | None,
+    memory: str | None,
+    max_pods: int | None,
+    machine_type: str | None,
+    cluster: live_cluster.ClusterOptions,
+    disk: str | None,
+    local_disks: int,
+    cni: str | None,
+    first_interface_index: int,
+    node_cidr: int | None,
+    explain: bool,
+    output: str,
+    output_file: str | None,
+) -> None:
+    """Show what vendors reserve of a node, side by side, and what is left for pods.
+
+    Name a size (--cpu, --memory, --max-pods), a machine type (--type), or nodes that exist (--cluster). Kube reserved,
+    system reserved and the eviction threshold stand apart; the share of the price is what you pay for cpu and memory
+    that pods cannot request.
+    """
+    from trimtab.cli import output as printed
+
+    size = SizeOptions(cpu, memory, max_pods, disk, local_disks)
+    density = DensityOptions(cni, first_interface_index, node_cidr)
+    profiles, mistakes = _read_profile_options(profile_names)
+    try:
+        shapes = _find_shapes(FormulaOptions(size, machine_type, cluster), density)
+    except UsageError as error:
+        raise UsageError([*mistakes, *error.mistakes]) from None
+    if mistakes:
+        raise UsageError(mistakes)
+    report = build_report(profiles, shapes)
+    printed.emit_report(
+        output,
+        output_file,
+        report,
+        lambda console: draw_formulas(console, report, explain=explain),
+        "trimtab reserved formula",
+    )
+
+
+def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:
+    """Return the profiles that the options name, all shipped ones without an option; and the mistakes."""
+    shipped = shipped_profiles()
+    profiles: list[Profile] = []
+    mistakes: list[ConfigError] = []
+    for name in names:
+        if name in shipped:
+            profiles.append(shipped[name])
+        elif Path(name).exists():
+            for file, content in live_cluster.read_paths([name]):
+                reading = read_profiles(file, content)
+                profiles += reading.profiles
+                mistakes += reading.mistakes
+        else:
+            expected = f"a file, or one of {', '.join(shipped)}"
+            todo = suggest_name(name, shipped)
+            mistakes.append(ConfigError(file="--profile", expected=expected, got=name, todo=todo))
+    return tuple(profiles) if names else tuple(shipped.values()), mistakes
+
+
+def _find_shapes(options: FormulaOptions, density: DensityOptions) -> list[FormulaNode]:
+    """Return the node shapes of exactly one of the three ways to name them. Raises UsageError."""
+    has_size = options.size.cpu is not None or options.size.memory is not None
+    ways = {"--cpu with --memory": has_size, "--type": options.machine_type is not None,
+            "--cluster": bool(options.cluster.paths)}  # fmt: skip
+    chosen = [name for name, is_used in ways.items() if is_used]
+    if len(chosen) != 1:
+        got = " and ".join(chosen) or "none"
+        raise UsageError([ConfigError(file="command line", expected=f"one of {', '.join(ways)}", got=got)])
+    if options.machine_type is not None:
+        return [type_shape(options.machine_type, options.size, density)]
+    if has_size:
+        return [size_shape(options.size, density)]
+    return shapes_of_cluster(live_cluster.read_snapshot(options.cluster, ("Node",)), options.size, density)

@@ -1,0 +1,175 @@
+"""The report of `trimtab reserved measure`: for each pool what is used, what is reserved, and what should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trimtab.cli import output
+from trimtab.cli.output import ReasonReport, ReportPart, report_reason
+from trimtab.cluster.reason import NotYet
+from trimtab.reservations.measure import PoolUse, Reserved, ResourceUse
+from trimtab.reservations.overhead_fit import OverheadFit
+from trimtab.reservations.overhead_history import DAY_SECONDS
+from trimtab.sizing.pool_reservations import PoolReservation
+
+
+class NotYetReport(ReportPart, frozen=True, kw_only=True):
+    """What is missing for a value."""
+
+    reason: ReasonReport
+    have: str
+    need: str
+
+
+class FitReport(ReportPart, frozen=True, kw_only=True):
+    """The line through the measurements, in millicores or bytes."""
+
+    base: float
+    per_pod: float
+    pods_per_unit: float | None
+    """Pods for each used core or GiB; null if a pod adds nothing."""
+    from_pods: float
+    to_pods: float
+    """The pods of the nodes between which the line was fitted."""
+
+
+class UseReport(ReportPart, frozen=True, kw_only=True):
+    """The use of one resource by kubelet and runtime on a node, in millicores or bytes."""
+
+    p50: float
+    p95: float
+    maximum: float
+    fit: FitReport | None
+    missing_fit: NotYetReport | None
+    """Why there is no line; null if there is one."""
+
+
+class ReservedReport(ReportPart, frozen=True, kw_only=True):
+    """A reservation of a node, kube and system reserved together."""
+
+    millicores: int
+    bytes: int
+
+
+class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
+    """One pool with one container runtime."""
+
+    pool: str
+    runtime: str
+    """Empty if it is not known."""
+    nodes: int
+    measured_nodes: int
+    coverage: float
+    """The share of the samples that are complete, from 0 to 1."""
+    days: float
+    """The time from the first to the last sample."""
+    max_pods_seen: int
+    sources: dict[str, int]
+    """`system-containers` or `node-less-pods` (the fallback) → nodes."""
+    cpu: UseReport | None
+    memory: UseReport | None
+    missing: NotYetReport | None
+    """Why nothing was measured; null if something was."""
+    reserved_now: ReservedReport | None
+    """null if it is not known."""
+    reserved_now_from: str
+    """`configz`, `allocatable`, or empty."""
+    used_of_reserved: dict[str, float]
+    """Resource → the median use divided by the reservation; above 1 it takes from pods."""
+    recommended: ReservedReport | None
+    missing_recommendation: NotYetReport | None
+    change: str
+    """`keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
+    reason: ReasonReport | None
+    unused_dollars_per_month: float | None
+    """What is reserved and not used costs so much; null without a price."""
+    overdraft_dollars_per_month: float | None
+    """What is used and not reserved is worth so much; null without a price."""
+    notes: list[str]
+
+
+class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/reserved-measure-report.schema.json."""
+
+    api_version: str = output.API_VERSION
+    kind: str = "ReservedMeasureReport"
+    pools: list[PoolReservationReport]
+    notes: list[str]
+
+
+def build_report(
+    pools: Sequence[PoolReservation], sources: Mapping[str, Mapping[str, str]], notes: Sequence[str]
+) -> ReservedMeasureReport:
+    """Return the report. `sources`: the pool's name and runtime, joined by a slash → node → its source."""
+    return ReservedMeasureReport(
+        pools=[_report_pool(pool, sources.get(f"{pool.key.pool}/{pool.key.runtime}", {})) for pool in pools],
+        notes=list(notes),
+    )
+
+
+def _report_pool(pool: PoolReservation, sources: Mapping[str, str]) -> PoolReservationReport:
+    use = pool.use
+    is_known = not isinstance(use, NotYet)
+    now = pool.nodes.reserved
+    counts = {name: list(sources.values()).count(name) for name in sorted(set(sources.values()))}
+    return PoolReservationReport(
+        pool=pool.key.pool, runtime=pool.key.runtime,
+        nodes=len(pool.nodes.names) or (0 if isinstance(use, NotYet) else use.nodes),
+        measured_nodes=0 if isinstance(use, NotYet) else use.nodes,
+        coverage=0.0 if isinstance(use, NotYet) else round(use.coverage, 4),
+        days=0.0 if isinstance(use, NotYet) else round(use.span_seconds / DAY_SECONDS, 2),
+        max_pods_seen=0 if isinstance(use, NotYet) else use.max_pods,
+        sources=counts,
+        cpu=None if isinstance(use, NotYet) else _report_use(use.cpu, 1000),
+        memory=None if isinstance(use, NotYet) else _report_use(use.memory, 1 << 30),
+        missing=_report_missing(use) if isinstance(use, NotYet) else None,
+        reserved_now=None if now is None else _report_reserved(now),
+        reserved_now_from="" if now is None else "configz" if pool.nodes.is_configured else "allocatable",
+        used_of_reserved={} if isinstance(use, NotYet) or now is None else _used_of_reserved(use, now),
+        recommended=None if isinstance(pool.recommended, NotYet) else _report_reserved(pool.recommended),
+        missing_recommendation=_report_missing(pool.recommended) if isinstance(pool.recommended, NotYet) else None,
+        change="unknown" if isinstance(pool.change, NotYet) else pool.change.kind,
+        reason=report_reason(pool.change.reason),
+        unused_dollars_per_month=None if pool.money is None else round(pool.money.unused, 2),
+        overdraft_dollars_per_month=None if pool.money is None else round(pool.money.overdraft, 2),
+        notes=_pool_notes(counts) if is_known else [],
+    )  # fmt: skip
+
+
+def _pool_notes(counts: Mapping[str, int]) -> list[str]:
+    fallback = counts.get("node-less-pods", 0)
+    if not fallback:
+        return []
+    return [
+        f"{fallback} nodes do not report their container runtime: their use is that of the node less its pods, which "
+        "counts the rest of the system too. Tell the kubelet its runtime's cgroup (--runtime-cgroups)."
+    ]
+
+
+def _used_of_reserved(use: PoolUse, now: Reserved) -> dict[str, float]:
+    pairs = {"cpu": (use.cpu.p50, now.millicores), "memory": (use.memory.p50, now.memory_bytes)}
+    return {resource: round(used / reserved, 4) for resource, (used, reserved) in pairs.items() if reserved}
+
+
+def _report_use(use: ResourceUse, unit: int) -> UseReport:
+    fit = use.fit
+    return UseReport(
+        p50=round(use.p50, 3), p95=round(use.p95, 3), maximum=round(use.maximum, 3),
+        fit=None if isinstance(fit, NotYet) else _report_fit(fit, unit),
+        missing_fit=_report_missing(fit) if isinstance(fit, NotYet) else None,
+    )  # fmt: skip
+
+
+def _report_fit(fit: OverheadFit, unit: int) -> FitReport:
+    return FitReport(
+        base=round(fit.base, 3), per_pod=round(fit.per_pod, 3), from_pods=round(fit.min_pods, 1),
+        to_pods=round(fit.max_pods, 1), pods_per_unit=round(unit / fit.per_pod, 1) if fit.per_pod else None,
+    )  # fmt: skip
+
+
+def _report_reserved(reserved: Reserved) -> ReservedReport:
+    return ReservedReport(millicores=reserved.millicores, bytes=reserved.memory_bytes)
+
+
+def _report_missing(missing: NotYet) -> NotYetReport:
+    return NotYetReport(reason=report_reason(missing.reason), have=missing.have, need=missing.need)

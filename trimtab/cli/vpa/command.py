@@ -1,0 +1,151 @@
+"""The command lines of `trimtab vpa simulate` and `trimtab vpa propose`. They read, and change nothing."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from trimtab.autoscaling.simulation.propose_vpas import VpaAction, propose_vpa
+from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
+from trimtab.cli import live_cluster, output
+from trimtab.cli.idle.command import parse_minor_version
+from trimtab.cli.main import UsageError
+from trimtab.cli.usage_series import read_usage_series
+from trimtab.cli.vpa.report import (
+    VpaProposeReport,
+    VpaSimulateReport,
+    build_proposed_vpa,
+    build_reaction_row,
+    build_simulated_container,
+    draw_proposals,
+    draw_simulation,
+)
+from trimtab.cli.vpa.workloads import ClusterWorkloads, build_histories, group_series, read_cluster_workloads
+from trimtab.cluster.config_error import ConfigError
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
+
+MODES = ("Recreate", "InPlaceOrRecreate", "Initial")
+_USAGE = click.option("--usage", "usage", multiple=True, required=True, metavar="PATH",
+                      help="Usage series: CSV, Parquet or a saved answer of Prometheus, gzip or not.")  # fmt: skip
+_NAMESPACE = click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only this namespace.")
+
+
+@click.group("vpa")
+def verb() -> None:
+    """Simulate a VPA on usage, and propose VPAs. Nothing is changed."""
+
+
+@verb.command("simulate")
+@live_cluster.add_cluster_options
+@_USAGE
+@click.option("--flags", "flag_texts", multiple=True, metavar="FLAGS",
+              help='Flags of the recommender and the updater to compare with the defaults, such as '
+              '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".')  # fmt: skip
+@click.option("--workload", default="", metavar="KIND/NAME", help="Only this workload.")
+@click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
+              help="The VPA's updateMode. In place, no pod is evicted.")  # fmt: skip
+@_NAMESPACE
+@output.add_output_options
+def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+    """Show what a VPA with the given flags would have done to your workloads.
+
+    For each set of flags: requests over time (-o json), minutes in which pods used more than they requested, waste,
+    evictions, and the time until requests follow a step in usage. The present requests come from --cluster; without
+    it a pod has none before the first recommendation. Usage does not react to requests.
+    """
+    flag_sets = _parse_flag_sets(options["flag_texts"])
+    series, notes = read_usage_series(options["usage"])
+    workloads = read_cluster_workloads(cluster)
+    grouped = group_series(series, workloads, options["namespaces"], options["workload"])
+    if not grouped:
+        notes.append("No usage was found: check --usage, --namespace and --workload.")
+    report = VpaSimulateReport(
+        reaction=[build_reaction_row(name, flags) for name, flags in flag_sets.items()],
+        containers=[
+            build_simulated_container(key, {
+                name: simulate_vpa(
+                    grouped[key], flags, initial=workloads.initial_requests(key),
+                    containers=_count_containers(key, grouped, workloads),
+                    in_place=options["mode"] == "InPlaceOrRecreate", updates=options["mode"] != "Initial",
+                )
+                for name, flags in flag_sets.items()
+            })
+            for key in output.show_progress(list(grouped), "Simulating")
+        ],
+        notes=notes,
+    )  # fmt: skip
+    output.emit_report(
+        options["output"], options["output_file"], report, lambda console: draw_simulation(console, report),
+        "trimtab vpa simulate",
+    )  # fmt: skip
+
+
+def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
+    """Return the containers of the pod: those of the cluster, or those with usage if they are more."""
+    same = sum(
+        (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload) for other in grouped
+    )
+    return max(same, workloads.count_containers(key))
+
+
+def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
+    """Return name → flags, the defaults first. Raises UsageError with every mistake."""
+    flag_sets = {"default": DEFAULT_FLAGS}
+    mistakes: list[str] = []
+    for text in texts:
+        try:
+            flags, wrong = parse_recommender_flags(shlex.split(text))
+        except ValueError as error:
+            flags, wrong = DEFAULT_FLAGS, (str(error),)
+        mistakes += wrong
+        flag_sets[" ".join(text.split())] = flags
+    if mistakes:
+        expected = "flags of the VPA's recommender or updater"
+        raise UsageError([ConfigError(file="--flags", expected=expected, got=mistake) for mistake in mistakes])
+    return flag_sets
+
+
+@verb.command("propose")
+@live_cluster.add_cluster_options
+@_USAGE
+@click.option("--server-version", metavar="1.NN",
+              help="The Kubernetes version. From 1.33 on pods are resized in place.")  # fmt: skip
+@click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
+@_NAMESPACE
+@output.add_output_options
+def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+    """Show which VPAs to add, to change and to remove.
+
+    A VPA is proposed where usage is large and varies. It changes requests only, its minimum is what an idle container
+    would get, its maximum what the largest node that the pod may use can hold next to its DaemonSets, and it leaves out
+    resources on whose utilization an HPA scales. VPAs to remove are in the report; --manifests names them on standard
+    error.
+    """
+    version = parse_minor_version(options["server_version"]) if options["server_version"] else None
+    if options["server_version"] and version is None:
+        got = options["server_version"]
+        raise UsageError([ConfigError(file="--server-version", expected="a version such as 1.33", got=got)])
+    series, notes = read_usage_series(options["usage"])
+    workloads = read_cluster_workloads(cluster)
+    grouped = group_series(series, workloads, options["namespaces"])
+    proposals = [propose_vpa(history, version) for history in build_histories(grouped, workloads)]
+    if options["manifests"]:
+        chosen = [one for one in proposals if one.action in (VpaAction.ADD, VpaAction.CHANGE)]
+        text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)
+        output.write_text(text, options["output_file"])
+        for one in proposals:
+            if one.action is VpaAction.REMOVE:
+                click.echo(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
+        return
+    if not cluster.paths:
+        notes.append("Without --cluster no VPA has a maximum, and existing VPAs and HPAs are not known.")
+    if version is None:
+        notes.append("Without --server-version updateMode is Recreate; from 1.33 on pods can be resized in place.")
+    report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
+    output.emit_report(
+        options["output"], options["output_file"], report, lambda console: draw_proposals(console, report),
+        "trimtab vpa propose",
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""The reports of `trimtab vpa simulate` and `trimtab vpa propose`, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
+from trimtab.autoscaling.simulation.simulate_vpa import VpaOutcome
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.quantity import format_quantity
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.vpa_estimators import MAX_AMOUNT, RecommenderFlags, compute_reaction_times
+
+_GIB = 1 << 30
+
+
+class RequestPoint(ReportPart, frozen=True, kw_only=True):
+    """New requests of a pod."""
+
+    time: str
+    pod: str
+    cause: str
+    """`created`, `evicted` or `resized`."""
+    requests: dict[str, str]
+
+
+class ResourceResult(ReportPart, frozen=True, kw_only=True):
+    """What the requests of one resource came to."""
+
+    resource: str
+    lower_bound: str
+    """The recommendation at the end, like the next two."""
+    target: str
+    upper_bound: str
+    starved_minutes: int
+    """Pod minutes with usage above the request."""
+    starved_share: float
+    longest_starved_minutes: int
+    waste_share: float
+    """What was requested and not used, as a share of what was used."""
+    waste_per_hour: float
+    """Cores or GiB that were requested and not used, on average of all pods."""
+
+
+class FlagsResult(ReportPart, frozen=True, kw_only=True):
+    """One container under one set of flags."""
+
+    flags: str
+    """`default`, or the flags that differ."""
+    evictions: int
+    resizes: int
+    blocked_rounds: int
+    """Rounds in which the updater wanted to act and could not: fewer pods than its minimum."""
+    resources: list[ResourceResult]
+    requests: list[RequestPoint]
+
+
+class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
+    """One container of one workload."""
+
+    namespace: str
+    workload: str
+    container: str
+    results: list[FlagsResult]
+
+
+class ReactionRow(ReportPart, frozen=True, kw_only=True):
+    """Minutes until cpu requests follow a step in usage, in closed form."""
+
+    flags: str
+    rise_old_pod_minutes: float
+    rise_young_pod_minutes: float
+    drop_minutes: float
+
+
+class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/vpa-simulate-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "VpaSimulateReport"
+    reaction: list[ReactionRow]
+    containers: list[SimulatedContainer]
+    notes: list[str]
+
+
+class ProposedVpa(ReportPart, frozen=True, kw_only=True):
+    """What to do about the VPA of one workload."""
+
+    namespace: str
+    workload: str
+    action: str
+    """add, change, remove, keep or none."""
+    existing: str
+    reason: ReasonReport
+
+
+class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/vpa-propose-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "VpaProposeReport"
+    proposals: list[ProposedVpa]
+    notes: list[str]
+
+
+def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
+    """Return the reaction times of these flags."""
+    times = compute_reaction_times(flags)
+    return ReactionRow(
+        flags=name, rise_old_pod_minutes=round(times.rise_old_pod / 60, 1),
+        rise_young_pod_minutes=round(times.rise_young_pod / 60, 1), drop_minutes=round(times.drop / 60, 1),
+    )  # fmt: skip
+
+
+def build_simulated_container(key: ContainerKey, outcomes: Mapping[str, VpaOutcome]) -> SimulatedContainer:
+    """Return the report of one container. `outcomes`: name of the flags → what they did."""
+    return SimulatedContainer(
+        namespace=key.namespace, workload=f"{key.kind}/{key.workload}", container=key.name,
+        results=[_build_flags_result(name, outcome) for name, outcome in outcomes.items()],
+    )  # fmt: skip
+
+
+def _build_flags_result(name: str, outcome: VpaOutcome) -> FlagsResult:
+    return FlagsResult(
+        flags=name, evictions=outcome.evictions, resizes=outcome.resizes, blocked_rounds=outcome.blocked_rounds,
+        resources=[_build_resource_result(resource, outcome) for resource in outcome.last],
+        requests=[
+            RequestPoint(
+                time=format_timestamp(change.second), pod=change.pod, cause=change.cause,
+                requests={name: format_quantity(name, amount) for name, amount in change.requests.items()},
+            )
+            for change in outcome.changes
+        ],
+    )  # fmt: skip
+
+
+def _build_resource_result(resource: str, outcome: VpaOutcome) -> ResourceResult:
+    estimate, total = outcome.last[resource], outcome.outcomes.get(resource)
+    lower, target, upper = (
+        "unlimited" if amount >= MAX_AMOUNT else format_quantity(resource, amount)
+        for amount in (estimate.lower_bound, estimate.target, estimate.upper_bound)
+    )
+    hours = total.observed_seconds / 3600 if total else 0.0
+    unit = 1 if resource == "cpu" else _GIB
+    return ResourceResult(
+        resource=resource, lower_bound=lower, target=target, upper_bound=upper,
+        starved_minutes=round(total.starved_seconds / 60) if total else 0,
+        starved_share=round(total.starved_share, 4) if total else 0.0,
+        longest_starved_minutes=round(total.longest_starved_seconds / 60) if total else 0,
+        waste_share=round(total.waste_share, 4) if total else 0.0,
+        waste_per_hour=round(total.wasted / hours / unit, 4) if total and hours else 0.0,
+    )  # fmt: skip
+
+
+def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
+    """Return the report of one proposal."""
+    workload = proposal.workload
+    return ProposedVpa(
+        namespace=workload.namespace, workload=f"{workload.kind}/{workload.name}", action=proposal.action.value,
+        existing=proposal.existing, reason=report_reason(proposal.reason),
+    )  # fmt: skip
+
+
+def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
+    """Draw the reaction times, and for every container and resource a row for each set of flags."""
+    times = _table(
+        "Minutes until cpu requests follow a step in usage", "Flags", "Rise, old pod", "Rise, young pod", "Drop"
+    )
+    for row in report.reaction:
+        minutes = (row.rise_old_pod_minutes, row.rise_young_pod_minutes, row.drop_minutes)
+        times.add_row(row.flags, *(f"{value:g}" for value in minutes))
+    console.print(times)
+    table = _table("What the VPA would have done", "Container", "Flags", "Resource", "Target", "Bounds", "Starved min",
+                   "Longest", "Waste", "Evictions", "Resizes")  # fmt: skip
+    for container in report.containers:
+        name = f"{container.namespace}/{container.workload}/{container.container}"
+        for result in container.results:
+            for part in result.resources:
+                table.add_row(
+                    name, result.flags, part.resource, part.target, f"{part.lower_bound}–{part.upper_bound}",
+                    f"{part.starved_minutes} ({part.starved_share:.1%})", str(part.longest_starved_minutes),
+                    f"{part.waste_share:.0%}", str(result.evictions), str(result.resizes),
+                )  # fmt: skip
+    console.print(table)
+    blocked = [row for container in report.containers for row in container.results if row.blocked_rounds]
+    if blocked:
+        console.print(
+            "Some pods were never updated although they should: their workload has fewer pods than --min-replicas."
+        )
+    for note in report.notes:
+        console.print(note)
+
+
+def draw_proposals(console: Console, report: VpaProposeReport) -> None:
+    """Draw a row for every workload."""
+    table = _table("VPAs", "Workload", "Action", "VPA", "Why")
+    for row in report.proposals:
+        table.add_row(f"{row.namespace}/{row.workload}", row.action, row.existing or "–", row.reason.text)
+    console.print(table)
+    for note in report.notes:
+        console.print(note)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,141 @@
+"""Reads the usage and the requests of workloads for `trimtab vpa`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.autoscaling.simulation.propose_vpas import API_VERSIONS, WorkloadHistory, summarize_container
+from trimtab.autoscaling.simulation.simulate_vpa import PodSeries
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series import Series, container_key
+
+Workload = tuple[str, str, str]
+"""Namespace, kind, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWorkloads:
+    """What a snapshot tells about workloads; everything is empty without one."""
+
+    current: CurrentRequests = field(default_factory=CurrentRequests)
+    vpas: Mapping[Workload, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
+    hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
+
+    def initial_requests(self, key: ContainerKey) -> dict[str, int]:
+        """Return the requests of a container in millicores and bytes; resources without one are missing."""
+        container = self.current.containers.get(key)
+        amounts = {} if container is None else {name: container.scheduler_amount("request", name) for name in RESOURCES}
+        return {name: amount for name, amount in amounts.items() if amount}
+
+    def count_containers(self, key: ContainerKey) -> int:
+        """Return the number of containers of the workload's pod; 1 where it is unknown."""
+        return max(1, sum(
+            (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload)
+            for other in self.current.containers
+        ))  # fmt: skip
+
+
+def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkloads:
+    """Return what the snapshot of --cluster tells; nothing without --cluster. Raises UsageError with all mistakes."""
+    if not cluster.paths:
+        return ClusterWorkloads()
+    documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
+    built = build_snapshot(documents)
+    if mistakes or built.mistakes:
+        raise UsageError([*mistakes, *built.mistakes])
+    current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
+    return ClusterWorkloads(
+        current, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler))
+    )
+
+
+def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mapping[str, object], ...]]:
+    found: dict[Workload, tuple[Mapping[str, object], ...]] = {}
+    for document in documents:
+        if document.kind == "VerticalPodAutoscaler":
+            manifest = document.value
+            target = (manifest.get("spec") or {}).get("targetRef") or {}
+            namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
+            key = (namespace, str(target.get("kind")), str(target.get("name")))
+            found[key] = (*found.get(key, ()), manifest)
+    return found
+
+
+def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workload, frozenset[str]]:
+    """Return workload → the resources on whose utilization an HPA scales it."""
+    found: dict[Workload, frozenset[str]] = {}
+    for hpa in autoscalers:
+        metrics = [metric for each in hpa.spec.metrics for metric in (each.resource, each.container_resource)]
+        resources = {metric.name for metric in metrics if metric.target.average_utilization is not None}
+        if hpa.spec.target_cpu_utilization_percentage is not None:
+            resources.add("cpu")
+        target = hpa.spec.scale_target_ref
+        key = (hpa.metadata.namespace or "default", target.kind, target.name)
+        found[key] = found.get(key, frozenset()) | resources
+    return found
+
+
+def group_series(
+    series: Iterable[Series], workloads: ClusterWorkloads, namespaces: Sequence[str] = (), workload: str = ""
+) -> dict[ContainerKey, list[PodSeries]]:
+    """Return the series of every container of every workload, by name.
+
+    `namespaces`: only these, if there are any. `workload`: only this one, KIND/NAME or NAME.
+    """
+    owners = OwnerIndex(workloads.current.pods, workloads.current.workloads)
+    grouped: dict[ContainerKey, list[PodSeries]] = {}
+    for one in series:
+        key = container_key(one, owners)
+        wanted = not workload or workload in (key.workload, f"{key.kind}/{key.workload}")
+        if wanted and (not namespaces or key.namespace in namespaces) and len(one.times):
+            pod = one.pod or key.workload
+            grouped.setdefault(key, []).append(PodSeries(pod, one.resource, one.times, one.values))
+    return dict(sorted(grouped.items()))
+
+
+def build_histories(
+    grouped: Mapping[ContainerKey, Sequence[PodSeries]], workloads: ClusterWorkloads
+) -> list[WorkloadHistory]:
+    """Return every workload whose kind may have a VPA, with the history of its containers."""
+    by_workload: dict[Workload, list[ContainerKey]] = {}
+    for key in grouped:
+        if key.kind in API_VERSIONS:
+            by_workload.setdefault((key.namespace, key.kind, key.workload), []).append(key)
+    histories = []
+    for (namespace, kind, name), keys in by_workload.items():
+        count = max(len(keys), workloads.count_containers(keys[0]))
+        histories.append(
+            WorkloadHistory(
+                namespace=namespace, kind=kind, name=name,
+                replicas=max((_replicas(workloads, key) for key in keys), default=0),
+                containers=tuple(summarize_container(key.name, grouped[key], containers=count) for key in keys),
+                max_allowed={key.name: _largest_request(workloads.current, key) for key in keys},
+                hpa_resources=workloads.hpa_resources.get((namespace, kind, name), frozenset()),
+                vpas=workloads.vpas.get((namespace, kind, name), ()),
+            )
+        )  # fmt: skip
+    return histories
+
+
+def _replicas(workloads: ClusterWorkloads, key: ContainerKey) -> int:
+    container = workloads.current.containers.get(key)
+    return container.replicas if container is not None else 0
+
+
+def _largest_request(current: CurrentRequests, key: ContainerKey) -> Mapping[str, int]:
+    """Return the largest request with which the pod fits on a node; empty where no node is known."""
+    container = current.containers.get(key)
+    if container is None:
+        return {}
+    own = {name: container.scheduler_amount("request", name) or 0 for name in RESOURCES}
+    return current.nodes.largest_request(container.pod_context.pod, own)

@@ -1,0 +1,121 @@
+"""Requests as parameters of policies that the API server evaluates: the ConfigMap `trimtab-requests` of a namespace.
+
+    data:
+      _namespace: until=2026-01-20T06:00:00Z limitranges=0 quotas=1 hpas=Deployment.api vpas=
+      Deployment.api.main: until=2026-02-02T09:00:00Z cpu=250 cpu.p95=230 memory=536870912 memory.floor=600000000
+
+A key is KIND.OWNER.CONTAINER, because a key of a ConfigMap may not contain a slash. Amounts are whole numbers: cpu in
+millicores, memory in bytes. `until` is the end of the entry; CEL compares it as text, so all times have one form (UTC,
+whole seconds).
+
+The ConfigMap lies in a tenant's namespace. A policy of the API server lets only the recommender write it
+(`install`), and the compiled expressions still check every number of it.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from trimtab.cluster import quantity
+from trimtab.cluster.quantity import Written
+from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+
+PARAMETERS_NAME = "trimtab-requests"
+"""The name of the ConfigMap."""
+NAMESPACE_KEY = "_namespace"
+"""The key of what holds for the whole namespace; no kind begins like this."""
+MAX_KEY_LENGTH = 253
+MAX_BYTES = 512 * 1024
+"""Half of what a ConfigMap may hold: every API server keeps the map in memory, and reads it for each pod."""
+RULES_VALIDITY_SECONDS = 6 * 3600
+"""How long the namespace's rules count after they were read: a LimitRange that comes later is not known."""
+PERCENTILES = ("p5", "p50", "p90", "p95", "p99", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceRules:
+    """What bounds or resizes pods of one namespace, when the parameters were computed."""
+
+    limit_ranges: int = 0
+    quotas: int = 0
+    hpas: tuple[str, ...] = ()
+    """KIND.NAME of the workloads that a HorizontalPodAutoscaler scales by use relative to requests."""
+    vpas: tuple[str, ...] = ()
+    """KIND.NAME of the workloads that a VerticalPodAutoscaler names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestParameters:
+    """The content of one ConfigMap, and what it could not carry."""
+
+    data: Mapping[str, str]
+    not_carried: tuple[str, ...] = ()
+    """KIND.OWNER.CONTAINER of containers whose key is too long, or for which there was no room."""
+
+
+def build_parameters(
+    containers: Mapping[tuple[str, str, str], ContainerUsage], rules: NamespaceRules, now: Seconds
+) -> RequestParameters:
+    """Returns the parameters of one namespace.
+
+    containers: (kind, owner, container) → its recommendation. What exceeds `MAX_BYTES` is left out, last names first to
+    go, and named.
+    """
+    data, left_out = {NAMESPACE_KEY: encode_rules(rules, now)}, []
+    size = _size_of(NAMESPACE_KEY, data[NAMESPACE_KEY])
+    for names in sorted(containers):
+        key, text = ".".join(names), encode_entry(containers[names], now)
+        if not text:
+            continue
+        grown = size + _size_of(key, text)
+        if len(key) > MAX_KEY_LENGTH or grown > MAX_BYTES:
+            left_out.append(key)
+            continue
+        data[key], size = text, grown
+    return RequestParameters(data=data, not_carried=tuple(left_out))
+
+
+def encode_rules(rules: NamespaceRules, now: Seconds) -> str:
+    """Returns the entry of the namespace. Names beyond 64 KiB end it: then no autoscaler counts as known."""
+    text = (
+        f"until={_timestamp(now + RULES_VALIDITY_SECONDS)} limitranges={rules.limit_ranges} quotas={rules.quotas}"
+        f" hpas={','.join(sorted(rules.hpas))} vpas={','.join(sorted(rules.vpas))}"
+    )
+    return text if len(text) <= 65536 else ""
+
+
+def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
+    """Returns the entry of one container; empty where it has ended or has no amounts."""
+    ends = usage.ends_at if usage.ends_at is not None else (usage.computed_at or now) + VALIDITY_SECONDS
+    parts = []
+    for resource in ("cpu", "memory"):
+        percentiles = usage.percentiles_of(resource)
+        if percentiles is None:
+            continue
+        amounts: dict[str, Written | None] = {
+            resource: percentiles.p95 if percentiles.request is None else percentiles.request,
+            f"{resource}.floor": percentiles.floor,
+            **{f"{resource}.{name}": getattr(percentiles, name) for name in PERCENTILES},
+        }
+        parts += [f"{n}={quantity.scheduler_value(resource, v)}" for n, v in amounts.items() if v is not None]
+    return " ".join([f"until={_timestamp(ends)}", *parts]) if parts and ends > now else ""
+
+
+def is_same_except_times(before: Mapping[str, str], after: Mapping[str, str], *, namespace_expires_before: str) -> bool:
+    """Returns whether nothing but times differs, and the namespace's entry still holds at that time (as text)."""
+    if before.keys() != after.keys() or before.get(NAMESPACE_KEY, "")[6:26] < namespace_expires_before:
+        return False
+    return all(before[key][26:] == text[26:] for key, text in after.items())
+
+
+def list_owner_keys(names: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    """Returns KIND.NAME of each (kind, name), sorted."""
+    return tuple(sorted(f"{kind}.{name}" for kind, name in names))
+
+
+def _size_of(key: str, text: str) -> int:
+    return len(key) + len(text) + 8
+
+
+def _timestamp(seconds: Seconds) -> str:
+    return format_timestamp(seconds)

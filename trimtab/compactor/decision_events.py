@@ -1,0 +1,54 @@
+"""History entries as Events: on the node, on the workload whose pod moves, and on the pool's ConfigMap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.kube.events import About, Recorder
+
+CONTROLLER = "trimtab.dev/compactor"
+REASONS = {
+    "planned": "CompactionPlanned", "started": "DrainStarted", "evicted": "PodEvicted", "refused": "EvictionRefused",
+    "emptied": "NodeDrained", "removed": "NodeRemoved", "released": "DrainReverted", "abandoned": "DrainAbandoned",
+    "closed": "PoolClosed", "scaled": "WorkloadSurged", "unreadable": "PoolStateUnreadable",
+    "not-authentic": "AnnotationNotAuthentic", "left-surged": "WorkloadLeftSurged",
+}  # fmt: skip
+WARNING_DECISIONS = frozenset({"released", "closed", "unreadable", "not-authentic", "left-surged"})
+"""Decisions that are reported as warnings."""
+_GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
+
+
+@dataclass(slots=True)
+class EventRecorder:
+    """Creates Events for decisions."""
+
+    recorder: Recorder
+    namespace: str
+    """The compactor's own namespace."""
+    config_map: Callable[[str], tuple[str, str] | None]
+    """Pool → (name, uid) of its ConfigMap."""
+
+    def record_events(self, record: HistoryEntry) -> None:
+        """Creates the Events of a decision. Never raises: a lost Event must not stop the work."""
+        reason = REASONS.get(record.what)
+        if reason is None or record.rehearsed:
+            return
+        for about in self._involved_objects(record):
+            self.recorder.record_event(
+                about, reason, record.why, action="Compact", warning=record.what in WARNING_DECISIONS
+            )
+
+    def _involved_objects(self, record: HistoryEntry) -> Iterable[About]:
+        if record.node and record.what not in ("evicted", "refused"):
+            # As the kubelet does: `kubectl describe node` finds Events with the node's name as uid.
+            yield About(kind="Node", name=record.node, uid=record.node)
+        if record.owner:
+            kind, _, name = record.owner.partition("/")
+            namespace = record.pod.partition("/")[0]
+            yield About(kind=kind, name=name, namespace=namespace, api_version=_GROUPS.get(kind, "v1"))
+        config_map = self.config_map(record.pool)
+        if config_map is not None and record.what not in ("evicted", "refused", "scaled"):
+            name, uid = config_map
+            yield About(kind="ConfigMap", name=name, namespace=self.namespace, uid=uid)

@@ -1,0 +1,241 @@
+"""What evicted pods would request if they were admitted again now: by policies, and by VPAs that act.
+
+Policies and VPAs are watched from the beginning. The facts on which they depend, and the pod templates of owners, are
+watched only while there is a policy or a VPA. Nothing is planned until all of that was read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from trimtab.admission.readmission import requests_if_readmitted
+from trimtab.cluster.api.meta import ApiObject, value_or
+from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
+from trimtab.cluster.resources import Amounts
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compactor.reasons import POLICIES_UNSEEN
+from trimtab.kube.client import Client
+from trimtab.kube.informers import ClusterInformers, Holds
+from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.kube.watch_state import WatchSettings as WatchTerms
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
+from trimtab.policy.facts_cache import FactsCache
+from trimtab.policy.load import load_policies
+from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.policy_store import Loaded, PolicyStore, load_object
+from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
+from trimtab.runtime import clock, files
+from trimtab.runtime.files import RuntimeFault
+from trimtab.scheduling.cluster_model import Again
+
+POLICY, VPA, TEMPLATE = "PodPolicy", "VerticalPodAutoscaler", "Template"
+TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
+WATCHED = WatchTerms(absent_retry_seconds=300.0)
+"""A CustomResourceDefinition that is installed later is noticed within five minutes."""
+
+Key = tuple[str, str, str]
+"""(namespace, kind, name) of an owner."""
+
+
+@dataclass(slots=True)
+class ReadmissionState:
+    """Policies, facts and templates, as reported by watches. Not safe for concurrent use."""
+
+    settings: AdmissionSettings
+    policies: Policies | None = None
+    """The policies of files; None: those of the cluster."""
+    _policy_store: PolicyStore = field(default_factory=PolicyStore)
+    _facts_cache: FactsCache = field(init=False)
+    _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
+    _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
+    _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._facts_cache = FactsCache(self.settings.own_namespace)
+
+    @property
+    def in_force(self) -> Policies:
+        """The policies that apply now."""
+        return self.policies if self.policies is not None else self._policy_store.current_policies()
+
+    def apply_change(self, change: WatchEvent[Any]) -> None:
+        """Applies one change of a watched object."""
+        namespace, name = change.key
+        is_deleted = change.change_type is ChangeType.DELETED
+        if change.kind == POLICY:
+            self._apply_policy(name, None if is_deleted else change.after)
+        elif change.kind in TEMPLATE_KINDS:
+            self._apply_template(
+                (namespace, change.kind.removesuffix(TEMPLATE), name), None if is_deleted else change.after
+            )
+        elif is_deleted:
+            self._facts_cache.drop(change.kind, change.key)
+        else:
+            self._facts_cache.put(change.kind, change.key, change.after)
+
+    def _apply_policy(self, name: str, loaded: Loaded | None) -> None:
+        if loaded is None:
+            self._policy_store.drop(name)
+        else:
+            self._policy_store.put(name, loaded)
+
+    def _apply_template(self, key: Key, pod_template: PodTemplateSpec | None) -> None:
+        self._templates.pop(key, None)
+        if pod_template is not None:
+            self._templates[key] = pod_template
+
+    @property
+    def is_needed(self) -> bool:
+        """True if there is a policy or a VPA that may raise the requests of a pod's successor."""
+        return bool(self.in_force.all or self._facts_cache.build_facts(vpa_reach=()).vpas)
+
+    def requests_lookup(self, now: Seconds | None = None) -> Again:
+        """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
+        nothing changes.
+
+        `now`: the time, for the age of a VPA without a recommendation; None: such a VPA counts as young.
+        """
+        # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
+        facts = self._facts_cache.build_facts(vpa_reach=())
+        terms = replace(self.settings, paused=self.settings.paused or self._facts_cache.is_paused)
+        rests_on = (self.in_force, facts, terms)
+        if self._decided_with != rests_on:
+            self._decided_with = rests_on
+            self._requests_by_owner.clear()
+
+        # A VPA that is too young to be left out of account today is not so for ever.
+        self._requests_by_owner = {
+            key: entry for key, entry in self._requests_by_owner.items() if not isinstance(entry[1], Unreadable)
+        }
+
+        def requests_of(pod: PodInfo) -> Amounts | Unreadable | None:
+            requests = self._requests_after_readmission(pod, *rests_on, now)
+            return None if requests is None or _is_not_larger(requests, pod) else requests
+
+        return requests_of
+
+    def _requests_after_readmission(
+        self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
+    ) -> Amounts | Unreadable | None:
+        """Returns the requests after readmission; None if the template of the pod's owner is not read."""
+        owner = pod.owner
+        key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
+        pod_template = self._templates.get(key)
+        if owner is None or pod_template is None:
+            return None
+        entry = self._requests_by_owner.get(key)
+        if entry is None or entry[0] is not pod_template:
+            requests = requests_if_readmitted(
+                pod_template, Owner(owner.kind, owner.name), pod.namespace, policies, facts, terms, now
+            )
+            entry = self._requests_by_owner[key] = (pod_template, requests)
+        return entry[1]
+
+
+@dataclass(slots=True)
+class ReadmissionWatcher:
+    """The watches, while the context is entered. Except for their own threads everything is for one thread."""
+
+    client: Client
+    state: ReadmissionState
+    _changes: SimpleQueue[WatchEvent[Any]] = field(default_factory=SimpleQueue)
+    _policy_informers: ClusterInformers | None = None
+    _fact_informers: ClusterInformers | None = None
+
+    def __enter__(self) -> ReadmissionWatcher:
+        stored: Holds = {VPA: retain_vpa_with_growth}  # type: ignore[dict-item]
+        if self.state.policies is None:
+            stored = {POLICY: load_object, **stored}  # type: ignore[dict-item]
+        self._policy_informers = self._start_informers(tuple(LIST_SOURCES[kind] for kind in stored), stored)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for watch in (self._policy_informers, self._fact_informers):
+            if watch is not None:
+                watch.stop()
+
+    def requests_lookup(self) -> Again | NotYet | None:
+        """Returns the lookup for a plan; None if there is no policy and no VPA, NotYet while not everything has been
+        read."""
+        if self._policy_informers is not None and not self._policy_informers.is_synced:
+            reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
+            return NotYet(reason=reason, have="no list", need="all of them")
+        self._apply_changes()
+        if not self.state.is_needed:
+            return None
+        if self._fact_informers is None:
+            own = self.state.settings.own_namespace
+            self._fact_informers = self._start_informers(
+                list_sources(own), {**projections_by_kind(own), **dict.fromkeys(TEMPLATE_KINDS, keep_template)}
+            )
+        if not self._fact_informers.is_synced:
+            reason = POLICIES_UNSEEN("the facts on which policies depend have not been read yet")
+            return NotYet(reason=reason, have="some lists", need="all of them")
+        self._apply_changes()
+        return self.state.requests_lookup(int(clock.utc_now().timestamp()))
+
+    def _start_informers(self, lists: tuple[ListSource, ...], stored: Holds) -> ClusterInformers:
+        return ClusterInformers(self.client, lists, terms=WATCHED, holds=stored, on_change=self._changes.put).start()
+
+    def _apply_changes(self) -> None:
+        for _ in range(self._changes.qsize()):
+            self.state.apply_change(self._changes.get())
+
+
+def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
+    """Returns whether the requests are not larger than the present ones: the pod then keeps its class."""
+    requests = pod.requirements.requests
+    if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
+        return False
+    return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())
+
+
+def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
+    """Returns what is stored of an owner: the template of its next pod; None while it wants none, as old ReplicaSets
+    do."""
+    assert isinstance(owner, Templated)
+    return owner.spec.template if value_or(owner.spec.replicas, 1) else None
+
+
+def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
+    """Returns every list on which decisions depend, except VPAs, which are watched from the beginning.
+
+    ReplicaSets and CronJobs are read as metadata only, and ConfigMaps only in Trimtab's own namespace.
+    """
+    shards = ListSource(
+        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
+        label_selector=f"{RECOMMENDATIONS}=v1",
+    )  # fmt: skip
+    facts = tuple(LIST_SOURCES[kind] for kind in sorted(ALL_KINDS - {VPA}))
+    owners = tuple(replace(LIST_SOURCES[kind], metadata_only=kind not in COUNTED) for kind in OWNERS)
+    return (*facts, *owners, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS), shards)
+
+
+def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
+    """Returns the policies of these files; None without files. Raises UnreadableFiles or InvalidReadmissionPolicies."""
+    if not paths:
+        return None
+    loaded = load_policies(files.read_files(paths))
+    if loaded.mistakes:
+        raise InvalidReadmissionPolicies(loaded.mistakes)
+    return loaded.policies
+
+
+class InvalidReadmissionPolicies(RuntimeFault):
+    """All errors in the policies of files, together."""
+
+    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))

@@ -1,0 +1,278 @@
+"""What the VPA's recommender says for a histogram: target and bounds, by its flags (recommender/logic, VPA 1.6).
+
+In this order: a percentile, the safety margin, for bounds the confidence in the history, the share of the pod's
+minimum, rounding up, the cap. Amounts are millicores and bytes, cut to integers after every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from math import log2
+
+from trimtab.cluster.quantity import NotAQuantity, scheduler_value
+from trimtab.cluster.timestamps import parse_duration
+from trimtab.histogram.vpa import CPU_SCALE, DAY, MEMORY_SCALE, AggregateContainerState, Histogram
+
+MAX_AMOUNT = 10**14
+"""The largest amount that the recommender knows; people see it as an upper bound of "100T"."""
+LOWER_CONFIDENCE, UPPER_CONFIDENCE = (0.001, -2.0), (1.0, 1.0)
+"""(multiplier, exponent) of the two bounds: (1 + multiplier / confidence) ** exponent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommenderFlags:
+    """The flags of the recommender and the updater that decide on requests, with their defaults."""
+
+    cpu_half_life_seconds: float = DAY
+    memory_half_life_seconds: float = DAY
+    target_cpu_percentile: float = 0.9
+    lower_bound_cpu_percentile: float = 0.5
+    upper_bound_cpu_percentile: float = 0.95
+    target_memory_percentile: float = 0.9
+    lower_bound_memory_percentile: float = 0.5
+    upper_bound_memory_percentile: float = 0.95
+    margin_fraction: float = 0.15
+    min_pod_millicores: float = 25.0
+    min_pod_mebibytes: float = 250.0
+    memory_interval_seconds: float = DAY
+    round_cpu_millicores: int = 1
+    round_memory_bytes: int = 1
+    max_allowed_millicores: int = MAX_AMOUNT
+    max_allowed_bytes: int = MAX_AMOUNT
+    min_replicas: int = 2
+    """The updater leaves workloads with fewer pods alone."""
+    eviction_tolerance: float = 0.5
+    pod_update_threshold: float = 0.1
+    eviction_lifetime_seconds: float = 12 * 3600.0
+    """The age of a pod from which the updater acts on a target inside the bounds."""
+
+    def half_life(self, resource: str) -> float:
+        """The half-life of a sample of this resource, in seconds."""
+        return self.cpu_half_life_seconds if resource == "cpu" else self.memory_half_life_seconds
+
+    def percentile(self, resource: str, role: str) -> float:
+        """The percentile of a role: target, lower_bound or upper_bound."""
+        return float(getattr(self, f"{role}_{resource}_percentile"))
+
+    def create_state(self) -> AggregateContainerState:
+        """An empty history of one container."""
+        return AggregateContainerState(
+            cpu=Histogram(CPU_SCALE, self.cpu_half_life_seconds),
+            memory=Histogram(MEMORY_SCALE, self.memory_half_life_seconds),
+            interval=self.memory_interval_seconds,
+        )
+
+
+DEFAULT_FLAGS = RecommenderFlags()
+_FLAG_FIELDS = {
+    "cpu-histogram-decay-half-life": ("cpu_half_life_seconds", "duration"),
+    "memory-histogram-decay-half-life": ("memory_half_life_seconds", "duration"),
+    "target-cpu-percentile": ("target_cpu_percentile", "share"),
+    "recommendation-lower-bound-cpu-percentile": ("lower_bound_cpu_percentile", "share"),
+    "recommendation-upper-bound-cpu-percentile": ("upper_bound_cpu_percentile", "share"),
+    "target-memory-percentile": ("target_memory_percentile", "share"),
+    "recommendation-lower-bound-memory-percentile": ("lower_bound_memory_percentile", "share"),
+    "recommendation-upper-bound-memory-percentile": ("upper_bound_memory_percentile", "share"),
+    "recommendation-margin-fraction": ("margin_fraction", "number"),
+    "pod-recommendation-min-cpu-millicores": ("min_pod_millicores", "number"),
+    "pod-recommendation-min-memory-mb": ("min_pod_mebibytes", "number"),
+    "memory-aggregation-interval": ("memory_interval_seconds", "duration"),
+    "round-cpu-millicores": ("round_cpu_millicores", "count"),
+    "round-memory-bytes": ("round_memory_bytes", "count"),
+    "container-recommendation-max-allowed-cpu": ("max_allowed_millicores", "cpu"),
+    "container-recommendation-max-allowed-memory": ("max_allowed_bytes", "memory"),
+    "min-replicas": ("min_replicas", "count"),
+    "eviction-tolerance": ("eviction_tolerance", "share"),
+    "pod-update-threshold": ("pod_update_threshold", "number"),
+    "in-recommendation-bounds-eviction-lifetime-threshold": ("eviction_lifetime_seconds", "duration"),
+}  # fmt: skip
+"""A flag of the recommender or the updater → the field, and how its value is written."""
+_EXPECTED = {
+    "duration": "a duration above 0 such as 15m", "share": "a number from 0 to 1", "number": "a number of at least 0",
+    "count": "a whole number of at least 1", "cpu": "a quantity such as 8 or 500m", "memory": "a quantity such as 16Gi",
+}  # fmt: skip
+
+
+def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[str, ...]]:
+    """The flags of words such as --target-cpu-percentile=0.95, with defaults for the others; and a mistake for each
+    word that is not understood."""
+    values: dict[str, float] = {}
+    mistakes = []
+    for name, text in _split_flags(words):
+        if name not in _FLAG_FIELDS:
+            mistakes.append(f"--{name}, which is not one of {', '.join(sorted(_FLAG_FIELDS))}")
+            continue
+        field, form = _FLAG_FIELDS[name]
+        value = _parse_value(text, form)
+        if value is None:
+            mistakes.append(f"--{name}={text}, which is not {_EXPECTED[form]}")
+        else:
+            values[field] = value
+    flags = RecommenderFlags(**values)  # type: ignore[arg-type]
+    return flags, tuple(mistakes)
+
+
+def _split_flags(words: list[str]) -> Iterator[tuple[str, str]]:
+    """(name, value) of --name=value and --name value."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, sign, value = word.lstrip("-").partition("=")
+        if not sign and rest and not rest[0].startswith("-"):
+            value = rest.pop(0)
+        yield name, value
+
+
+def _parse_value(text: str, form: str) -> float | int | None:
+    """The value of a flag; None if it is not of this form."""
+    if form == "duration":
+        seconds = parse_duration(text)
+        return float(seconds) if seconds else None
+    if form in ("cpu", "memory"):
+        try:
+            amount = scheduler_value(form, text)
+        except NotAQuantity:
+            return None
+        return amount if amount > 0 else None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if form == "count":
+        return int(number) if number >= 1 and number.is_integer() else None
+    return number if number >= 0 and (form == "number" or number <= 1) and number < float(MAX_AMOUNT) else None
+
+
+def describe_changed_flags(flags: RecommenderFlags) -> tuple[str, ...]:
+    """ "name: value" of every field that differs from its default."""
+    return tuple(
+        f"{field.name}: {getattr(flags, field.name):g}" for field in fields(flags)
+        if getattr(flags, field.name) != field.default
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLength:
+    """How much of a container was seen: seconds from the first to the last sample, and samples of cpu."""
+
+    seconds: float
+    samples: float
+
+    def compute_confidence(self, interval_seconds: float = DAY) -> float:
+        """Days of history, or days' worth of a sample a minute, the smaller."""
+        return min(self.seconds / interval_seconds, self.samples / (interval_seconds / 60))
+
+
+@dataclass(frozen=True, slots=True)
+class VpaEstimate:
+    """Target and bounds of one resource of one container, in millicores or bytes."""
+
+    lower_bound: int
+    target: int
+    upper_bound: int
+
+
+def estimate_request(
+    resource: str, histogram: Histogram, history: HistoryLength, containers: int = 1,
+    flags: RecommenderFlags = DEFAULT_FLAGS,
+) -> VpaEstimate:  # fmt: skip
+    """What the recommender says for a histogram; `containers`: the number of containers of the pod."""
+    confidence = history.compute_confidence()
+    lower, target, upper = (
+        add_margin(
+            usage_amount(resource, histogram.percentile(flags.percentile(resource, role))), flags.margin_fraction
+        )
+        for role in ("lower_bound", "target", "upper_bound")
+    )
+    return VpaEstimate(*(
+        _finish_amount(resource, amount, containers, flags)
+        for amount in (
+            scale_by_confidence(lower, *LOWER_CONFIDENCE, confidence), target,
+            scale_by_confidence(upper, *UPPER_CONFIDENCE, confidence),
+        )
+    ))  # fmt: skip
+
+
+def estimate_target(
+    resource: str, histogram: Histogram, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS
+) -> int:
+    """The target alone: it does not depend on the confidence."""
+    base = usage_amount(resource, histogram.percentile(flags.percentile(resource, "target")))
+    return _finish_amount(resource, add_margin(base, flags.margin_fraction), containers, flags)
+
+
+def _finish_amount(resource: str, amount: int, containers: int, flags: RecommenderFlags) -> int:
+    most, step = (
+        (flags.max_allowed_millicores, flags.round_cpu_millicores) if resource == "cpu"
+        else (flags.max_allowed_bytes, flags.round_memory_bytes)
+    )  # fmt: skip
+    return min(most, round_amount_up(raise_to_minimum(resource, amount, containers, flags), step))
+
+
+def usage_amount(resource: str, value: float) -> int:
+    """Cores or bytes as millicores or bytes, cut, from 0 to the maximum."""
+    return int(min(MAX_AMOUNT, max(0.0, value * 1000 if resource == "cpu" else value)))
+
+
+def add_margin(amount: int, fraction: float = DEFAULT_FLAGS.margin_fraction) -> int:
+    """The amount with the safety margin."""
+    return amount + int(amount * fraction)
+
+
+def scale_by_confidence(amount: int, multiplier: float, exponent: float, confidence: float) -> int:
+    """A bound, scaled by the confidence; with none it is the maximum, or 0."""
+    if confidence == 0:
+        return MAX_AMOUNT if exponent > 0 else 0
+    return int(min(float(MAX_AMOUNT), amount * confidence_factor(multiplier, exponent, confidence)))
+
+
+def confidence_factor(multiplier: float, exponent: float, confidence: float) -> float:
+    """(1 + multiplier / confidence) ** exponent."""
+    return float((1 + multiplier / confidence) ** exponent)
+
+
+def raise_to_minimum(resource: str, amount: int, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS) -> int:
+    """The amount, at least the container's share of the pod's minimum."""
+    minimum = flags.min_pod_millicores if resource == "cpu" else flags.min_pod_mebibytes * (1 << 20)
+    return max(amount, int(minimum / containers))
+
+
+def round_amount_up(amount: int, step: int) -> int:
+    """The next multiple (--round-cpu-millicores, --round-memory-bytes). Raises ValueError for a step below 1."""
+    if step < 1:
+        raise ValueError(f"a step of {step}")
+    return -(-amount // step) * step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionTimes:
+    """Seconds after a step in usage until requests follow it, with a history that is long against the half-life."""
+
+    rise_old_pod: float
+    """Usage rises, and the pod is old enough for the updater."""
+    rise_young_pod: float
+    """Usage rises just after the pod started."""
+    drop: float
+    """Usage drops, and the pod is old enough."""
+
+
+def compute_reaction_times(flags: RecommenderFlags, resource: str = "cpu") -> ReactionTimes:
+    """The closed form: percentile p follows a rise after h·log2(1/p) and a drop after h·log2(1/(1-p)).
+
+    The updater acts at once outside of the bounds; inside, once the pod is old enough. Of memory, whose samples are
+    daily peaks, the times hold only for half-lives that are long against a day.
+    """
+    half_life = flags.half_life(resource)
+    lower, target, upper = (flags.percentile(resource, role) for role in ("lower_bound", "target", "upper_bound"))
+    rise_lower, rise_target = (_rise_seconds(half_life, share) for share in (lower, target))
+    drop_target, drop_upper = (_rise_seconds(half_life, 1 - share) for share in (target, upper))
+    return ReactionTimes(
+        rise_old_pod=min(rise_lower, rise_target),
+        rise_young_pod=min(rise_lower, max(rise_target, flags.eviction_lifetime_seconds)),
+        drop=min(drop_target, drop_upper),
+    )
+
+
+def _rise_seconds(half_life: float, share: float) -> float:
+    return half_life * log2(1 / share) if share > 0 else float("inf")

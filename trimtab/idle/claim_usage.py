@@ -1,0 +1,116 @@
+"""Claims that are mostly empty, or of a class that costs more than another one of the cluster.
+
+How full a volume is comes from the kubelets' volume statistics. They have no operations: whether a claim needs the
+speed of its class is not known, and the advice says so. A claim cannot shrink: a smaller one is a new claim and a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trimtab.cluster.reason import Code, Reason
+from trimtab.idle.object_mentions import Manifest, name_of
+from trimtab.idle.storage_prices import StorageClassPrice, cheaper_class, price_storage_class
+
+GIB = 1 << 30
+MIN_EMPTY_SHARE = 0.8
+"""The part of a volume that must be free."""
+MIN_EMPTY_BYTES = 10 * GIB
+"""Bytes that must be free: less is not worth a migration."""
+SPARE = 1.5
+"""The proposed size over the highest usage."""
+
+CLAIM_MOSTLY_EMPTY = Code(
+    "claim-mostly-empty",
+    "Most of the claim's volume was free whenever it was measured.",
+    "Create a smaller claim, copy the content and mount that one: a claim cannot shrink.",
+)
+CLAIM_CLASS_DEAR = Code(
+    "claim-class-dear",
+    "Another StorageClass of the same provisioner costs less per GiB.",
+    "Measure the volume's operations and throughput; if the cheaper class serves them, move the claim.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUsage:
+    """One measurement of a mounted claim."""
+
+    namespace: str
+    claim: str
+    used_bytes: int
+    capacity_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimFinding:
+    """What can be saved on one claim."""
+
+    namespace: str
+    claim: str
+    reason: Reason
+    used_bytes: int
+    """The highest measurement; 0 where the claim was not measured (only for its class)."""
+    capacity_bytes: int
+    proposed_bytes: int | None = None
+    proposed_class: str = ""
+    dollars_per_month: float | None = None
+    """What it saves; None where the class has no known price."""
+
+
+def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manifest]) -> tuple[ClaimFinding, ...]:
+    """Every finding, by namespace and claim; `manifests` has the claims and StorageClasses of the cluster."""
+    classes: dict[str, StorageClassPrice] = {}
+    claims: dict[tuple[str, str], str] = {}
+    for manifest in manifests:
+        kind, namespace, name = name_of(manifest)
+        if kind == "StorageClass" and (priced := price_storage_class(manifest)) is not None:
+            classes[name] = priced
+        if kind == "PersistentVolumeClaim":
+            spec = manifest.get("spec")
+            claims[namespace, name] = str(spec.get("storageClassName") or "") if isinstance(spec, Mapping) else ""
+    highest: dict[tuple[str, str], VolumeUsage] = {}
+    for usage in usages:
+        key = (usage.namespace, usage.claim)
+        if key not in highest or usage.used_bytes > highest[key].used_bytes:
+            highest[key] = usage
+    findings: list[ClaimFinding] = []
+    for key, usage in sorted(highest.items()):
+        price = classes.get(claims.get(key, ""))
+        findings += filter(None, (_empty_finding(usage, price), _dear_finding(usage, price, classes)))
+    return tuple(findings)
+
+
+def _empty_finding(usage: VolumeUsage, price: StorageClassPrice | None) -> ClaimFinding | None:
+    free = usage.capacity_bytes - usage.used_bytes
+    if usage.capacity_bytes <= 0 or free < MIN_EMPTY_BYTES or free < MIN_EMPTY_SHARE * usage.capacity_bytes:
+        return None
+    proposed = max(1, -(-int(usage.used_bytes * SPARE) // GIB)) * GIB
+    saved = None if price is None else (usage.capacity_bytes - proposed) / GIB * price.dollars_per_gib
+    sentence = (
+        f"{usage.used_bytes / GIB:.1f} of {usage.capacity_bytes / GIB:.1f} GiB are used; {proposed // GIB} GiB would do"
+    )
+    return ClaimFinding(
+        namespace=usage.namespace, claim=usage.claim, reason=CLAIM_MOSTLY_EMPTY(sentence), used_bytes=usage.used_bytes,
+        capacity_bytes=usage.capacity_bytes, proposed_bytes=proposed, dollars_per_month=saved,
+    )  # fmt: skip
+
+
+def _dear_finding(
+    usage: VolumeUsage, price: StorageClassPrice | None, classes: Mapping[str, StorageClassPrice]
+) -> ClaimFinding | None:
+    better = cheaper_class(price, classes) if price is not None else None
+    if price is None or better is None:
+        return None
+    other, as_fast = better
+    saved = usage.capacity_bytes / GIB * (price.dollars_per_gib - other.dollars_per_gib)
+    speed = "and is at least as fast" if as_fast else "and may be slower"
+    sentence = (
+        f"{other.name} ({other.volume_type}) costs ${other.dollars_per_gib:g} a GiB, {price.name} "
+        f"({price.volume_type}) ${price.dollars_per_gib:g}, {speed}"
+    )
+    return ClaimFinding(
+        namespace=usage.namespace, claim=usage.claim, reason=CLAIM_CLASS_DEAR(sentence), used_bytes=usage.used_bytes,
+        capacity_bytes=usage.capacity_bytes, proposed_class=other.name, dollars_per_month=saved,
+    )  # fmt: skip

@@ -1,0 +1,277 @@
+"""Which object names which, in a cluster's objects as plain values.
+
+A pod names ConfigMaps, Secrets and claims by the fields of its spec. Beside that a name counts as named wherever it
+stands as a whole word in a command line, an environment, an annotation, or any field of a kind that is not built in:
+operators read what their own objects name. So a mention may be a coincidence; a missing mention is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Manifest = Mapping[str, Any]
+"""One API object as plain values. Of a Secret only kind and metadata are ever read."""
+Name = tuple[str, str, str]
+"""Kind, namespace (empty for cluster-scoped objects), name."""
+
+_WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_QUALIFIED = re.compile(r"([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
+"""NAMESPACE/NAME, as command lines name objects of other namespaces."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+POD_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob",
+             "ReplicationController")  # fmt: skip
+"""Kinds whose fields outside of the pod's spec name nothing that is judged here."""
+SILENT_KINDS = frozenset((
+    "Event", "Lease", "Endpoints", "EndpointSlice", "Node", "Namespace", "Service", "Secret", "PodDisruptionBudget",
+    "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "NetworkPolicy", "ResourceQuota", "LimitRange", "RoleBinding",
+    "ClusterRoleBinding", "PriorityClass", "CSINode", "CSIDriver", "VolumeAttachment", "RuntimeClass",
+    "ControllerRevision", "IngressClass", "PodMetrics", "NodeMetrics", "ComponentStatus", "CSIStorageCapacity",
+    "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService",
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "FlowSchema",
+    "MutatingAdmissionPolicyBinding", "PriorityLevelConfiguration", "CertificateSigningRequest", "ResourceSlice",
+    "ResourceClaim", "DeviceClass", "ServiceCIDR", "IPAddress", "VolumeAttributesClass", "ForbiddenKind",
+))  # fmt: skip
+"""Built-in kinds of which only annotations can name an object that is judged here."""
+
+
+@dataclass(slots=True)
+class MentionIndex:
+    """Every mention of all objects. At most two mentioners are kept for each name: one may be the object itself."""
+
+    _words: dict[tuple[str, str], tuple[Name, ...]] = field(default_factory=dict)
+    """(namespace, word) → who says it. The empty namespace holds the words of cluster-scoped objects."""
+    _references: dict[Name, tuple[Name, ...]] = field(default_factory=dict)
+    """Objects that a field names by kind."""
+
+    def find_mention(self, name: Name) -> Name | None:
+        """The first object other than itself that names this one; None if nothing does."""
+        kind, namespace, own = name
+        places = (
+            self._references.get(name, ()), self._references.get((kind, "", own), ()),
+            self._words.get((namespace, own), ()), self._words.get(("", own), ()),
+        )  # fmt: skip
+        return next((who for place in places for who in place if who != name), None)
+
+    def add_object(self, manifest: Manifest) -> None:
+        """Add everything that one object names."""
+        who = name_of(manifest)
+        self._add_annotations(who, manifest)
+        kind = who[0]
+        if kind in SILENT_KINDS:
+            return
+        for spec in iterate_pod_specs(manifest):
+            for named_kind, named in iterate_pod_references(spec):
+                self._add_reference((named_kind, who[1], named), who)
+            for text in _iterate_pod_texts(spec):
+                self._add_text(who, text)
+        if kind in POD_KINDS:
+            self._add_claims_of_pod(who, manifest)
+        elif kind in _READERS:
+            for reference in _READERS[kind](manifest):
+                self._add_reference(reference, who)
+        else:
+            # Kinds that are not built in: an operator may read whatever its object names, also by the object's own
+            # name (the Secret of an ExternalSecret has the same name unless its spec names another one).
+            if kind != "ConfigMap":
+                self._add_word(who[1], who[2], who)
+            self._walk_values({key: value for key, value in manifest.items() if key not in _NOT_FIELDS}, who)
+
+    def _add_annotations(self, who: Name, manifest: Manifest) -> None:
+        annotations = _mapping(_mapping(manifest.get("metadata")).get("annotations"))
+        for key, value in annotations.items():
+            if key != LAST_APPLIED and isinstance(value, str):
+                self._add_text(who, value)
+
+    def _add_claims_of_pod(self, who: Name, manifest: Manifest) -> None:
+        """Add the claims that a pod's ephemeral volumes create: POD-VOLUME."""
+        if who[0] != "Pod":
+            return
+        for volume in _list(_mapping(manifest.get("spec")).get("volumes")):
+            if isinstance(volume, Mapping) and "ephemeral" in volume:
+                self._add_reference(("PersistentVolumeClaim", who[1], f"{who[2]}-{volume.get('name')}"), who)
+
+    def _walk_values(self, value: Any, who: Name) -> None:
+        if isinstance(value, str):
+            self._add_text(who, value)
+        elif isinstance(value, Mapping):
+            named, kind = value.get("name"), value.get("kind")
+            namespace = value.get("namespace")
+            if isinstance(named, str) and isinstance(namespace, str):
+                self._add_word(namespace, named, who)
+            if isinstance(named, str) and isinstance(kind, str) and kind:
+                self._add_reference((kind, namespace if isinstance(namespace, str) else who[1], named), who)
+                value = {key: item for key, item in value.items() if key != "name"}
+            for key, item in value.items():
+                self._add_text(who, key)
+                self._walk_values(item, who)
+        elif isinstance(value, list):
+            for item in value:
+                self._walk_values(item, who)
+
+    def _add_text(self, who: Name, text: str) -> None:
+        lower = text.lower()
+        for word in _WORD.findall(lower):
+            self._add_word(who[1], word, who)
+        if "/" in lower:
+            for namespace, named in _QUALIFIED.findall(lower):
+                self._add_word(namespace, named, who)
+
+    def _add_word(self, namespace: str, word: str, who: Name) -> None:
+        _remember(self._words, (namespace, word), who)
+
+    def _add_reference(self, name: Name, who: Name) -> None:
+        _remember(self._references, name, who)
+
+
+_NOT_FIELDS = ("apiVersion", "kind", "metadata")
+
+
+def _remember(places: dict[Any, tuple[Name, ...]], key: Any, who: Name) -> None:
+    before = places.get(key, ())
+    if len(before) < 2 and who not in before:
+        places[key] = (*before, who)
+
+
+def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
+    """The mentions of all objects."""
+    index = MentionIndex()
+    for manifest in manifests:
+        index.add_object(manifest)
+    return index
+
+
+def name_of(manifest: Manifest) -> Name:
+    """The kind, namespace and name of an object; empty where it has none."""
+    metadata = _mapping(manifest.get("metadata"))
+    return (
+        _text(manifest.get("kind")), _text(metadata.get("namespace")), _text(metadata.get("name")),
+    )  # fmt: skip
+
+
+def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
+    """The spec of a pod, and of every pod template at the usual places: spec.template, spec.jobTemplate, template."""
+    spec = _mapping(manifest.get("spec"))
+    if manifest.get("kind") == "Pod":
+        yield spec
+    job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
+    for template in (spec.get("template"), job.get("template"), manifest.get("template")):
+        inner = _mapping(_mapping(template).get("spec"))
+        if isinstance(inner.get("containers"), list):
+            yield inner
+
+
+_REFERENCE_FIELDS = {
+    "configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
+    "secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret", "nodePublishSecretRef": "Secret",
+}  # fmt: skip
+"""Fields of a pod's spec that hold a reference with a `name` → its kind (core/v1)."""
+_NAME_FIELDS = {"secretName": "Secret", "claimName": "PersistentVolumeClaim"}
+"""Fields of a pod's spec that are a name themselves."""
+
+
+def iterate_pod_references(spec: Manifest) -> Iterator[tuple[str, str]]:
+    """(kind, name) of every ConfigMap, Secret and claim that a pod's spec names, in volumes (projected ones too),
+    environments and as pull secrets."""
+    for secret in _list(spec.get("imagePullSecrets")):
+        if named := _text(_mapping(secret).get("name")):
+            yield "Secret", named
+    for part in ("volumes", "containers", "initContainers", "ephemeralContainers"):
+        yield from _references_in(spec.get(part))
+
+
+def _references_in(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in _REFERENCE_FIELDS and isinstance(item, Mapping) and (named := _text(item.get("name"))):
+                yield _REFERENCE_FIELDS[key], named
+            if key in _NAME_FIELDS and isinstance(item, str):
+                yield _NAME_FIELDS[key], item
+            yield from _references_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references_in(item)
+
+
+def _iterate_pod_texts(spec: Manifest) -> Iterator[str]:
+    """The command lines and environments of a pod: programs that read an object through the API get its name here."""
+    for part in ("containers", "initContainers", "ephemeralContainers"):
+        for container in _list(spec.get(part)):
+            fields = _mapping(container)
+            for text in (*_list(fields.get("command")), *_list(fields.get("args"))):
+                if isinstance(text, str):
+                    yield text
+            for variable in _list(fields.get("env")):
+                if value := _text(_mapping(variable).get("value")):
+                    yield value
+
+
+def _service_account_references(manifest: Manifest) -> Iterator[Name]:
+    _, namespace, _ = name_of(manifest)
+    for part in ("secrets", "imagePullSecrets"):
+        for secret in _list(manifest.get(part)):
+            yield "Secret", namespace, _text(_mapping(secret).get("name"))
+
+
+def _ingress_references(manifest: Manifest) -> Iterator[Name]:
+    _, namespace, _ = name_of(manifest)
+    for entry in _list(_mapping(manifest.get("spec")).get("tls")):
+        yield "Secret", namespace, _text(_mapping(entry).get("secretName"))
+
+
+def _volume_references(manifest: Manifest) -> Iterator[Name]:
+    """The Secrets of a volume's driver. Its claimRef does not count: every bound claim has one."""
+    for source in _mapping(manifest.get("spec")).values():
+        for key, reference in _mapping(source).items():
+            if key.endswith(("SecretRef", "secretRef")):
+                fields = _mapping(reference)
+                yield "Secret", _text(fields.get("namespace")), _text(fields.get("name"))
+
+
+def _claim_references(manifest: Manifest) -> Iterator[Name]:
+    _, namespace, _ = name_of(manifest)
+    spec = _mapping(manifest.get("spec"))
+    for part in ("dataSource", "dataSourceRef"):
+        source = _mapping(spec.get(part))
+        yield _text(source.get("kind")), _text(source.get("namespace")) or namespace, _text(source.get("name"))
+
+
+def _storage_class_references(manifest: Manifest) -> Iterator[Name]:
+    parameters = _mapping(manifest.get("parameters"))
+    for key, value in parameters.items():
+        if key.endswith("secret-name"):
+            yield "Secret", _text(parameters.get(f"{key}space")), _text(value)
+
+
+def _role_references(manifest: Manifest) -> Iterator[Name]:
+    """Objects that a role names one by one: something reads them through the API."""
+    _, namespace, _ = name_of(manifest)
+    for rule in _list(manifest.get("rules")):
+        fields = _mapping(rule)
+        for plural, kind in (("configmaps", "ConfigMap"), ("secrets", "Secret"), ("persistentvolumeclaims", _CLAIM)):
+            if plural in _list(fields.get("resources")):
+                for named in _list(fields.get("resourceNames")):
+                    yield kind, namespace, _text(named)
+
+
+_CLAIM = "PersistentVolumeClaim"
+_READERS = {
+    "ServiceAccount": _service_account_references, "Ingress": _ingress_references, _CLAIM: _claim_references,
+    "PersistentVolume": _volume_references, "StorageClass": _storage_class_references, "Role": _role_references,
+    "ClusterRole": _role_references,
+}  # fmt: skip
+"""Built-in kinds → the objects that they name by kind."""
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

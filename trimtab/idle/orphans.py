@@ -1,0 +1,354 @@
+"""Objects that nothing in the cluster names: volumes, claims, load balancers, ConfigMaps, Secrets and nodes.
+
+"No pod names it" is all that is said: a program may still read an object through the API, and a client outside of the
+cluster may use it. Objects with a sign of such a reader are listed apart, with the sign (see `unjudged_objects`). Of a
+Secret only its metadata is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.cluster.pool import CAPI_OWNER, OPENSHIFT_MACHINE, POOL_LABELS
+from trimtab.cluster.quantity import NotAQuantity, to_whole_units
+from trimtab.cluster.reason import Code, NotYet, Reason
+from trimtab.cluster.timestamps import parse_timestamp
+from trimtab.idle.object_mentions import Manifest, MentionIndex, Name, index_mentions, iterate_pod_specs, name_of
+from trimtab.idle.unjudged_objects import (
+    OWNER_DECIDES,
+    SYSTEM_NAMESPACES,
+    ReaderFacts,
+    gather_reader_facts,
+    reason_to_leave_out,
+)
+
+VOLUME_RELEASED = Code(
+    "volume-released",
+    "The volume's claim is gone, and no other claim can bind to it. It is still paid for.",
+    "Look at its content, then delete the PersistentVolume and the disk, or clear its claimRef to use it again.",
+)
+CLAIM_UNMOUNTED = Code(
+    "claim-unmounted",
+    "No pod, no pod template and no other object names the claim.",
+    "Look at its content, then delete the claim; take a VolumeSnapshot first if you are not sure.",
+)
+LOAD_BALANCER_WITHOUT_ENDPOINTS = Code(
+    "load-balancer-without-endpoints",
+    "The Service has a load balancer, and no pod and no endpoint behind it.",
+    "Delete the Service, or make it a ClusterIP until its pods exist.",
+)
+CONFIG_MAP_UNNAMED = Code(
+    "config-map-no-pod-names",
+    "No pod names the ConfigMap, no pod template does, and no other object mentions it.",
+    "Ask its author; then delete it.",
+)
+SECRET_UNNAMED = Code(
+    "secret-no-pod-names",
+    "No pod names the Secret, no pod template, service account or Ingress does, and no other object mentions it.",
+    "Ask its author; then delete it, and revoke what it holds.",
+)
+NODE_WITHOUT_GROUP = Code(
+    "node-without-group",
+    "The node shows no node group, while other nodes do: no autoscaler removes it.",
+    "Find out who created the machine, then drain and delete it, or label it with its group.",
+)
+NO_PODS_READ = Code(
+    "orphans-need-pods",
+    "Whether a pod names an object is known only if pods and their templates were read with their environments.",
+    "Give the output of kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml, or --cluster live.",
+)
+NO_GROUPS_READ = Code(
+    "orphans-need-node-groups",
+    "No node shows a node group, so none stands out.",
+    "Nothing, if the machines have no groups; otherwise label the nodes trimtab.dev/pool.",
+)
+PODS_MISSING = Code(
+    "orphan-pods-missing",
+    "A workload should have pods behind the load balancer, and has none now.",
+    "Look at why the workload has no pods.",
+)
+
+_CODES = {"ConfigMap": CONFIG_MAP_UNNAMED, "Secret": SECRET_UNNAMED, "PersistentVolumeClaim": CLAIM_UNMOUNTED}
+_MIN_PODS_OF_CAPTURE = 20
+"""Pods from which the absence of every environment and command line means that they were left out."""
+_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+_SERVERLESS = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """One object that nothing names."""
+
+    name: Name
+    reason: Reason
+    created: int | None = None
+    """The second of its creation; None where it is unknown."""
+    storage_bytes: int | None = None
+    """The size of a volume or claim; None for other kinds, or where it is unknown."""
+    storage_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnjudgedObject:
+    """One object that nothing names, of which a reader is likely or possible."""
+
+    name: Name
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanReport:
+    """Every orphan of a cluster, what was left out, and what could not be judged at all."""
+
+    orphans: tuple[Orphan, ...]
+    unjudged: tuple[UnjudgedObject, ...]
+    checked: Mapping[str, int]
+    """Kind → number of objects that were judged."""
+    unknown: tuple[NotYet, ...]
+    """Kinds that could not be judged, and what is missing."""
+
+
+def find_orphans(
+    manifests: Iterable[Manifest], *, own_domains: Iterable[str] = (), now: int | None = None, min_age_seconds: int = 0
+) -> OrphanReport:
+    """Every object that nothing names, by kind, namespace and name.
+
+    `manifests`: all objects as plain values, as kubectl prints them; of Secrets the metadata suffices. Objects younger
+    than `min_age_seconds` at `now` are left out. `own_domains`: label domains of the user's organization.
+    """
+    objects = [manifest for manifest in manifests if isinstance(manifest, Mapping)]
+    by_kind: dict[str, list[Manifest]] = defaultdict(list)
+    for manifest in objects:
+        by_kind[name_of(manifest)[0]].append(manifest)
+    orphans: list[Orphan] = []
+    unjudged: list[UnjudgedObject] = []
+    unknown: list[NotYet] = []
+    checked: Counter[str] = Counter()
+    for finding in _iterate_findings(objects, by_kind, own_domains):
+        if isinstance(finding, Orphan):
+            young = now is not None and finding.created is not None and now - finding.created < min_age_seconds
+            if not young:
+                orphans.append(finding)
+        elif isinstance(finding, UnjudgedObject):
+            unjudged.append(finding)
+        elif isinstance(finding, NotYet):
+            unknown.append(finding)
+        else:
+            checked[finding] += 1
+    return OrphanReport(
+        tuple(sorted(orphans, key=lambda orphan: orphan.name)), tuple(sorted(unjudged, key=lambda left: left.name)),
+        dict(sorted(checked.items())), tuple(unknown),
+    )  # fmt: skip
+
+
+_Finding = Orphan | UnjudgedObject | NotYet | str
+"""What was found; a str is the kind of an object that was judged."""
+
+
+def _iterate_findings(
+    objects: Sequence[Manifest], by_kind: Mapping[str, list[Manifest]], own_domains: Iterable[str]
+) -> Iterator[_Finding]:
+    missing = _missing_pods(objects)
+    index, facts = index_mentions(objects), gather_reader_facts(objects, own_domains)
+    yield from _volume_findings(by_kind.get("PersistentVolume", ()))
+    if missing is None:
+        yield from _claim_findings(by_kind, index)
+        for kind in ("ConfigMap", "Secret"):
+            yield from _config_findings(by_kind.get(kind, ()), index, facts)
+    elif any(by_kind.get(kind) for kind in _CODES):
+        yield missing
+    yield from _load_balancer_findings(by_kind)
+    yield from _node_findings(by_kind.get("Node", ()))
+
+
+def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
+    """What is missing of pods; None if they can be judged. A capture of Trimtab has no environments and no command
+    lines, so what they name is unknown."""
+    specs = [spec for manifest in objects for spec in iterate_pod_specs(manifest)]
+    if not specs:
+        return NotYet(
+            reason=NO_PODS_READ("no pod and no pod template was read"), have="none", need="pods and their templates"
+        )
+    if len(specs) >= _MIN_PODS_OF_CAPTURE and not any(map(_has_program, specs)):
+        sentence = "the pods that were read have no environments and no command lines"
+        return NotYet(reason=NO_PODS_READ(sentence), have="pods of a capture", need="pods as kubectl prints them")
+    return None
+
+
+def _has_program(spec: Manifest) -> bool:
+    containers = spec.get("containers")
+    return any(
+        key in container for container in (containers if isinstance(containers, list) else ())
+        for key in ("env", "envFrom", "args", "command", "imagePullPolicy")
+    )  # fmt: skip
+
+
+def _config_findings(manifests: Iterable[Manifest], index: MentionIndex, facts: ReaderFacts) -> Iterator[_Finding]:
+    for manifest in manifests:
+        name = name_of(manifest)
+        yield name[0]
+        if index.find_mention(name) is not None:
+            continue
+        reason = reason_to_leave_out(manifest, facts)
+        if reason is not None:
+            yield UnjudgedObject(name, reason)
+        else:
+            yield Orphan(name, _CODES[name[0]]("no pod names it"), _created(manifest))
+
+
+def _volume_findings(manifests: Iterable[Manifest]) -> Iterator[_Finding]:
+    for manifest in manifests:
+        spec, phase = _mapping(manifest.get("spec")), _mapping(manifest.get("status")).get("phase")
+        yield "PersistentVolume"
+        if phase not in ("Released", "Failed") or _mapping(manifest.get("metadata")).get("deletionTimestamp"):
+            continue
+        claim = _mapping(spec.get("claimRef"))
+        sentence = f"{phase}: its claim {claim.get('namespace')}/{claim.get('name')} is gone"
+        yield _storage_orphan(
+            manifest, VOLUME_RELEASED(sentence), _mapping(spec.get("capacity")).get("storage"),
+            spec.get("storageClassName"),
+        )  # fmt: skip
+
+
+def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) -> Iterator[_Finding]:
+    templates = [
+        (name_of(owner)[1], f"{name_of(template)[2]}-{name_of(owner)[2]}-")
+        for owner in by_kind.get("StatefulSet", ())
+        for template in _mapping(owner.get("spec")).get("volumeClaimTemplates") or ()
+    ]
+    for manifest in by_kind.get("PersistentVolumeClaim", ()):
+        name = name_of(manifest)
+        yield name[0]
+        if index.find_mention(name) is not None or _is_of_stateful_set(name, templates):
+            continue
+        metadata, spec, status = (_mapping(manifest.get(part)) for part in ("metadata", "spec", "status"))
+        if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
+            yield UnjudgedObject(name, OWNER_DECIDES("it has an owner, or is being deleted"))
+            continue
+        requests = _mapping(_mapping(spec.get("resources")).get("requests"))
+        size = _mapping(status.get("capacity")).get("storage") or requests.get("storage")
+        yield _storage_orphan(manifest, CLAIM_UNMOUNTED("no pod names it"), size, spec.get("storageClassName"))
+
+
+def _is_of_stateful_set(name: Name, templates: Iterable[tuple[str, str]]) -> bool:
+    """Whether the claim is TEMPLATE-SET-N of a StatefulSet that exists: scaled up again, it mounts the claim."""
+    return any(
+        namespace == name[1] and name[2].startswith(prefix) and name[2].removeprefix(prefix).isdecimal()
+        for namespace, prefix in templates
+    )
+
+
+def _storage_orphan(manifest: Manifest, reason: Reason, size: Any, storage_class: Any) -> Orphan:
+    try:
+        size_bytes = None if size is None else to_whole_units(str(size))
+    except NotAQuantity:
+        size_bytes = None
+    return Orphan(name_of(manifest), reason, _created(manifest), size_bytes, str(storage_class or ""))
+
+
+def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_Finding]:
+    services = [
+        service for service in by_kind.get("Service", ())
+        if _mapping(service.get("spec")).get("type") == "LoadBalancer"
+    ]  # fmt: skip
+    if not services:
+        return
+    if not any(by_kind.get(kind) for kind in ("EndpointSlice", "Endpoints", "Pod")):
+        yield NotYet(
+            reason=NO_PODS_READ("neither pods nor endpoints were read"), have="Services", need="Pods or EndpointSlices"
+        )
+        return
+    backed = set(_iterate_backed_services(by_kind))
+    for service in services:
+        name = name_of(service)
+        yield "Service"
+        if name[1:] in backed or name[1] in SYSTEM_NAMESPACES:
+            continue
+        metadata = _mapping(service.get("metadata"))
+        selector = _mapping(_mapping(service.get("spec")).get("selector"))
+        workload, replicas = _workload_behind(name[1], selector, by_kind) if selector else ("", 0)
+        if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
+            yield UnjudgedObject(name, OWNER_DECIDES("it has an owner, or is being deleted"))
+        elif replicas:
+            yield UnjudgedObject(name, PODS_MISSING(f"{workload} should have {replicas} pods behind it"))
+        else:
+            sentence = f"no pod is behind it; {workload} has 0 replicas" if workload else "no pod is behind it"
+            yield Orphan(name, LOAD_BALANCER_WITHOUT_ENDPOINTS(sentence), _created(service))
+
+
+def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[tuple[str, str]]:
+    """(namespace, name) of every Service with an address behind it, ready or not, or with a pod that it selects."""
+    for piece in by_kind.get("EndpointSlice", ()):
+        _, namespace, _ = name_of(piece)
+        if piece.get("endpoints"):
+            labels = _mapping(_mapping(piece.get("metadata")).get("labels"))
+            yield namespace, str(labels.get("kubernetes.io/service-name"))
+    for endpoints in by_kind.get("Endpoints", ()):
+        _, namespace, own = name_of(endpoints)
+        subsets = [_mapping(part) for part in endpoints.get("subsets") or ()]
+        if any(part.get("addresses") or part.get("notReadyAddresses") for part in subsets):
+            yield namespace, own
+    pods: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for pod in by_kind.get("Pod", ()):
+        if _mapping(pod.get("status")).get("phase") not in ("Succeeded", "Failed"):
+            pods[name_of(pod)[1]].append(_mapping(_mapping(pod.get("metadata")).get("labels")))
+    for service in by_kind.get("Service", ()):
+        _, namespace, own = name_of(service)
+        selector = _mapping(_mapping(service.get("spec")).get("selector"))
+        if selector and any(selector.items() <= labels.items() for labels in pods[namespace]):
+            yield namespace, own
+
+
+def _workload_behind(
+    namespace: str, selector: Mapping[str, Any], by_kind: Mapping[str, list[Manifest]]
+) -> tuple[str, int]:
+    """Kind and name of a workload whose pods the selector would select, and its replicas; empty if there is none."""
+    for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Rollout"):
+        for owner in by_kind.get(kind, ()):
+            template = _mapping(_mapping(owner.get("spec")).get("template"))
+            labels = _mapping(_mapping(template.get("metadata")).get("labels"))
+            if name_of(owner)[1] == namespace and selector.items() <= labels.items():
+                replicas = _mapping(owner.get("spec")).get("replicas", 1)
+                return f"{kind} {name_of(owner)[2]}", replicas if isinstance(replicas, int) else 1
+    return "", 0
+
+
+def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
+    machines = [node for node in manifests if not _is_kept_apart(node)]
+    without = [node for node in machines if not _group_of_node(node)]
+    if len(without) == len(machines):
+        if machines:
+            sentence = "no node shows a node group"
+            yield NotYet(reason=NO_GROUPS_READ(sentence), have=f"{len(machines)} nodes", need="a node with a group")
+        return
+    yield from ("Node" for _ in machines)
+    for node in without:
+        yield Orphan(name_of(node), NODE_WITHOUT_GROUP("it shows no node group"), _created(node))
+
+
+def _is_kept_apart(node: Manifest) -> bool:
+    """Whether the node belongs to no group by its nature: a control plane, or one of a serverless platform."""
+    labels = _mapping(_mapping(node.get("metadata")).get("labels"))
+    return any(key in labels for key in _CONTROL_PLANE) or any(
+        labels.get(key) == value for key, value in _SERVERLESS.items()
+    )
+
+
+def _group_of_node(node: Manifest) -> bool:
+    metadata = _mapping(node.get("metadata"))
+    labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
+    return any(key in labels for key in POOL_LABELS) or any(
+        key in annotations for key in (CAPI_OWNER, OPENSHIFT_MACHINE)
+    )
+
+
+def _created(manifest: Manifest) -> int | None:
+    text = _mapping(manifest.get("metadata")).get("creationTimestamp")
+    return parse_timestamp(text) if isinstance(text, str) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,202 @@
+"""Objects that would put workloads to sleep in their quiet hours: kube-green's SleepInfo, an HPA with a minimum of 0.
+
+A SleepInfo has one time to sleep and one to wake, on a set of weekdays, for a whole namespace. The proposed one sleeps
+as long as it can without a single busy hour of any workload that it covers; workloads without quiet hours are excluded.
+An HPA may scale to 0 from Kubernetes 1.37 on, if it has a metric that does not come from the pods themselves: then it
+wakes the workload when work arrives, at any hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.idle.object_mentions import Manifest, name_of
+from trimtab.idle.quiet_hours import HOURS_PER_WEEK, MIN_WINDOW_HOURS, QuietHours, find_runs
+from trimtab.idle.sleep_schedules import SleepSchedule, hours_after_events
+
+Workload = tuple[str, str, str]
+"""Namespace, kind, name."""
+SLEEPING_KINDS = ("Deployment", "StatefulSet")
+"""Kinds that a SleepInfo can scale to 0."""
+_OUTSIDE_METRICS = ("External", "Object")
+"""Sources of metrics that exist without a pod of the workload."""
+MIN_VERSION_TO_ZERO = (1, 37)
+"""The Kubernetes version from which HPAScaleToZero is on by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailySleep:
+    """One time to sleep and one to wake, on the same weekdays."""
+
+    days: tuple[int, ...]
+    """0 is Monday."""
+    sleep_hour: int
+    wake_hour: int | None
+    """None: it never wakes."""
+    asleep: frozenset[int]
+    """Hours of the week."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissedSleep:
+    """A workload with a schedule that does not fit its quiet hours."""
+
+    workload: Workload
+    schedule: SleepSchedule
+    awake_and_quiet: tuple[tuple[int, int], ...]
+    """Quiet hours outside of the schedule, as runs of (hour of the week, hours) that are long enough to sleep."""
+    asleep_and_busy: tuple[tuple[int, int], ...]
+    """Hours of the schedule with usage: it is not obeyed, or pods are stopped at work."""
+
+
+def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
+    """The longest daily sleep within these hours of the week; None if there is none of at least three hours.
+
+    Its weekdays are all days, Monday to Friday, or the days with a busy hour. Of equally long ones the first counts.
+    """
+    if len(quiet) == HOURS_PER_WEEK:
+        return DailySleep(days=tuple(range(7)), sleep_hour=0, wake_hour=None, asleep=quiet)
+    busy_days = tuple(sorted({hour // 24 for hour in range(HOURS_PER_WEEK) if hour not in quiet}))
+    best: DailySleep | None = None
+    for days in dict.fromkeys((tuple(range(7)), (0, 1, 2, 3, 4), busy_days)):
+        for sleep_hour in range(24):
+            for wake_hour in range(24):
+                asleep = _hours_of_daily_sleep(days, sleep_hour, wake_hour, quiet)
+                if asleep and (best is None or len(asleep) > len(best.asleep)):
+                    best = DailySleep(days=days, sleep_hour=sleep_hour, wake_hour=wake_hour, asleep=asleep)
+    shortest = min((count for _, count in find_runs(best.asleep)), default=0) if best else 0
+    return best if shortest >= MIN_WINDOW_HOURS else None
+
+
+def _hours_of_daily_sleep(
+    days: Sequence[int], sleep_hour: int, wake_hour: int, quiet: frozenset[int]
+) -> frozenset[int]:
+    """The hours asleep; empty if one of them is not quiet."""
+    if sleep_hour == wake_hour:
+        return frozenset()
+    # Quick: the first hours of the sleep must be quiet on every day.
+    if any(day * 24 + sleep_hour not in quiet for day in days):
+        return frozenset()
+    asleep: set[int] = set()
+    wakes = {day * 24 + wake_hour for day in days}
+    for day in days:
+        hour = day * 24 + sleep_hour
+        while hour not in wakes:
+            if hour not in quiet:
+                return frozenset()
+            asleep.add(hour)
+            hour = (hour + 1) % HOURS_PER_WEEK
+    return frozenset(asleep)
+
+
+def propose_sleep_infos(
+    quiet_hours: Mapping[Workload, QuietHours], all_workloads: Iterable[Workload], scheduled: Iterable[str] = ()
+) -> tuple[dict[str, Any], ...]:
+    """One SleepInfo for every namespace whose workloads could sleep together, by namespace.
+
+    `all_workloads`: those that would be covered; the ones without quiet hours, or with none in common, are excluded.
+    `scheduled`: namespaces that have a schedule already; nothing is proposed for them.
+    """
+    by_namespace: dict[str, list[Workload]] = {}
+    for workload in sorted({*all_workloads, *quiet_hours}):
+        if workload[1] in SLEEPING_KINDS and workload[0] not in set(scheduled):
+            by_namespace.setdefault(workload[0], []).append(workload)
+    proposals = []
+    for namespace, workloads in by_namespace.items():
+        covered, sleep = _choose_workloads(workloads, quiet_hours)
+        if sleep is not None:
+            zone = quiet_hours[covered[0]].zone
+            proposals.append(_render_sleep_info(namespace, workloads, covered, sleep, zone))
+    return tuple(proposals)
+
+
+def _choose_workloads(
+    workloads: Sequence[Workload], quiet_hours: Mapping[Workload, QuietHours]
+) -> tuple[list[Workload], DailySleep | None]:
+    """The workloads that sleep together, and when: those with the longest quiet time first; one that would leave the
+    others less than half of their sleep is excluded."""
+    ordered = sorted(
+        (workload for workload in workloads if workload in quiet_hours and quiet_hours[workload].sleeping_hours),
+        key=lambda workload: (-len(quiet_hours[workload].sleeping_hours), workload),
+    )
+    covered: list[Workload] = []
+    common, sleep = frozenset(range(HOURS_PER_WEEK)), None
+    for workload in ordered:
+        narrower = common & quiet_hours[workload].sleeping_hours
+        candidate = propose_daily_sleep(narrower)
+        if candidate is not None and (sleep is None or 2 * len(candidate.asleep) >= len(sleep.asleep)):
+            covered, common, sleep = [*covered, workload], narrower, candidate
+    return covered, sleep
+
+
+def _render_sleep_info(
+    namespace: str, workloads: Sequence[Workload], covered: Sequence[Workload], sleep: DailySleep, zone: str
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {"weekdays": _format_days(sleep.days), "sleepAt": f"{sleep.sleep_hour:02d}:00"}
+    if sleep.wake_hour is not None:
+        spec["wakeUpAt"] = f"{sleep.wake_hour:02d}:00"
+    spec["timeZone"] = zone
+    kinds = {kind for _, kind, _ in covered}
+    if "Deployment" not in kinds:
+        spec["suspendDeployments"] = False
+    if "StatefulSet" in kinds:
+        # A patch of its own works with every version of kube-green that has patches (0.6 and later).
+        patch = "- op: add\n  path: /spec/replicas\n  value: 0\n"
+        spec["patches"] = [{"target": {"group": "apps", "kind": "StatefulSet"}, "patch": patch}]
+    excluded = [(kind, name) for _, kind, name in workloads if (namespace, kind, name) not in covered and kind in kinds]
+    if excluded:
+        spec["excludeRef"] = [{"apiVersion": "apps/v1", "kind": kind, "name": name} for kind, name in excluded]
+    metadata = {"name": "quiet-hours", "namespace": namespace}
+    return {"apiVersion": "kube-green.com/v1alpha1", "kind": "SleepInfo", "metadata": metadata, "spec": spec}
+
+
+def _format_days(days: Sequence[int]) -> str:
+    """The days in cron's numbers, 0 for Sunday: "1-5", "*", "1,3"."""
+    numbers = [(day + 1) % 7 for day in days]
+    if len(numbers) == 7:
+        return "*"
+    return "1-5" if numbers == [1, 2, 3, 4, 5] else ",".join(map(str, sorted(numbers)))
+
+
+def propose_scale_to_zero(
+    quiet_hours: Mapping[Workload, QuietHours], autoscalers: Iterable[Manifest], version: tuple[int, int] | None
+) -> tuple[dict[str, Any], ...]:
+    """A patch of every HPA that could scale its quiet workload to 0, as manifests for server-side apply.
+
+    `version`: the API server's; older than 1.37, or unknown (None), no patch is proposed.
+    """
+    if version is None or version < MIN_VERSION_TO_ZERO:
+        return ()
+    patches = []
+    for manifest in autoscalers:
+        _, namespace, name = name_of(manifest)
+        spec = manifest.get("spec") or {}
+        target = spec.get("scaleTargetRef") or {}
+        quiet = quiet_hours.get((namespace, str(target.get("kind")), str(target.get("name"))))
+        outside = any(metric.get("type") in _OUTSIDE_METRICS for metric in spec.get("metrics") or ())
+        if quiet is not None and quiet.sleeping_hours and outside and spec.get("minReplicas", 1) > 0:
+            patches.append({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name, "namespace": namespace}, "spec": {"minReplicas": 0},
+            })  # fmt: skip
+    return tuple(patches)
+
+
+def find_missed_sleep(workload: Workload, schedule: SleepSchedule, quiet: QuietHours) -> MissedSleep | None:
+    """What a schedule misses of a workload's quiet hours, in the schedule's zone; None if it fits."""
+    namespace, kind, name = workload
+    if not schedule.covers_workload(namespace, kind, name):
+        return None
+    missed = tuple(run for run in find_runs(quiet.sleeping_hours - schedule.asleep) if run[1] >= MIN_WINDOW_HOURS)
+    busy = find_runs(schedule.asleep - quiet.quiet)
+    if not missed and not busy:
+        return None
+    return MissedSleep(workload=workload, schedule=schedule, awake_and_quiet=missed, asleep_and_busy=busy)
+
+
+__all__ = [
+    "DailySleep", "MissedSleep", "find_missed_sleep", "hours_after_events", "propose_daily_sleep",
+    "propose_scale_to_zero", "propose_sleep_infos",
+]  # fmt: skip

@@ -1,0 +1,253 @@
+"""ConfigMaps and Secrets that something may read although no object names them.
+
+Controllers read by label, by a name of their own, or read all objects of a namespace. What shows that is in the
+objects' metadata, in RBAC, and in webhook configurations. Every rule is conservative: an object that it covers is left
+out of the report with the reason, never told as one that nothing needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trimtab.cluster.reason import Code, Reason
+from trimtab.idle.object_mentions import Manifest, Name, iterate_pod_specs, name_of
+
+OWNER_DECIDES = Code(
+    "orphan-owner-decides",
+    "The object has an owner: the garbage collector deletes it with the owner.",
+    "Nothing. If the owner is not needed, delete the owner.",
+)
+CONTROLLER_WRITES = Code(
+    "orphan-controller-writes-it",
+    "A controller writes the object, by the names of its field managers: it also reads it.",
+    "Nothing. If the controller is gone, delete the object yourself.",
+)
+OPERATOR_LABEL = Code(
+    "orphan-operator-label",
+    "A label or annotation of the object belongs to an operator, which finds its objects by it.",
+    "Name the domain with --own-domain if it is your organization's and selects nothing.",
+)
+API_READER = Code(
+    "orphan-read-through-the-api",
+    "A pod may read every object of this kind in the namespace through the API, by its service account's rights.",
+    "Look at what the program reads, or give its role resourceNames.",
+)
+PLATFORM_OBJECT = Code(
+    "orphan-of-the-platform",
+    "The object belongs to Kubernetes or to the platform: a root CA, a bootstrap token, an object of kube-system.",
+    "Nothing.",
+)
+WEBHOOK_CERTIFICATE = Code(
+    "orphan-webhook-certificate",
+    "The Secret has the name of a certificate, and its namespace serves a webhook or an aggregated API.",
+    "Nothing, while that webhook is served.",
+)
+HELM_RELEASE = Code(
+    "orphan-helm-release",
+    "The object stores a release of Helm: helm reads it.",
+    "Uninstall the release with helm if it is not needed.",
+)
+ACCOUNT_TOKEN = Code(
+    "orphan-service-account-token",
+    "The Secret is a token of a service account: clients outside of the cluster may use it.",
+    "Delete it only when no client outside of the cluster logs in with it.",
+)
+
+SYSTEM_NAMESPACES = frozenset(("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gmp-system"))
+ROOT_CA_MAPS = frozenset((
+    "kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "istio-ca-crl",
+    "linkerd-identity-trust-roots", "trust-bundle",
+))  # fmt: skip
+"""ConfigMaps that a controller puts into every namespace."""
+_PLAIN_DOMAINS = frozenset((
+    "app.kubernetes.io", "kubernetes.io", "helm.sh", "meta.helm.sh", "kubectl.kubernetes.io",
+    "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "config.kubernetes.io", "internal.config.kubernetes.io",
+    "config.k8s.io", "objectset.rio.cattle.io", "fleet.cattle.io", "app.gitlab.com", "backstage.io", "trimtab.dev",
+    "addonmanager.kubernetes.io", "kapp.k14s.io", "janitor", "policies.kyverno.io", "deployment.kubernetes.io",
+))  # fmt: skip
+"""Domains of labels and annotations that tools put on everything: they say who made an object, not who reads it."""
+_PLAIN_KEYS = frozenset((
+    "argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/sync-wave",
+    "argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options", "argocd.argoproj.io/hook",
+))  # fmt: skip
+_PEOPLE = re.compile(
+    r"kubectl|helm|argocd|kustomize-controller|flux|terraform|pulumi|before-first-apply|ansible|mozilla|k9s|lens|"
+    r"openapi-generator|python|node-fetch|okhttp|dashboard|headlamp|rancher|curl|kapp|skaffold|tilt|unknown|trimtab",
+    re.IGNORECASE,
+)
+"""Field managers of people and of delivery tools: who applied an object need not read it."""
+_CERTIFICATE = re.compile(r"(^|[-.])(certs?|certificates?|tls|ca|webhook|serving)([-.]|$)")
+_EVERYWHERE = 3
+"""Namespaces from which a ConfigMap that exists in all of them counts as the platform's."""
+_CONFIG_KINDS = {"configmaps": "ConfigMap", "secrets": "Secret"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderFacts:
+    """What the cluster's objects tell about readers of ConfigMaps and Secrets."""
+
+    readable: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(kind, namespace) → a service account of a pod that may read all of them: NAMESPACE/NAME."""
+    webhook_namespaces: frozenset[str] = frozenset()
+    common_names: frozenset[str] = frozenset()
+    """Names of ConfigMaps that every namespace has."""
+    own_domains: frozenset[str] = frozenset()
+    """Domains of labels that are the user's own."""
+
+
+def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str] = ()) -> ReaderFacts:
+    """What all objects tell about readers. Without RBAC objects no reader is known by its rights."""
+    by_kind: dict[str, list[Manifest]] = defaultdict(list)
+    accounts: set[tuple[str, str]] = set()
+    for manifest in manifests:
+        kind, namespace, _ = name_of(manifest)
+        by_kind[kind].append(manifest)
+        for spec in iterate_pod_specs(manifest):
+            accounts.add((namespace, str(spec.get("serviceAccountName") or "default")))
+    return ReaderFacts(
+        readable=_find_readers(by_kind, accounts),
+        webhook_namespaces=frozenset(_iterate_webhook_namespaces(by_kind)),
+        common_names=_find_common_names(by_kind["ConfigMap"]),
+        own_domains=frozenset(own_domains),
+    )
+
+
+def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
+    """Why nothing can be said about a ConfigMap or Secret that no object names; None where it can.
+
+    In this order: an owner, Helm, a service account, the platform, a controller that writes it, an operator's label, a
+    webhook's certificate, a pod that may read all of them.
+    """
+    name = name_of(manifest)
+    metadata = _mapping(manifest.get("metadata"))
+    owners = metadata.get("ownerReferences")
+    if isinstance(owners, list) and owners:
+        owner = _mapping(owners[0])
+        return OWNER_DECIDES(f"it belongs to {owner.get('kind')} {owner.get('name')}")
+    if metadata.get("deletionTimestamp"):
+        return OWNER_DECIDES("it is being deleted")
+    return (
+        _reason_by_name(name, metadata, facts)
+        or _reason_by_writer(metadata)
+        or _reason_by_label(manifest, facts)
+        or _reason_by_namespace(name, facts)
+    )
+
+
+def _reason_by_name(name: Name, metadata: Manifest, facts: ReaderFacts) -> Reason | None:
+    kind, namespace, own = name
+    labels = _mapping(metadata.get("labels"))
+    if own.startswith("sh.helm.release.v1.") or (labels.get("owner") == "helm" and "version" in labels):
+        return HELM_RELEASE("it stores a release of Helm")
+    account = _mapping(metadata.get("annotations")).get("kubernetes.io/service-account.name")
+    if account:
+        return ACCOUNT_TOKEN(f"it is a token of the service account {account}")
+    if namespace in SYSTEM_NAMESPACES or namespace.startswith("openshift-"):
+        return PLATFORM_OBJECT(f"namespace {namespace} is the platform's")
+    if kind == "ConfigMap" and (own in ROOT_CA_MAPS or own in facts.common_names):
+        return PLATFORM_OBJECT("every namespace has a ConfigMap of this name")
+    return None
+
+
+def _reason_by_writer(metadata: Manifest) -> Reason | None:
+    managers = metadata.get("managedFields")
+    for entry in managers if isinstance(managers, list) else ():
+        manager = str(_mapping(entry).get("manager") or "")
+        if manager and not _PEOPLE.search(manager):
+            return CONTROLLER_WRITES(f"{manager} writes it")
+    return None
+
+
+def _reason_by_label(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
+    for key in _labels_of(manifest):
+        domain, slash, _ = key.partition("/")
+        if slash and key not in _PLAIN_KEYS and domain not in _PLAIN_DOMAINS and domain not in facts.own_domains:
+            return OPERATOR_LABEL(f"it has {key}")
+    # Sidecars of dashboards and alert rules select by labels without a domain.
+    for key in _labels_of(manifest):
+        if key.endswith(("_dashboard", "_datasource", "_alert", "_rule", "_notifier")):
+            return OPERATOR_LABEL(f"it has {key}")
+    return None
+
+
+def _reason_by_namespace(name: Name, facts: ReaderFacts) -> Reason | None:
+    kind, namespace, own = name
+    if kind == "Secret" and namespace in facts.webhook_namespaces and _CERTIFICATE.search(own):
+        return WEBHOOK_CERTIFICATE(f"namespace {namespace} serves a webhook or an aggregated API")
+    reader = facts.readable.get((kind, namespace))
+    return API_READER(f"the service account {reader} may read every {kind} of {namespace}") if reader else None
+
+
+def _labels_of(manifest: Manifest) -> Iterator[str]:
+    metadata = _mapping(manifest.get("metadata"))
+    yield from _mapping(metadata.get("labels"))
+    yield from _mapping(metadata.get("annotations"))
+
+
+def _find_common_names(config_maps: Iterable[Manifest]) -> frozenset[str]:
+    """Names that every namespace with ConfigMaps has."""
+    namespaces: set[str] = set()
+    by_name: dict[str, set[str]] = defaultdict(set)
+    for manifest in config_maps:
+        _, namespace, own = name_of(manifest)
+        namespaces.add(namespace)
+        by_name[own].add(namespace)
+    if len(namespaces) < _EVERYWHERE:
+        return frozenset()
+    return frozenset(own for own, where in by_name.items() if where == namespaces)
+
+
+def _iterate_webhook_namespaces(by_kind: Mapping[str, list[Manifest]]) -> Iterator[str]:
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for manifest in by_kind.get(kind, ()):
+            for webhook in manifest.get("webhooks") or ():
+                yield str(_mapping(_mapping(_mapping(webhook).get("clientConfig")).get("service")).get("namespace"))
+    for manifest in by_kind.get("APIService", ()):
+        yield str(_mapping(_mapping(manifest.get("spec")).get("service")).get("namespace"))
+    for manifest in by_kind.get("CustomResourceDefinition", ()):
+        conversion = _mapping(_mapping(manifest.get("spec")).get("conversion"))
+        client = _mapping(_mapping(conversion.get("webhook")).get("clientConfig"))
+        yield str(_mapping(client.get("service")).get("namespace"))
+
+
+def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(kind, namespace) → a pod's service account that may read all of them, by the bindings in that namespace; rights
+    in the whole cluster count for the account's own namespace, since most such readers look for labels elsewhere."""
+    rights = {
+        name_of(role): _readable_kinds(role) for kind in ("Role", "ClusterRole") for role in by_kind.get(kind, ())
+    }
+    readers: dict[tuple[str, str], str] = {}
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for binding in by_kind.get(kind, ()):
+            _, namespace, _ = name_of(binding)
+            role = _mapping(binding.get("roleRef"))
+            role_kind = str(role.get("kind"))
+            role_name = (role_kind, namespace if role_kind == "Role" else "", str(role.get("name")))
+            for subject in binding.get("subjects") or ():
+                account = (str(_mapping(subject).get("namespace") or namespace), str(_mapping(subject).get("name")))
+                if _mapping(subject).get("kind") == "ServiceAccount" and account in accounts:
+                    for readable in rights.get(role_name, ()):
+                        readers.setdefault((readable, namespace or account[0]), "/".join(account))
+    return readers
+
+
+def _readable_kinds(role: Manifest) -> tuple[str, ...]:
+    """The kinds of which a role may list or get every object."""
+    kinds: list[str] = []
+    for rule in role.get("rules") or ():
+        fields: Mapping[str, Any] = _mapping(rule)
+        verbs, resources = set(fields.get("verbs") or ()), set(fields.get("resources") or ())
+        if fields.get("resourceNames") or not verbs & {"get", "list", "watch", "*"}:
+            continue
+        if not {"", "*"} & set(fields.get("apiGroups") or ()):
+            continue
+        kinds += [kind for plural, kind in _CONFIG_KINDS.items() if plural in resources or "*" in resources]
+    return tuple(dict.fromkeys(kinds))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,185 @@
+"""The map of the cluster autoscaler's priority expander: read, matched and replayed as the autoscaler does it.
+
+The ConfigMap `cluster-autoscaler-priority-expander` has one key, `priorities`: YAML, priority → list of patterns. The
+autoscaler reads it before every decision (expander/priority/priority.go, 1.36): a pattern is searched in the id of a
+node group, not anchored; of the groups that match, those with the highest priority stay; a priority below 0 never wins;
+a group that no pattern matches is left out, unless none is matched: then all stay. A map that is not valid is ignored
+as a whole, and all groups stay.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from trimtab.machines.go_regexp import InvalidPattern, UnjudgedPattern, compile_go_regexp, quote_group_name
+
+MAP_NAME, MAP_KEY = "cluster-autoscaler-priority-expander", "priorities"
+CATCH_ALL = ".*"
+CATCH_ALL_PRIORITY, LEGACY_PRIORITY, DEMOTED_PRIORITY = 0, 1, 2
+FIRST_PRIORITY, PRIORITY_STEP = 100, 10
+MAX_TIERS = 9
+"""Tiers from `FIRST_PRIORITY` down to `PRIORITY_STEP * 2`; all further groups share the last one."""
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidMap:
+    """The autoscaler ignores the map, and writes the event PriorityConfigMapInvalid."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnjudgedMap:
+    """The map may be valid, but Trimtab cannot say what the autoscaler makes of it."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpanderMap:
+    """A valid map."""
+
+    rules: Mapping[int, tuple[re.Pattern[str], ...]]
+    """Priority → patterns."""
+    texts: Mapping[int, tuple[str, ...]]
+    """Priority → the patterns as they were written."""
+
+    def priority_of(self, group: str) -> int | None:
+        """Returns the highest priority whose patterns match the group; None if none does."""
+        return max(
+            (priority for priority, patterns in self.rules.items() if any(one.search(group) for one in patterns)),
+            default=None,
+        )
+
+    def best_groups(self, groups: Sequence[str]) -> tuple[str, ...]:
+        """Returns the groups that the expander leaves of those that would help; the next expander chooses among
+        them."""
+        rated = [(group, priority) for group in groups if (priority := self.priority_of(group)) is not None]
+        best = max((priority for _, priority in rated if priority >= 0), default=None)
+        if best is None:
+            return tuple(groups)
+        return tuple(group for group, priority in rated if priority == best)
+
+
+def parse_expander_map(text: str) -> ExpanderMap | InvalidMap | UnjudgedMap:
+    """Returns the map as the autoscaler reads it (gopkg.in/yaml.v2 into map[int][]string, then Go's regexp)."""
+    if not text:
+        return InvalidMap("it is empty")
+    try:
+        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except yaml.composer.ComposerError as error:
+        return UnjudgedMap(f"its anchors and aliases: {error}")
+    except yaml.YAMLError as error:
+        return InvalidMap(f"it is not YAML: {error}")
+    except (ValueError, RecursionError) as error:
+        return UnjudgedMap(str(error))
+    if len(documents) > 1:
+        return UnjudgedMap("it has more than one document")
+    if not documents or documents[0] is None:
+        return ExpanderMap({}, {})
+    node = documents[0]
+    if not isinstance(node, yaml.MappingNode):
+        is_null = isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
+        return ExpanderMap({}, {}) if is_null else InvalidMap("it is not a mapping of priorities to lists")
+    texts: dict[int, tuple[str, ...]] = {}
+    unjudged = ""
+    for key, value in node.value:
+        number = _read_priority(key)
+        patterns = _read_patterns(value)
+        for part in (number, patterns):
+            if isinstance(part, InvalidMap):
+                return part
+            unjudged = unjudged or (part.problem if isinstance(part, UnjudgedMap) else "")
+        if isinstance(number, int) and isinstance(patterns, tuple):
+            texts[number] = patterns
+    if unjudged:
+        return UnjudgedMap(unjudged)
+    return _compile_rules(texts)
+
+
+def _read_priority(node: yaml.Node) -> int | InvalidMap | UnjudgedMap:
+    if not isinstance(node, yaml.ScalarNode):
+        return InvalidMap("a priority is not a number")
+    if node.tag.endswith(":int") and node.style is None and _DECIMAL.fullmatch(node.value):
+        return int(node.value)
+    if node.tag.endswith(":str") and not any(char.isdigit() for char in node.value) and node.value != "<<":
+        return InvalidMap(f"the priority {node.value!r} is not a number")
+    return UnjudgedMap(f"the priority {node.value!r}")
+
+
+def _read_patterns(node: yaml.Node) -> tuple[str, ...] | InvalidMap | UnjudgedMap:
+    if isinstance(node, yaml.ScalarNode):
+        is_null = node.tag.endswith(":null")
+        return UnjudgedMap("a list is missing") if is_null else InvalidMap("a pattern is not in a list")
+    if not isinstance(node, yaml.SequenceNode):
+        return InvalidMap("the patterns of a priority are not a list")
+    patterns: list[str] = []
+    for item in node.value:
+        if not isinstance(item, yaml.ScalarNode):
+            return InvalidMap("a pattern is not text")
+        if not item.tag.endswith(":str"):
+            return UnjudgedMap(f"the pattern {item.value!r} without quotes")
+        patterns.append(item.value)
+    return tuple(patterns)
+
+
+def _compile_rules(texts: Mapping[int, tuple[str, ...]]) -> ExpanderMap | InvalidMap | UnjudgedMap:
+    rules: dict[int, tuple[re.Pattern[str], ...]] = {}
+    unjudged = ""
+    for priority, patterns in texts.items():
+        compiled = [compile_go_regexp(pattern) for pattern in patterns]
+        for pattern, found in zip(patterns, compiled, strict=True):
+            if isinstance(found, InvalidPattern):
+                return InvalidMap(f"the pattern {pattern!r} of priority {priority}: {found.problem}")
+            if isinstance(found, UnjudgedPattern):
+                unjudged = unjudged or f"the pattern {pattern!r} of priority {priority}: {found.construct}"
+        rules[priority] = tuple(one for one in compiled if isinstance(one, re.Pattern))
+    return UnjudgedMap(unjudged) if unjudged else ExpanderMap(rules, texts)
+
+
+def build_priorities(
+    tiers: Sequence[Sequence[str]], legacy: Iterable[str] = (), demoted: Iterable[str] = ()
+) -> dict[int, list[str]]:
+    """Returns priority → patterns for node groups: the tiers from the best one down, then demoted groups, then legacy
+    ones, then a catch-all for groups that nobody named. A demoted or legacy group is in no tier."""
+    low = {*legacy, *demoted}
+    priorities: dict[int, list[str]] = {}
+    kept = [names for tier in tiers if (names := [name for name in tier if name not in low])]
+    for number, names in enumerate(kept):
+        priority = FIRST_PRIORITY - PRIORITY_STEP * min(number, MAX_TIERS - 1)
+        priorities.setdefault(priority, []).extend(map(quote_group_name, names))
+    demoted_names = [name for name in demoted if name not in set(legacy)]
+    if demoted_names:
+        priorities[DEMOTED_PRIORITY] = [quote_group_name(name) for name in demoted_names]
+    if legacy_names := list(legacy):
+        priorities[LEGACY_PRIORITY] = [quote_group_name(name) for name in legacy_names]
+    priorities[CATCH_ALL_PRIORITY] = [CATCH_ALL]
+    return priorities
+
+
+def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:
+    """Returns the YAML of the key `priorities`, the highest first, every pattern in quotes."""
+    lines = []
+    for priority, patterns in sorted(priorities.items(), reverse=True):
+        lines.append(f"{priority}:")
+        lines += ["  - '" + pattern.replace("'", "''") + "'" for pattern in patterns]
+    return "\n".join(lines) + "\n"
+
+
+def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
+    """Returns what is wrong with a map that should give each group its expected priority; empty if nothing is.
+
+    The map is parsed and matched as the autoscaler does it.
+    """
+    parsed = parse_expander_map(text)
+    if not isinstance(parsed, ExpanderMap):
+        return [f"the map cannot be used: {parsed.problem}"]
+    found = {group: parsed.priority_of(group) for group in expected}
+    return [
+        f"group {group} would have priority {found[group]}, not {priority}"
+        for group, priority in expected.items()
+        if found[group] != priority
+    ]

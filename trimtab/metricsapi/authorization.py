@@ -1,0 +1,119 @@
+"""Whether a user may read a metric: asked of the API server by SubjectAccessReview, and remembered for seconds.
+
+An answer is never assumed: where the API server does not answer, nobody gets a value.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from trimtab.kube.client import Client
+from trimtab.kube.errors import InvalidResponse
+from trimtab.metricsapi.api_request import GROUP, VERSION, DiscoveryRequest, MetricRequest
+from trimtab.metricsapi.request_header import RemoteUser
+from trimtab.runtime.clock import elapsed_seconds
+
+PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REMEMBERED_SECONDS = 10.0
+"""As long as an aggregated API server of Kubernetes remembers an answer (its --authorization-webhook-cache flags)."""
+MAX_REMEMBERED = 4096
+REVIEW_TIMEOUT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAnswer:
+    """Whether a request is allowed, and what the API server says about it."""
+
+    is_allowed: bool
+    reason: str = ""
+
+
+def build_access_review(user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> dict[str, Any]:
+    """The SubjectAccessReview: a pod's metric is the subresource of the pod that has the metric's name."""
+    spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
+    if user.uid:
+        spec["uid"] = user.uid
+    if user.extra:
+        spec["extra"] = {key: list(values) for key, values in user.extra}
+    if isinstance(request, DiscoveryRequest):
+        spec["nonResourceAttributes"] = {"path": request.path, "verb": "get"}
+    else:
+        spec["resourceAttributes"] = {
+            "namespace": request.namespace, "verb": "get", "group": GROUP, "version": VERSION, "resource": "pods",
+            "subresource": request.metric, "name": request.name,
+        }  # fmt: skip
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+class _ReviewStatus(msgspec.Struct, frozen=True):
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+def decode_access_review(body: bytes) -> AccessAnswer:
+    """Returns the API server's answer. Raises InvalidResponse."""
+    try:
+        status = msgspec.json.decode(body, type=_Review).status
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidResponse(f"review access: {error}") from error
+    return AccessAnswer(status.allowed and not status.denied, status.reason)
+
+
+def ask_api_server(client: Client) -> Callable[[dict[str, Any]], AccessAnswer]:
+    """Returns a function that asks the API server. It raises any KubeFault."""
+
+    def ask(review: dict[str, Any]) -> AccessAnswer:
+        body = client.request("POST", PATH, body=review, deadline=REVIEW_TIMEOUT_SECONDS, doing="review access")
+        return decode_access_review(body)
+
+    return ask
+
+
+_Key = tuple[RemoteUser, MetricRequest | DiscoveryRequest]
+
+
+@dataclass(slots=True)
+class Authorizer:
+    """Answers, remembered by user and request. Thread-safe."""
+
+    ask: Callable[[dict[str, Any]], AccessAnswer]
+    elapsed: Callable[[], float] = elapsed_seconds
+    _answers: dict[_Key, tuple[float, AccessAnswer]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def remembered_answer(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer | None:
+        """The answer of the last seconds; None where the API server has to be asked."""
+        with self._lock:
+            at, answer = self._answers.get((user, _without_selector(request)), (float("-inf"), AccessAnswer(False)))
+        return answer if self.elapsed() - at < REMEMBERED_SECONDS else None
+
+    def authorize(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer:
+        """The answer, remembered or asked for. Raises any KubeFault where the API server does not answer."""
+        request = _without_selector(request)
+        if (answer := self.remembered_answer(user, request)) is not None:
+            return answer
+        answer = self.ask(build_access_review(user, request))
+        with self._lock:
+            # The oldest answer is the first: dicts keep the order of insertion.
+            self._answers.pop((user, request), None)
+            while len(self._answers) >= MAX_REMEMBERED:
+                del self._answers[next(iter(self._answers))]
+            self._answers[user, request] = (self.elapsed(), answer)
+        return answer
+
+
+def _without_selector(request: MetricRequest | DiscoveryRequest) -> MetricRequest | DiscoveryRequest:
+    """The part of a request that authorization depends on."""
+    if isinstance(request, DiscoveryRequest) or not request.requirements:
+        return request
+    return MetricRequest(namespace=request.namespace, name=request.name, metric=request.metric)

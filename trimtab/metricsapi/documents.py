@@ -1,0 +1,95 @@
+"""The documents of `custom.metrics.k8s.io/v1beta2`, as JSON: discovery, lists of values, and Kubernetes' Status.
+
+They are JSON whatever a client accepts: clients of Kubernetes decode by the content type of the response.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.quantity import canonical_form
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.metricsapi.api_request import GROUP, GROUP_VERSION, VERSION, InvalidRequest
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiReply:
+    """A status code and a body; the content type is `JSON`."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodMetric:
+    """The value of one pod's metric, with the wall-clock time of its newest sample (seconds since 1970)."""
+
+    namespace: str
+    name: str
+    uid: str
+    metric: str
+    milli: int
+    timestamp: int
+    window_seconds: int | None = None
+
+
+def render_group() -> bytes:
+    """The group with its one version."""
+    version = {"groupVersion": GROUP_VERSION, "version": VERSION}
+    group = {"kind": "APIGroup", "apiVersion": "v1", "name": GROUP, "versions": [version], "preferredVersion": version}
+    return msgspec.json.encode(group)
+
+
+def render_resources(metrics: Iterable[str]) -> bytes:
+    """The version's resources: one for each metric of pods, by name."""
+    resources = [
+        {"name": f"pods/{metric}", "singularName": "", "namespaced": True, "kind": "MetricValueList", "verbs": ["get"]}
+        for metric in sorted(metrics)
+    ]
+    document = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION, "resources": resources}
+    return msgspec.json.encode(document)
+
+
+def render_values(values: Iterable[PodMetric]) -> bytes:
+    """A MetricValueList, in the order of the pods' names."""
+    items = [_item_of(value) for value in sorted(values, key=lambda value: (value.namespace, value.name))]
+    document = {"kind": "MetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
+    return msgspec.json.encode(document)
+
+
+def _item_of(value: PodMetric) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "describedObject": {
+            "kind": "Pod", "namespace": value.namespace, "name": value.name, "uid": value.uid, "apiVersion": "v1",
+        },
+        "metric": {"name": value.metric, "selector": None},
+        "timestamp": format_timestamp(value.timestamp),
+        "value": canonical_form(f"{value.milli}m"),
+    }  # fmt: skip
+    if value.window_seconds is not None:
+        item["windowSeconds"] = value.window_seconds
+    return item
+
+
+def render_status(status: int, reason: str, message: str) -> ApiReply:
+    """A Status that says why there is no answer."""
+    document = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+        "reason": reason, "code": status,
+    }  # fmt: skip
+    return ApiReply(status, msgspec.json.encode(document))
+
+
+def render_refusal(refusal: InvalidRequest) -> ApiReply:
+    """The Status of a request that gets no answer."""
+    return render_status(refusal.status, refusal.reason, refusal.message)
+
+
+def render_unknown_metric(metric: str, pod: str = "") -> ApiReply:
+    """The Status for a metric without a rule, or without a value of the named pod."""
+    named = f" {pod}" if pod else ""
+    return render_status(404, "NotFound", f"the server could not find the metric {metric} for pods{named}")

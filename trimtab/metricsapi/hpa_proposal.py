@@ -1,0 +1,158 @@
+"""An HPA for a metric, with a threshold from history: how many requests one pod serves with the cpu that it requests.
+
+A pod's cpu is taken as a constant part, which it needs without any request, and a part for each request. Both come from
+a straight line through the history (least squares). The threshold is the rate at which a pod uses the wanted part of
+its cpu request. As a VPA changes that request, requests per core stay, and the threshold is proposed again from them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.cluster.quantity import canonical_form
+from trimtab.cluster.reason import Code, NotYet
+
+TOO_LITTLE_HISTORY = Code(
+    "hpa-history-too-short",
+    "There are too few moments at which both the rate and the cpu of a pod are known.",
+    "Give a longer history.",
+)
+HISTORY_TOO_FLAT = Code(
+    "hpa-history-too-flat",
+    "The rate hardly changed, so nothing says how much cpu a request costs.",
+    "Give a history with a quiet and a busy time, such as a whole day.",
+)
+CPU_UNRELATED = Code(
+    "hpa-cpu-unrelated-to-metric",
+    "The cpu of the pods does not follow the metric: as a measure of load it would mislead the HPA.",
+    "Choose another metric, or one per kind of request.",
+)
+REQUEST_TOO_SMALL = Code(
+    "hpa-request-below-base",
+    "The wanted part of the cpu request is less than what a pod needs without any request.",
+    "Raise the cpu request, or the utilization.",
+)
+
+MIN_POINTS = 100
+MIN_SPREAD = 2.0
+"""The busiest twentieth of the points must have at least this many times the rate of the quietest."""
+MIN_CORRELATION = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """One pod at one time."""
+
+    at: int
+    """Seconds since 1970; points of one time belong together."""
+    rate: float
+    """Requests per second."""
+    cores: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalTerms:
+    """What the author of the HPA knows and wants."""
+
+    namespace: str
+    deployment: str
+    metric: str
+    cpu_request: float
+    """Cores that one pod requests."""
+    utilization: float = 0.7
+    """The part of the request that a pod should use."""
+    scale_down_window_seconds: int = 300
+    """Seconds for which a lower load must last. Less than two scrape intervals would follow single samples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HpaProposal:
+    """An HPA, and the figures that it follows from."""
+
+    threshold: float
+    """Requests per second and pod."""
+    requests_per_core: float
+    """Requests per second that one more core serves."""
+    base_cores: float
+    """Cores that a pod needs without any request."""
+    correlation: float
+    min_replicas: int
+    max_replicas: int
+    points: int
+
+
+def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposal | NotYet:
+    """Returns the proposal, or what is missing for one."""
+    rates = sorted(point.rate for point in points)
+    if len(rates) < MIN_POINTS:
+        reason = TOO_LITTLE_HISTORY(f"{len(rates)} points in the history")
+        return NotYet(reason=reason, have=f"{len(rates)} points", need=f"{MIN_POINTS}")
+    quiet, busy = rates[len(rates) // 20], rates[-1 - len(rates) // 20]
+    if busy < MIN_SPREAD * quiet or busy <= 0:
+        reason = HISTORY_TOO_FLAT(f"the rate is between {quiet:.3g} and {busy:.3g} requests per second")
+        return NotYet(reason=reason, have=f"{quiet:.3g} to {busy:.3g}", need=f"a factor of {MIN_SPREAD:g}")
+    slope, base, correlation = _fit_line(points)
+    if slope <= 0 or correlation < MIN_CORRELATION:
+        reason = CPU_UNRELATED(f"the correlation of cpu and rate is {correlation:.2f}")
+        return NotYet(reason=reason, have=f"{correlation:.2f}", need=f"{MIN_CORRELATION:g}")
+    threshold = (terms.cpu_request * terms.utilization - base) / slope
+    if threshold <= 0:
+        wanted = terms.cpu_request * terms.utilization
+        reason = REQUEST_TOO_SMALL(f"{wanted:.3g} cores are wanted at most, and {base:.3g} are needed without load")
+        return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base:.3g}")
+    least, most = _replica_range(points, threshold)
+    return HpaProposal(
+        threshold=threshold, requests_per_core=1 / slope, base_cores=base, correlation=correlation,
+        min_replicas=least, max_replicas=most, points=len(points),
+    )  # fmt: skip
+
+
+def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
+    """Returns cores per request, cores without any request (at least 0), and the correlation."""
+    count = len(points)
+    mean_rate = math.fsum(point.rate for point in points) / count
+    mean_cores = math.fsum(point.cores for point in points) / count
+    rate_square = math.fsum((point.rate - mean_rate) ** 2 for point in points)
+    cores_square = math.fsum((point.cores - mean_cores) ** 2 for point in points)
+    both = math.fsum((point.rate - mean_rate) * (point.cores - mean_cores) for point in points)
+    if rate_square <= 0 or cores_square <= 0:
+        return 0.0, mean_cores, 0.0
+    slope = both / rate_square
+    return slope, max(0.0, mean_cores - slope * mean_rate), both / math.sqrt(rate_square * cores_square)
+
+
+def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, int]:
+    """Returns the replicas for the quietest time, at least 2, and for one and a half times the busiest."""
+    totals: dict[int, float] = {}
+    for point in points:
+        totals[point.at] = totals.get(point.at, 0.0) + point.rate
+    quiet, busy = min(totals.values()), max(totals.values())
+    least = max(2, math.ceil(quiet / threshold))
+    return least, max(least + 1, math.ceil(1.5 * busy / threshold))
+
+
+def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
+    """The HorizontalPodAutoscaler: AverageValue, which does not depend on requests that a VPA changes."""
+    target = {"type": "AverageValue", "averageValue": canonical_form(f"{int(proposal.threshold * 1000)}m")}
+    behavior = {
+        "scaleUp": {
+            "stabilizationWindowSeconds": 0, "selectPolicy": "Max",
+            "policies": [
+                {"type": "Percent", "value": 100, "periodSeconds": 60},
+                {"type": "Pods", "value": 4, "periodSeconds": 60},
+            ],
+        },
+        "scaleDown": {
+            "stabilizationWindowSeconds": terms.scale_down_window_seconds,
+            "policies": [{"type": "Percent", "value": 20, "periodSeconds": 60}],
+        },
+    }  # fmt: skip
+    spec = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": terms.deployment},
+        "minReplicas": proposal.min_replicas, "maxReplicas": proposal.max_replicas,
+        "metrics": [{"type": "Pods", "pods": {"metric": {"name": terms.metric}, "target": target}}],
+        "behavior": behavior,
+    }  # fmt: skip
+    metadata = {"name": terms.deployment, "namespace": terms.namespace}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}

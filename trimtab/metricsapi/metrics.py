@@ -1,0 +1,83 @@
+"""What the metrics API exports about itself for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector as RegistryCollector
+
+from trimtab.runtime.metrics import LabelledHistogram, nan_on_error
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    """The figures of one replica."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.rules = Gauge("trimtab_metrics_api_rules", "Rules of metrics that are in force.", registry=registry)
+        self.targets = Gauge("trimtab_metrics_api_targets", "Pages of pods that are scraped.", registry=registry)
+        self.invalid_rules = Gauge(
+            "trimtab_metrics_api_invalid_rules",
+            "1 if the ConfigMap of rules is invalid or cannot be read: the last valid rules stay in force.",
+            registry=registry,
+        )
+        self.samples = Counter(
+            "trimtab_metrics_api_samples", "Scrapes and queries that gave samples.", ["source"], registry=registry
+        )
+        self.failures = Counter(
+            "trimtab_metrics_api_failures", "Scrapes and queries that failed, by reason.", ["reason"], registry=registry
+        )
+        self.requests = Counter(
+            "trimtab_metrics_api_requests", "Requests to the API, by HTTP status.", ["status"], registry=registry
+        )
+        self.answers = Counter(
+            "trimtab_metrics_api_answers",
+            "Answers to requests for a metric: `values`, `empty` (no pod has a value now), `unknown` (no rule).",
+            ["answer"],
+            registry=registry,
+        )
+        self.seconds = LabelledHistogram(
+            "trimtab_metrics_api_request_duration_seconds", "Time of an answer, authorization included.", _BOUNDS,
+            registry,
+        )  # fmt: skip
+
+    def count_inputs(self, rules: int, targets: int) -> None:
+        """Sets the number of rules and targets."""
+        self.rules.set(rules)
+        self.targets.set(targets)
+
+    def add_values(self, count: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+        """Adds the numbers of pods with and without a value; `count` runs at each scrape."""
+        self.registry.register(_PodValues(count))
+
+    def add_certificate_expiry(self, read: Callable[[], float]) -> None:
+        """Adds when the serving certificate ends."""
+        Gauge(
+            "trimtab_metrics_api_certificate_expiry_timestamp_seconds", "When the serving certificate ends.",
+            registry=self.registry,
+        ).set_function(nan_on_error(read))  # fmt: skip
+
+
+class _PodValues(RegistryCollector):
+    def __init__(self, count: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+        self._count = count
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yields the metric without samples, by which the registry knows its name."""
+        yield self._family()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yields the pods of each metric now."""
+        family = self._family()
+        for metric, (served, withheld) in self._count().items():
+            family.add_metric([metric, "served"], served)
+            family.add_metric([metric, "withheld"], withheld)
+        yield family
+
+    def _family(self) -> GaugeMetricFamily:
+        says = "Pods with a value of a metric (`served`), or with samples and no value now (`withheld`)."
+        return GaugeMetricFamily("trimtab_metrics_api_pods", says, labels=["metric", "state"])

@@ -1,0 +1,113 @@
+"""Who sends a request: what the aggregation layer says in headers, where its client certificate vouches for it.
+
+API servers authenticate their clients, and send each request on with the user's name and groups in headers. The headers
+count only on a connection with a client certificate by the authority of the ConfigMap
+kube-system/extension-apiserver-authentication, and with one of its allowed names. Everybody else is nobody.
+
+Source: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/ and the request header
+authenticator of k8s.io/apiserver 1.36.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from trimtab.cluster.reason import Unreadable
+
+CONFIG_NAMESPACE, CONFIG_NAME = "kube-system", "extension-apiserver-authentication"
+MAX_GROUPS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeaderConfig:
+    """How API servers of this cluster name the user of a request."""
+
+    client_ca: str
+    """The authorities of the aggregation layer's client certificates, as PEM."""
+    allowed_names: tuple[str, ...] = ()
+    """Common names of these certificates; empty allows every name."""
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+    """In lower case, as all names of headers here."""
+    uid_headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteUser:
+    """The user of a request, as API servers know it."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+
+
+def read_config(data: Mapping[str, Any]) -> RequestHeaderConfig | Unreadable:
+    """Returns the configuration from the ConfigMap's data; Unreadable where no one could be authenticated by it."""
+    ca = data.get("requestheader-client-ca-file")
+    where = f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}"
+    if not isinstance(ca, str) or "BEGIN CERTIFICATE" not in ca:
+        return Unreadable(where, "it has no requestheader-client-ca-file: the API server has no aggregation layer")
+    try:
+        return RequestHeaderConfig(
+            client_ca=ca,
+            allowed_names=_read_names(data, "requestheader-allowed-names", ()),
+            username_headers=_lowered(_read_names(data, "requestheader-username-headers", ("x-remote-user",))),
+            group_headers=_lowered(_read_names(data, "requestheader-group-headers", ("x-remote-group",))),
+            extra_prefixes=_lowered(_read_names(data, "requestheader-extra-headers-prefix", ("x-remote-extra-",))),
+            uid_headers=_lowered(_read_names(data, "requestheader-uid-headers", ())),
+        )
+    except msgspec.DecodeError as error:
+        return Unreadable(where, str(error))
+
+
+def _read_names(data: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the list of names, which the ConfigMap has as JSON."""
+    text = data.get(key)
+    return msgspec.json.decode(text, type=tuple[str, ...]) if isinstance(text, str) and text.strip() else default
+
+
+def _lowered(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
+
+
+def authenticate_user(
+    config: RequestHeaderConfig, certificate_names: Sequence[str] | None, headers: Iterable[tuple[bytes, bytes]]
+) -> RemoteUser | None:
+    """Returns the user that the headers name; None where nobody vouches for them, or they name none.
+
+    `certificate_names`: the common names of the client certificate that the TLS handshake has verified; None without
+    one.
+    """
+    if certificate_names is None:
+        return None
+    if config.allowed_names and not set(certificate_names) & set(config.allowed_names):
+        return None
+    by_name: dict[str, list[str]] = {}
+    for name, value in headers:
+        by_name.setdefault(name.decode("latin-1").lower(), []).append(value.decode("utf-8", "replace"))
+    user = next((value for name in config.username_headers for value in by_name.get(name, ()) if value), "")
+    if not user:
+        return None
+    groups = tuple(value for name in config.group_headers for value in by_name.get(name, ()))
+    # Part of a user's groups would be another user: a rule may deny by a group. API servers send a few.
+    if len(groups) > MAX_GROUPS:
+        return None
+    uid = next((value for name in config.uid_headers for value in by_name.get(name, ()) if value), "")
+    return RemoteUser(user, groups, uid, _read_extra(config, by_name))
+
+
+def _read_extra(
+    config: RequestHeaderConfig, by_name: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    extra = {}
+    for name, values in by_name.items():
+        prefix = next((prefix for prefix in config.extra_prefixes if name.startswith(prefix)), None)
+        if prefix is not None:
+            # Keys are escaped, because a header's name cannot have every character.
+            extra[unquote(name.removeprefix(prefix))] = tuple(values)
+    return tuple(sorted(extra.items()))

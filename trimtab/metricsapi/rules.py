@@ -1,0 +1,313 @@
+"""The rules of served metrics: their YAML → `MetricRule` values. All mistakes are reported together.
+
+One ConfigMap has all of them, under `rules.yaml`:
+
+    rules:
+    - name: http_requests_per_second        # the metric's name in an HPA
+      from: scrape                          # scrape | query
+      kind: rate                            # rate | gauge
+      maxAge: 90s                           # a sample that is older is withheld
+      namespaces: [shop, "team-*"]          # shell patterns
+      pods: {app: web}                      # labels that the pods have
+      series: http_requests_total           # the series whose values are added up
+      labels: {code: "200"}                 # only series with these labels
+      endpoint: {port: 8443, path: /metrics, scheme: https, ca: shop-ca.crt, serverName: web.shop.svc}
+      token: {file: shop-token, namespaces: [shop]}
+    - name: queue_length
+      from: query
+      kind: gauge
+      maxAge: 2m
+      query: sum by (namespace, pod) (queue_length)
+
+`ca` and `token.file` name files in the folder of the scrape Secret, and nothing else: who may write the rules must not
+be able to name the token of the process's own account. A token is sent over verified TLS, and only to pods of the
+namespaces that the rule names, which are no patterns.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from trimtab.cluster.config_error import ConfigError, first_mistakes, quote_value
+from trimtab.cluster.pool_config import PoolReader
+from trimtab.cluster.pool_schema import InvalidValue, enum_parser, integer_parser, parse_labels, parse_seconds
+from trimtab.cluster.selectors import name_matcher
+from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.cluster.yaml_parser import Path
+
+RULES_KEY = "rules.yaml"
+MAX_RULES = 100
+MAX_BYTES = 256 * 1024
+"""Bytes of the YAML: a ConfigMap has at most a megabyte, and a hundred rules need a tenth of this."""
+
+
+class SampleSource(StrEnum):
+    """Where the samples of a metric come from."""
+
+    SCRAPE = "scrape"
+    QUERY = "query"
+
+
+class MetricKind(StrEnum):
+    """What a value of the metric is."""
+
+    RATE = "rate"
+    """The increase of a counter per second."""
+    GAUGE = "gauge"
+    """The newest value itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapeEndpoint:
+    """The address at which a pod exposes its metrics, below the pod's own IP address."""
+
+    port: int = 8080
+    path: str = "/metrics"
+    is_secure: bool = False
+    ca_file: str = ""
+    """The name of the file of authorities that sign the pods' certificates; empty: those of the system."""
+    server_name: str = ""
+    """The name in the pods' certificates. A pod's IP address is rarely in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerToken:
+    """A bearer token, and the namespaces whose pods may see it."""
+
+    file: str
+    """The name of a file in the folder of the scrape Secret."""
+    namespaces: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRule:
+    """One served metric."""
+
+    name: str
+    source: SampleSource
+    kind: MetricKind
+    max_age_seconds: int = 90
+    """Age of the newest sample beyond which no value is served."""
+    namespaces: tuple[str, ...] = ("*",)
+    """Shell patterns. For a query they are checked against the label `namespace` of each result."""
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a scraped pod has."""
+    series: str = ""
+    """The name of the scraped series."""
+    series_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a scraped series has. Other series of the same name are left out."""
+    endpoint: ScrapeEndpoint = ScrapeEndpoint()
+    token: BearerToken | None = None
+    query: str = ""
+    """PromQL that gives one value for each `namespace` and `pod`."""
+
+    def covers_namespace(self, namespace: str) -> bool:
+        """Whether pods of this namespace have the metric."""
+        return name_matcher(self.namespaces)(namespace)
+
+    def selects_pod(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod is scraped for this metric: it is in a covered namespace, and has all of `pod_labels`."""
+        return self.pod_labels.items() <= labels.items() and self.covers_namespace(namespace)
+
+    def token_for(self, namespace: str) -> str:
+        """The name of the file with the token for pods of this namespace; empty where they get none."""
+        token = self.token
+        return token.file if token is not None and namespace in token.namespaces else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesReading:
+    """The rules of one document, and its mistakes. With mistakes no rule of it is valid."""
+
+    rules: tuple[MetricRule, ...] = ()
+    mistakes: tuple[ConfigError, ...] = ()
+
+
+def read_rules(file: str, content: str) -> RulesReading:
+    """Returns the rules of a file. An empty file has no rules, and no mistakes."""
+    if len(content) > MAX_BYTES:
+        error = ConfigError(file=file, expected=f"at most {MAX_BYTES} characters", got=str(len(content)))
+        return RulesReading(mistakes=(error,))
+    parsed = read_documents(file, content.encode())
+    if parsed.mistakes:
+        return RulesReading(mistakes=parsed.mistakes)
+    if len(parsed.documents) > 1:
+        extra = parsed.documents[1]
+        return RulesReading(mistakes=(extra.error_at((), "one document", todo="put all rules into one list"),))
+    return _read_document(parsed.documents[0]) if parsed.documents else RulesReading()
+
+
+_FIELDS = ("name", "from", "kind", "maxAge", "namespaces")
+_SCRAPE_FIELDS = ("pods", "series", "labels", "endpoint", "token")
+_QUERY_FIELDS = ("query",)
+
+
+def _read_document(document: Document) -> RulesReading:
+    reader = PoolReader(document)
+    whole = reader.read_section(document.value, (), ("rules",))
+    entries = whole.get("rules")
+    if whole and not isinstance(entries, list):
+        reader.add_mistake(InvalidValue(("rules",), "a list of rules", quote_value(entries)))
+    entries = entries if isinstance(entries, list) else []
+    if len(entries) > MAX_RULES:
+        reader.add_mistake(InvalidValue(("rules",), f"at most {MAX_RULES} rules", str(len(entries))))
+    rules = [_read_rule(reader, entry, ("rules", number)) for number, entry in enumerate(entries[:MAX_RULES])]
+    for path in _repeated_names(rules):
+        reader.add_mistake(InvalidValue(path, "another name than that of an earlier rule"))
+    if reader.mistakes:
+        return RulesReading(mistakes=tuple(first_mistakes(reader.mistakes)))
+    return RulesReading(tuple(rule for rule in rules if rule is not None))
+
+
+def _repeated_names(rules: Sequence[MetricRule | None]) -> Iterator[Path]:
+    names = [rule.name if rule is not None else "" for rule in rules]
+    for number, name in enumerate(names):
+        if name and name in names[:number]:
+            yield ("rules", number, "name")
+
+
+def _read_rule(reader: PoolReader, entry: Any, path: Path) -> MetricRule | None:
+    """Returns the rule; None, with the mistakes in the reader, where it is not valid."""
+    count = len(reader.mistakes)
+    section = reader.read_section(entry, path, (*_FIELDS, *_SCRAPE_FIELDS, *_QUERY_FIELDS))
+    values: dict[str, Any] = {}
+    for key, (name, parse) in _PARSERS.items():
+        reader.read_field(section, path, key, parse, values, name)
+    for key in ("name", "from", "kind"):
+        if key not in section:
+            reader.add_mistake(InvalidValue((*path, key), _EXPECTED[key], "nothing"))
+    if "endpoint" in section:
+        values["endpoint"] = _read_endpoint(reader, section["endpoint"], (*path, "endpoint"))
+    if "token" in section:
+        values["token"] = _read_token(reader, section["token"], (*path, "token"))
+    for error in _find_contradictions(section, values, path):
+        reader.add_mistake(error)
+    return MetricRule(**values) if len(reader.mistakes) == count else None
+
+
+def _read_endpoint(reader: PoolReader, value: Any, path: Path) -> ScrapeEndpoint:
+    values: dict[str, Any] = {}
+    section = reader.read_section(value, path, ("port", "path", "scheme", "ca", "serverName"))
+    for key, (name, parse) in _ENDPOINT_PARSERS.items():
+        reader.read_field(section, path, key, parse, values, name)
+    endpoint = ScrapeEndpoint(**values)
+    if not endpoint.is_secure and (endpoint.ca_file or endpoint.server_name):
+        reader.add_mistake(InvalidValue((*path, "scheme"), "https, because `ca` or `serverName` is set", "http"))
+    return endpoint
+
+
+def _read_token(reader: PoolReader, value: Any, path: Path) -> BearerToken:
+    values: dict[str, Any] = {"file": "", "namespaces": ()}
+    section = reader.read_section(value, path, ("file", "namespaces"))
+    reader.read_field(section, path, "file", _parse_file, values, "file")
+    reader.read_field(section, path, "namespaces", _parse_plain_namespaces, values, "namespaces")
+    for key in ("file", "namespaces"):
+        if key not in section:
+            reader.add_mistake(InvalidValue((*path, key), _EXPECTED[key], "nothing"))
+    return BearerToken(file=values["file"], namespaces=frozenset(values["namespaces"]))
+
+
+def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], path: Path) -> Iterator[InvalidValue]:
+    """Yields what single fields cannot say: a field of the other source, and a token that would travel in the clear."""
+    source = values.get("source")
+    if source is None:
+        return
+    foreign = _QUERY_FIELDS if source is SampleSource.SCRAPE else _SCRAPE_FIELDS
+    for key in foreign:
+        if key in section:
+            yield InvalidValue((*path, key), f"no such field in a rule with `from: {source}`")
+    needed = "series" if source is SampleSource.SCRAPE else "query"
+    if needed not in section:
+        yield InvalidValue((*path, needed), _EXPECTED[needed], "nothing")
+    if source is SampleSource.QUERY and values.get("kind") is MetricKind.RATE:
+        todo = "write rate(…[2m]) in the query: Prometheus has seen every sample, and knows of resets"
+        yield InvalidValue((*path, "kind"), "gauge in a rule with `from: query`", "rate", todo)
+    if source is SampleSource.SCRAPE and "pods" not in section:
+        yield InvalidValue((*path, "pods"), "labels of the pods to scrape, such as {app: web}", "nothing")
+    if values.get("token") is not None and not values.get("endpoint", ScrapeEndpoint()).is_secure:
+        todo = "a token is sent over verified TLS only"
+        yield InvalidValue((*path, "endpoint", "scheme"), "https, because `token` is set", "http", todo)
+
+
+_NAME = re.compile(r"[a-z0-9A-Z_:.-]{1,253}")
+_SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,255}")
+_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}")
+_PATH = re.compile(r"/[!-~]{0,1023}")
+_PATTERN = re.compile(r"[a-z0-9*?]([a-z0-9*?-]{0,61}[a-z0-9*?])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_MAX_QUERY_CHARACTERS = 8192
+
+_EXPECTED = {
+    "name": "a name of letters, digits and _ : . -, such as http_requests_per_second",
+    "from": "scrape or query",
+    "kind": "rate or gauge",
+    "series": "the name of a series, such as http_requests_total",
+    "query": "PromQL that gives a value for each namespace and pod",
+    "file": "the name of a file in the scrape Secret, without a folder",
+    "namespaces": "a list of namespaces",
+}
+
+
+def _text_parser(pattern: re.Pattern[str], expected: str) -> Callable[[Any, Path], str]:
+    def parse(value: Any, path: Path) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise InvalidValue(path, expected, quote_value(value))
+        return value
+
+    return parse
+
+
+def _list_parser(pattern: re.Pattern[str], expected: str) -> Callable[[Any, Path], tuple[str, ...]]:
+    def parse(value: Any, path: Path) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value or len(value) > 1000:
+            raise InvalidValue(path, expected, quote_value(value))
+        parse_item = _text_parser(pattern, expected)
+        return tuple(parse_item(item, (*path, number)) for number, item in enumerate(value))
+
+    return parse
+
+
+def _parse_age(value: Any, path: Path) -> int:
+    seconds = parse_seconds(value, path)
+    if not 1 <= seconds <= 3600:
+        raise InvalidValue(path, "a duration from 1s to 1h", quote_value(value))
+    return seconds
+
+
+def _parse_query(value: Any, path: Path) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_QUERY_CHARACTERS:
+        raise InvalidValue(path, _EXPECTED["query"], quote_value(value))
+    return value.strip()
+
+
+def _parse_scheme(value: Any, path: Path) -> bool:
+    if value not in ("http", "https"):
+        raise InvalidValue(path, "http or https", quote_value(value))
+    return bool(value == "https")
+
+
+_parse_name = _text_parser(_NAME, _EXPECTED["name"])
+_parse_series = _text_parser(_SERIES, _EXPECTED["series"])
+_parse_file = _text_parser(_FILE, _EXPECTED["file"])
+_parse_plain_namespaces = _list_parser(_NAMESPACE, "a list of names of namespaces, without patterns")
+_PARSERS: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
+    "name": ("name", _parse_name),
+    "from": ("source", lambda value, path: SampleSource(enum_parser(SampleSource)(value, path))),
+    "kind": ("kind", lambda value, path: MetricKind(enum_parser(MetricKind)(value, path))),
+    "maxAge": ("max_age_seconds", _parse_age),
+    "namespaces": ("namespaces", _list_parser(_PATTERN, "a list of namespaces or shell patterns of them")),
+    "pods": ("pod_labels", parse_labels),
+    "series": ("series", _parse_series),
+    "labels": ("series_labels", parse_labels),
+    "query": ("query", _parse_query),
+}
+_ENDPOINT_PARSERS: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
+    "port": ("port", integer_parser(1, 65535)),
+    "path": ("path", _text_parser(_PATH, "a path that begins with a slash")),
+    "scheme": ("is_secure", _parse_scheme),
+    "ca": ("ca_file", _parse_file),
+    "serverName": ("server_name", _text_parser(_SERVER_NAME, "the name in the pods' certificates")),
+}

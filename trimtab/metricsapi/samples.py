@@ -1,0 +1,168 @@
+"""Samples of metrics, and the values that follow from them: rates that survive resets, and nothing that is stale.
+
+Times are seconds of a clock that never goes back (`trimtab.runtime.clock.elapsed_seconds`); they become wall-clock time
+only where they are served.
+
+A rate is the increase between the two newest samples of a pod, per second, cut to thousandths. The increase is counted
+series by series, as Prometheus does: a series that fell, or that is new, began at zero, and one that vanished adds
+nothing. (A fall of the sum alone would make the whole sum an increase when one series vanishes.) Where the pod exposes
+its start time, another start time means that all series began at zero, also where a counter has already passed its
+earlier value.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.reason import Code, NotYet, Reason
+from trimtab.metricsapi.exposition import SeriesValues
+from trimtab.metricsapi.rules import MetricKind, MetricRule
+
+FIRST_SAMPLE = Code(
+    "metric-needs-second-sample",
+    "A rate needs two samples, and this pod has fewer.",
+    "Wait for the next scrape.",
+)
+STALE_SAMPLE = Code(
+    "metric-sample-stale",
+    "The newest sample is older than the `maxAge` of the rule: no value is served, and no zero.",
+    "See why the pod is not scraped, or the query gives nothing for it: `trimtab_metrics_api_failures_total`.",
+)
+WIDE_GAP = Code(
+    "metric-sample-gap",
+    "The two newest samples are so far apart that their rate says nothing about now.",
+    "Wait for the next scrape.",
+)
+CLOSE_SAMPLE = Code(
+    "metric-sample-too-close",
+    "A sample is too close to the one before it: their rate would be mostly noise.",
+    "Nothing. The next sample counts.",
+)
+
+MIN_GAP_SECONDS = 10.0
+MAX_GAP_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one pod exposed of one metric at one time."""
+
+    at: float
+    values: SeriesValues
+    started: float | None = None
+    """The start time of the process, by its own clock; None where it is not known."""
+
+    @property
+    def total(self) -> float:
+        """The sum of all series."""
+        return math.fsum(self.values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePair:
+    """The newest sample, and the one before it."""
+
+    new: Sample
+    old: Sample | None = None
+    increase: float = 0.0
+    """The increase of a counter from the old sample to the new one; 0 without an old one."""
+
+    def followed_by(self, sample: Sample) -> "SamplePair":
+        """Returns the pair after one more sample. The series of what is now the old sample are no longer needed."""
+        old = Sample(self.new.at, {0: self.new.total}, self.new.started)
+        return SamplePair(sample, old, counter_increase(self.new, sample))
+
+
+def counter_increase(old: Sample, new: Sample) -> float:
+    """Returns by how much a counter grew between two samples, never less than 0 for counters that count upwards."""
+    if old.started is not None and new.started is not None and old.started != new.started:
+        return new.total
+    before = old.values
+    return math.fsum(
+        value - earlier if (earlier := before.get(key, 0.0)) <= value else value for key, value in new.values.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """A value that may be served."""
+
+    milli: int
+    """Thousandths, cut towards zero."""
+    at: float
+    window_seconds: int | None = None
+    """The seconds that a rate covers, rounded; None for a gauge."""
+
+
+def value_of_pair(
+    pair: SamplePair | None, rule: MetricRule, now: float, max_gap_seconds: float = MAX_GAP_SECONDS
+) -> MetricValue | NotYet:
+    """Returns the value of a metric now, or what is missing."""
+    if pair is None:
+        return NotYet(reason=FIRST_SAMPLE(f"{rule.name} has no sample"), have="none", need="a sample")
+    age = now - pair.new.at
+    if age > rule.max_age_seconds:
+        reason = STALE_SAMPLE(f"the newest sample of {rule.name} is {age:.0f} s old")
+        return NotYet(reason=reason, have=f"{age:.0f} s", need=f"at most {rule.max_age_seconds} s")
+    if rule.kind is MetricKind.GAUGE:
+        return MetricValue(int(pair.new.total * 1000), pair.new.at)
+    if pair.old is None:
+        return NotYet(reason=FIRST_SAMPLE(f"{rule.name} has one sample"), have="one", need="two samples")
+    gap = pair.new.at - pair.old.at
+    if not 0 < gap <= max_gap_seconds:
+        reason = WIDE_GAP(f"the two newest samples of {rule.name} are {gap:.0f} s apart")
+        return NotYet(reason=reason, have=f"{gap:.0f} s", need=f"at most {max_gap_seconds:.0f} s")
+    return MetricValue(int(pair.increase / gap * 1000), pair.new.at, round(gap))
+
+
+SampleKey = tuple[str, str]
+"""The uid of a pod, and the name of a metric."""
+
+
+@dataclass(slots=True)
+class SampleStore:
+    """The samples of registered pods. Not thread-safe: the caller locks."""
+
+    min_gap_seconds: float = MIN_GAP_SECONDS
+    max_gap_seconds: float = MAX_GAP_SECONDS
+    _pairs: dict[SampleKey, SamplePair] = field(default_factory=dict)
+    _uids: set[str] = field(default_factory=set)
+
+    def register_pods(self, uids: Iterable[str]) -> None:
+        """Keeps samples of exactly these pods from now on, and forgets those of all others."""
+        self._uids = set(uids)
+        self._pairs = {key: pair for key, pair in self._pairs.items() if key[0] in self._uids}
+
+    def add_sample(self, uid: str, rule: MetricRule, sample: Sample) -> Reason | None:
+        """Adds a sample; returns why it does not count. A sample of a pod that is not registered is left out."""
+        if uid not in self._uids:
+            return None
+        pair = self._pairs.get((uid, rule.name))
+        # A gauge has no gap: a newer value is always better.
+        if pair is not None and rule.kind is MetricKind.RATE and sample.at - pair.new.at < self.min_gap_seconds:
+            return CLOSE_SAMPLE(f"{sample.at - pair.new.at:.1f} s after the one before")
+        self._pairs[uid, rule.name] = SamplePair(sample) if pair is None else pair.followed_by(sample)
+        return None
+
+    def pair_of(self, uid: str, metric: str) -> SamplePair | None:
+        """The two newest samples; None where there is none."""
+        return self._pairs.get((uid, metric))
+
+    def value_of(self, uid: str, rule: MetricRule, now: float) -> MetricValue | NotYet:
+        """The value of a pod's metric now, or what is missing."""
+        return value_of_pair(self.pair_of(uid, rule.name), rule, now, self.max_gap_seconds)
+
+    def count_values(self, rules: Mapping[str, MetricRule], now: float) -> dict[str, tuple[int, int]]:
+        """Metric → (pods with a value, pods with samples and without a value)."""
+        counts = dict.fromkeys(rules, (0, 0))
+        for (uid, metric), _ in list(self._pairs.items()):
+            if (rule := rules.get(metric)) is not None:
+                served, withheld = counts[metric]
+                has_value = isinstance(self.value_of(uid, rule, now), MetricValue)
+                counts[metric] = (served + has_value, withheld + (not has_value))
+        return counts
+
+
+def is_power_of_two(count: int) -> bool:
+    """Whether a failure is logged: the first, second, fourth, eighth … in a row."""
+    return count > 0 and count & (count - 1) == 0

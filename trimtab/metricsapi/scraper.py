@@ -1,0 +1,242 @@
+"""Fetches one page of one pod: kept-alive, over verified TLS, unpacked and read while it arrives.
+
+Redirects are not followed, and no proxy is used: a token must reach the pod it is meant for, and nobody else. Every
+scrape ends at its deadline, also when a pod sends one byte after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trimtab.cluster.reason import Code, Reason
+from trimtab.metricsapi.exposition import BODY_MALFORMED, BodyReader, ScrapedBody, SeriesFilter
+from trimtab.metricsapi.rules import ScrapeEndpoint
+from trimtab.metricsapi.targets import ScrapeTarget
+from trimtab.runtime.clock import elapsed_seconds
+
+SCRAPE_FAILED = Code(
+    "metric-scrape-failed",
+    "A pod could not be scraped: no connection, a certificate that is not trusted, another status than 200, or a"
+    " response that was cut short.",
+    "The sentence has the cause. A NetworkPolicy in the pod's namespace must admit the metrics API.",
+)
+SCRAPE_FILE_MISSING = Code(
+    "metric-scrape-file-missing",
+    "A rule names a token or an authority that is not in the scrape Secret: the pod is not scraped.",
+    "Add the file to the Secret `trimtab-metrics-scrape`, or correct the name in the rule.",
+)
+
+PART_BYTES = 64 * 1024
+_HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip", "User-Agent": "trimtab-metrics-api"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """The outcome of one scrape."""
+
+    at: float
+    """When the response began, by `elapsed_seconds`."""
+    body: ScrapedBody | Reason
+
+
+class _PodConnection(http.client.HTTPConnection):
+    """A connection to a pod's IP address; TLS is verified against the name that the rule gives."""
+
+    def __init__(self, target: ScrapeTarget, context: ssl.SSLContext | None, timeout: float) -> None:
+        super().__init__(target.ip, target.endpoint.port, timeout=timeout)
+        self._context, self._server_name = context, target.endpoint.server_name or target.ip
+        self.deadline = 0.0
+        self.was_used = False
+
+    def connect(self) -> None:
+        self.sock = socket.create_connection((self.host, self.port), self.timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=self._server_name)
+
+
+@dataclass(slots=True)
+class PodScraper:
+    """Scrapes targets; any number of threads, but one for each target at a time."""
+
+    folder: Path
+    """The folder of the files that rules name."""
+    timeout_seconds: float = 10.0
+    _connections: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
+    _under_way: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
+    _contexts: dict[str, tuple[int, ssl.SSLContext]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def scrape(self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...]) -> Scrape:
+        """Fetches the page and reads the series. Never raises."""
+        started = elapsed_seconds()
+        try:
+            headers = dict(_HEADERS)
+            if target.token_file:
+                headers["Authorization"] = f"Bearer {self._read_token(target.token_file)}"
+            return self._fetch(target, filters, headers, started + self.timeout_seconds)
+        except _MissingFile as error:
+            return Scrape(started, SCRAPE_FILE_MISSING(str(error)))
+        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
+            self._forget(target)
+            return Scrape(started, SCRAPE_FAILED(f"{target.ip}:{target.endpoint.port}: {_describe(error)}"))
+
+    def end_overdue_scrapes(self) -> None:
+        """Ends the scrapes whose deadline is over, whatever their pods send."""
+        now = elapsed_seconds()
+        with self._lock:
+            overdue = [connection for connection in self._under_way.values() if connection.deadline < now]
+        for connection in overdue:
+            with contextlib.suppress(OSError):
+                if connection.sock is not None:
+                    # Below TLS: its own shutdown would wait for the pod.
+                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+
+    def keep_connections(self, targets: frozenset[ScrapeTarget]) -> None:
+        """Closes the connections to all other targets."""
+        with self._lock:
+            gone = [self._connections.pop(target) for target in list(self._connections) if target not in targets]
+        for connection in gone:
+            connection.close()
+
+    def _fetch(
+        self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...], headers: dict[str, str], deadline: float
+    ) -> Scrape:
+        connection = self._take_connection(target)
+        connection.deadline = deadline
+        with self._tracked(target, connection):
+            try:
+                response = _send(connection, target.endpoint.path, headers)
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                if not connection.was_used:
+                    raise
+                # The pod closed the idle connection: that says nothing about the pod.
+                connection.close()
+                connection.was_used = False
+                response = _send(connection, target.endpoint.path, headers)
+            at = elapsed_seconds()
+            body = self._read(connection, response, filters, deadline)
+        if isinstance(body, Reason) or response.will_close or not response.isclosed():
+            connection.close()
+        else:
+            connection.was_used = True
+            with self._lock:
+                self._connections[target] = connection
+        return Scrape(at, body)
+
+    def _read(
+        self,
+        connection: _PodConnection,
+        response: http.client.HTTPResponse,
+        filters: tuple[SeriesFilter, ...],
+        deadline: float,
+    ) -> ScrapedBody | Reason:
+        if response.status != 200:
+            return SCRAPE_FAILED(f"{connection.host}:{connection.port}: status {response.status}")
+        reader = BodyReader(filters)
+        for part in _unpacked_parts(response):
+            if (problem := reader.read_part(part)) is not None:
+                return problem
+            if elapsed_seconds() > deadline:
+                return SCRAPE_FAILED(f"{connection.host}:{connection.port}: no whole body before the timeout")
+        if response.length:
+            return BODY_MALFORMED(f"the body ends {response.length} bytes too early")
+        return reader.finish_body()
+
+    def _take_connection(self, target: ScrapeTarget) -> _PodConnection:
+        with self._lock:
+            connection = self._connections.pop(target, None)
+        if connection is not None:
+            return connection
+        context = self._context_for(target.endpoint) if target.endpoint.is_secure else None
+        return _PodConnection(target, context, self.timeout_seconds)
+
+    @contextlib.contextmanager
+    def _tracked(self, target: ScrapeTarget, connection: _PodConnection) -> Iterator[None]:
+        """While the block runs, its deadline is watched."""
+        with self._lock:
+            self._under_way[target] = connection
+        try:
+            yield
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[target]
+
+    def _forget(self, target: ScrapeTarget) -> None:
+        with self._lock:
+            connection = self._connections.pop(target, None)
+        if connection is not None:
+            connection.close()
+
+    def _read_token(self, name: str) -> str:
+        try:
+            token = (self.folder / name).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise _MissingFile(f"token {name}: {_describe(error)}") from None
+        if not token or not token.isprintable():
+            raise _MissingFile(f"token {name}: the file has no token")
+        return token
+
+    def _context_for(self, endpoint: ScrapeEndpoint) -> ssl.SSLContext:
+        """The context of these authorities, loaded again when their file has changed."""
+        name = endpoint.ca_file
+        try:
+            stamp = (self.folder / name).stat().st_mtime_ns if name else 0
+            with self._lock:
+                loaded, context = self._contexts.get(name, (-1, None))
+                if context is None or loaded != stamp:
+                    context = _create_context(self.folder / name if name else None)
+                    self._contexts[name] = (stamp, context)
+                return context
+        except OSError as error:
+            raise _MissingFile(f"authorities {name}: {_describe(error)}") from None
+
+
+class _MissingFile(Exception):
+    """A file that a rule names cannot be read."""
+
+
+def _create_context(authorities: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(authorities) if authorities else None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Go accepts an authority without keyUsage, so many clusters have one; Python 3.13 would refuse it.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _send(connection: _PodConnection, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    connection.request("GET", path, headers=headers)
+    return connection.getresponse()
+
+
+def _unpacked_parts(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yields the body's text in parts of a bounded size. An encoding that nobody asked for is taken for none."""
+    if response.getheader("Content-Encoding", "").strip().lower() != "gzip":
+        while part := response.read(PART_BYTES):
+            yield part
+        return
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    while part := response.read(PART_BYTES):
+        # A bounded length: a small packed body may hold gigabytes.
+        while part and not unpacker.eof:
+            yield unpacker.decompress(part, PART_BYTES)
+            part = unpacker.unconsumed_tail
+    if not unpacker.eof:
+        raise zlib.error("the packed body ends too early")
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__

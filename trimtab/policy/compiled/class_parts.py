@@ -1,0 +1,81 @@
+"""The actions on a pod's RuntimeClass and overhead in CEL. The class itself is the policy's parameter.
+
+A policy whose class does not exist is not evaluated at all (`parameterNotFoundAction: Allow`), so no pod is refused for
+it. Overhead, node selector and tolerations of the class are the API server's to add, after this.
+"""
+
+from collections.abc import Iterator
+
+from trimtab.policy.actions.overhead import OverheadAction
+from trimtab.policy.actions.runtime_class import RuntimeClassChoice
+from trimtab.policy.cel import NotExpressible, cel_string, has_entry, join_all
+from trimtab.policy.compiled.match_conditions import IS_DAEMON
+from trimtab.policy.compiled.patch_parts import IS_APPLIED, PatchPart, operation, pointer
+from trimtab.policy.pod_context import OS_LABEL
+
+_CLASS, _SELECTOR = "object.spec.runtimeClassName", "object.spec.nodeSelector"
+_REQUIRED = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+_TERMS = f"{_REQUIRED}.nodeSelectorTerms"
+_HAS_TERMS = (
+    "(has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && "
+    f"has({_REQUIRED}) && has({_TERMS}) && {_TERMS}.size() > 0)"
+)
+_NEEDS_WINDOWS = (
+    f"{_TERMS}.all(t, has(t.matchExpressions) && t.matchExpressions.exists(e, e.key == '{OS_LABEL}' && "
+    "e.operator == 'In' && e.values == ['windows']))"
+)
+IS_WINDOWS = (
+    f"(has(object.spec.os) ? object.spec.os.name == 'windows' : (({has_entry(_SELECTOR, OS_LABEL)} && "
+    f"{_SELECTOR}['{OS_LABEL}'] == 'windows') || ({_HAS_TERMS} && {_NEEDS_WINDOWS})))"
+)
+_NEEDED = "(has(params.scheduling) && has(params.scheduling.nodeSelector) ? params.scheduling.nodeSelector : {})"
+
+
+def runtime_class_parts(settings: RuntimeClassChoice, *, names_daemons: bool) -> Iterator[PatchPart]:
+    """Yields the change of the class."""
+    name = cel_string(settings.name)
+    named = f"has({_CLASS}) && {_CLASS} != ''"
+    tests = [f"!({named})"]
+    if settings.override:
+        tests = [f"!({named}) || ({_CLASS} != {name} && !{IS_APPLIED})"]
+    if not settings.required:
+        tests += [f"!{IS_WINDOWS}", "!has(object.spec.nodeName) || object.spec.nodeName == ''"]
+        if not names_daemons:
+            tests.append(f"!({IS_DAEMON}) || {_NEEDED}.size() == 0")
+    tests += list(_fits_the_class())
+    # An apply of the pod itself compares tolerations and node selectors as a whole, and the class adds to both.
+    tests.append(f"!{IS_APPLIED} || !has(params.scheduling)")
+    remove = operation("remove", pointer("spec", "overhead"))
+    yield PatchPart(
+        name="runtimeClassName", test=join_all(tests), reads_late=True,
+        operations=f"[{operation('add', pointer('spec', 'runtimeClassName'), name)}] + "
+        f"(has(object.spec.overhead) ? [{remove}] : [])",
+        note=cel_string(f"runtimeClassName={settings.name}"),
+    )  # fmt: skip
+
+
+def _fits_the_class() -> Iterator[str]:
+    """Yields that the API server can merge the class's node selector with the pod's, and that a term remains."""
+    yield f"!has({_SELECTOR}) || {_NEEDED}.all(k, !(k in {_SELECTOR}) || {_SELECTOR}[k] == {_NEEDED}[k])"
+    value = f"{_NEEDED}[e.key]"
+    conflict = (
+        f"e.key in {_NEEDED} && (e.operator == 'DoesNotExist' || (e.operator == 'In' && !({value} in e.values)) || "
+        f"(e.operator == 'NotIn' && {value} in e.values))"
+    )
+    impossible = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {conflict})"
+    yield f"!{_HAS_TERMS} || {_TERMS}.exists(t, !({impossible}))"
+
+
+def overhead_parts(settings: OverheadAction) -> Iterator[PatchPart]:
+    """Yields the removal of overhead that the pod brings without a class. Raises NotExpressible for `deny`."""
+    if settings.stray == "deny":
+        raise NotExpressible("spec.actions.overhead.stray: a mutation denies nothing")
+    if settings.stray == "strip":
+        yield PatchPart(
+            name="overhead",
+            test=join_all([
+                "has(object.spec.overhead)", f"!has({_CLASS}) || {_CLASS} == ''",
+                *([] if settings.required else [f"!{IS_WINDOWS}"]),
+            ]),
+            operations=f"[{operation('remove', pointer('spec', 'overhead'))}]", note="'overhead=removed'",
+        )  # fmt: skip

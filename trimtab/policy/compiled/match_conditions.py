@@ -1,0 +1,243 @@
+"""Translates a policy's `match`, its opt-outs and what no policy ever changes to conditions of the API server.
+
+Match conditions are cheap: where one of them does not hold, the pod is neither encoded nor patched. They cannot read
+the namespace's labels or variables, so conditions that need those become guards of the patch.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from trimtab.cluster import quantity
+from trimtab.policy.cel import (
+    Manifest,
+    NotExpressible,
+    build_selector,
+    cel_list,
+    cel_regex,
+    cel_string,
+    has_entry,
+    join_all,
+    selector_expression,
+)
+from trimtab.policy.compiled.amounts import pod_amount_expression, quantity_number
+from trimtab.policy.match import names_critical
+from trimtab.policy.pod_context import CRITICAL, DEFAULT_SETTINGS, MIRROR, OPT_OUT
+from trimtab.policy.podpolicy import AmountCondition, Conditions, Containers, NamespaceMatch, PodPolicy
+from trimtab.policy.required_action_rules import required_actions
+
+NAMESPACE_LABELS = "namespaceObject.metadata.labels"
+_LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
+_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
+"""Kind of a ReplicaSet's controller → the pod's label with the hash that ends the ReplicaSet's name."""
+_UNKNOWN_KINDS = ("CronJob",)
+"""Kinds above a Job: nothing in a pod names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchExpressions:
+    """Which pods a policy matches, in the API server's terms. All of it must hold."""
+
+    constraints: Manifest
+    """`spec.matchConstraints`."""
+    conditions: tuple[str, ...]
+    """Expressions on the request and the object."""
+    guards: tuple[str, ...]
+    """Expressions that also read the namespace's labels or the parameters."""
+
+
+def build_match(policy: PodPolicy, *, knows_autoscalers: bool) -> MatchExpressions:
+    """Returns the match of a policy. Raises NotExpressible with the field.
+
+    knows_autoscalers: whether the parameters name the workloads that autoscalers work on.
+    """
+    match = policy.spec.match
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    constraints: Manifest = {"resourceRules": [rule]}
+    namespaces = match.namespaces or NamespaceMatch()
+    if namespaces.selector is not None:
+        constraints["namespaceSelector"] = build_selector(namespaces.selector)
+    if match.pod_selector is not None:
+        constraints["objectSelector"] = build_selector(match.pod_selector)
+    conditions, guards = list(_left_alone(policy)), list(_opted_out_namespace(policy))
+    translated = [*_conditions(match, "spec.match", knows_autoscalers)]
+    for index, excluded in enumerate(match.exclude):
+        where = f"spec.match.exclude[{index}]"
+        parts = [
+            *_conditions(excluded, where, knows_autoscalers),
+            *((selector_expression(s, _LABELS), False) for s in (excluded.pod_selector,) if s is not None),
+            *_excluded_selector(excluded),
+        ]
+        if parts:
+            translated.append((f"!({join_all(text for text, _ in parts)})", any(late for _, late in parts)))
+    conditions += [text for text, is_late in translated if not is_late]
+    guards += [text for text, is_late in translated if is_late]
+    return MatchExpressions(constraints, tuple(conditions), tuple(guards))
+
+
+def _left_alone(policy: PodPolicy) -> Iterator[str]:
+    """Yields what holds for every policy: system namespaces, mirror pods, critical pods, pods that opted out."""
+    protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
+    yield f"!(request.namespace in {cel_list(protected)})"
+    yield f"!({has_entry(_ANNOTATIONS, MIRROR)})"
+    if not required_actions(policy.spec.actions):
+        critical = [name for name in CRITICAL if name not in names_critical(policy)]
+        spec = "object.spec.priorityClassName"
+        yield f"!has({spec}) || !({spec} in {cel_list(critical)})"
+    if policy.spec.opt_out == "pod":
+        yield f"!({_opted_out_pod()})"
+
+
+def _opted_out_pod() -> str:
+    return " || ".join(f"({_says_yes(path)})" for path in (_ANNOTATIONS, _LABELS))
+
+
+def _says_yes(path: str) -> str:
+    # The same words as in `pod_context`: setting the key alone is a yes.
+    no = f'{path}[{cel_string(OPT_OUT)}].lowerAscii() in ["false", "no", "off", "0"]'
+    return f"{has_entry(path, OPT_OUT)} && !({no})"
+
+
+def _opted_out_namespace(policy: PodPolicy) -> Iterator[str]:
+    """Yields that the namespace has not opted out, where the policy lets it."""
+    if policy.spec.opt_out == "pod":
+        yield f"!({_says_yes(NAMESPACE_LABELS)})"
+    elif policy.spec.opt_out == "namespace":
+        # A pod that itself opts out counts as the one who does, and this policy does not let pods.
+        yield f"!({_says_yes(NAMESPACE_LABELS)}) || ({_opted_out_pod()})"
+
+
+def _excluded_selector(excluded: Conditions) -> Iterator[tuple[str, bool]]:
+    selector = excluded.namespaces.selector if excluded.namespaces is not None else None
+    if selector is not None:
+        yield selector_expression(selector, NAMESPACE_LABELS), True
+
+
+def _conditions(conditions: Conditions, where: str, knows_autoscalers: bool) -> Iterator[tuple[str, bool]]:
+    """Yields (expression, whether it reads the namespace's labels or parameters) of every condition that is set."""
+    namespaces = conditions.namespaces
+    if namespaces is not None and namespaces.include:
+        yield f"request.namespace.matches({cel_regex(namespaces.include)})", False
+    if namespaces is not None and namespaces.exclude:
+        yield f"!request.namespace.matches({cel_regex(namespaces.exclude)})", False
+    for path, wanted in ((_LABELS, conditions.pod_labels), (_ANNOTATIONS, conditions.annotations)):
+        yield from ((text, False) for text in _entries(path, wanted or {}))
+    for field, patterns in (
+        ("runtimeClassName", conditions.runtime_classes), ("priorityClassName", conditions.priority_classes),
+    ):  # fmt: skip
+        if patterns:
+            yield _named(f"object.spec.{field}", patterns), False
+    if conditions.owners:
+        yield _owned(conditions.owners, f"{where}.owners"), False
+    if conditions.service_accounts:
+        account = "object.spec.serviceAccountName"
+        name = f'(has({account}) && {account} != "" ? {account} : "default")'
+        yield f"{name}.matches({cel_regex(conditions.service_accounts)})", False
+    for resource, amount in sorted((conditions.requests or {}).items()):
+        yield _amount_in_range(pod_amount_expression(resource), resource, amount), False
+    if conditions.containers is not None:
+        yield f"{ALL_CONTAINERS}.exists(c, {container_test(conditions.containers, f'{where}.containers')})", False
+    for field in ("vpa", "hpa"):
+        word = getattr(conditions, field)
+        if word is not None and not knows_autoscalers:
+            raise NotExpressible(f"{where}.{field}: a pod does not name its autoscalers; see --params usage")
+        if word is not None:
+            is_named = f"variables.owner != '' && variables.owner in variables.{field}s"
+            yield (is_named if word in ("managed", "utilization") else f"!({is_named})"), True
+
+
+def _entries(path: str, wanted: Mapping[str, str]) -> Iterator[str]:
+    for key, pattern in sorted(wanted.items()):
+        # A star means that the key exists; RE2's `.` would not match a value of several lines.
+        value = "" if pattern == "*" else f" && {path}[{cel_string(key)}].matches({cel_regex((pattern,))})"
+        yield f"{has_entry(path, key)}{value}"
+
+
+def _named(path: str, patterns: tuple[str, ...]) -> str:
+    """Returns whether an optional name matches; `none` selects a pod that names nothing."""
+    has_name = f'has({path}) && {path} != ""'
+    matches = f"{has_name} && {path}.matches({cel_regex(patterns)})"
+    return f"(!({has_name})) || ({matches})" if "none" in patterns else matches
+
+
+def _owned(patterns: tuple[str, ...], where: str) -> str:
+    """Returns whether an owner up the chain matches: the pod's controller, or the one that its name tells."""
+    tests: list[str] = []
+    full = [pattern if "/" in pattern else f"{pattern}/*" for pattern in patterns]
+    for pattern in full:
+        kind = pattern.partition("/")[0]
+        if set(kind) & set("*?[") or kind in _UNKNOWN_KINDS:
+            raise NotExpressible(f"{where}: {pattern!r}: a pod names its nearest controller only")
+    direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
+    if direct:
+        tests.append(_controller(f"(o.kind + '/' + o.name).matches({cel_regex(tuple(direct))})"))
+    for kind, label in _HASHES.items():
+        above = tuple(pattern for pattern in full if pattern.startswith(f"{kind}/"))
+        if above:
+            hash_ = f"{_LABELS}[{cel_string(label)}]"
+            name = f"o.name.substring(0, o.name.size() - {hash_}.size() - 1)"
+            tests.append(_controller(
+                f"o.kind == 'ReplicaSet' && {has_entry(_LABELS, label)} && {hash_} != '' && "
+                f"o.name.endsWith('-' + {hash_}) && ('{kind}/' + {name}).matches({cel_regex(above)})"
+            ))  # fmt: skip
+    bare = tuple(pattern for pattern in full if pattern.startswith("Pod/"))
+    if bare:
+        name = "(has(object.metadata.name) ? object.metadata.name : '')"
+        tests.append(f"!({_controller('true')}) && ('Pod/' + {name}).matches({cel_regex(bare)})")
+    return " || ".join(f"({test})" for test in tests)
+
+
+def _controller(test: str) -> str:
+    """Returns whether the pod has a controller `o` that passes the test."""
+    references = "object.metadata.ownerReferences"
+    return f"has({references}) && {references}.exists(o, has(o.controller) && o.controller && {test})"
+
+
+IS_DAEMON = _controller("o.kind == 'DaemonSet'")
+HAS_OWNER = _controller("true")
+OWNER_KEY = (
+    f"{HAS_OWNER} ? object.metadata.ownerReferences.filter(o, has(o.controller) && o.controller).map(o, "
+    + "".join(
+        f"o.kind == 'ReplicaSet' && {has_entry(_LABELS, label)} && {_LABELS}[{cel_string(label)}] != '' && "
+        f"o.name.endsWith('-' + {_LABELS}[{cel_string(label)}]) ? "
+        f"'{kind}.' + o.name.substring(0, o.name.size() - {_LABELS}[{cel_string(label)}].size() - 1) : "
+        for kind, label in _HASHES.items()
+    )
+    + "o.kind + '.' + o.name)[0] : ''"
+)
+"""KIND.NAME of the topmost controller that the pod tells; empty for a bare pod."""
+
+ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
+
+
+def container_test(containers: Containers, where: str) -> str:
+    """Returns whether the container `c` is one of those that the policy means. Raises NotExpressible."""
+    parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
+    if containers.roles:
+        raise NotExpressible(f"{where}.roles: a container does not say its role")
+    if containers.images:
+        parts.append(_image_matches(containers.images))
+    if containers.not_images:
+        parts.append(f"!({_image_matches(containers.not_images)})")
+    for resource, amount in sorted((containers.requests or {}).items()):
+        parts.append(_amount_in_range(quantity_number("c", resource), resource, amount))
+    return join_all(parts)
+
+
+def _image_matches(patterns: tuple[str, ...]) -> str:
+    """Returns whether the image matches as it is written or by its full name."""
+    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
+    registry = cel_string("^([^/]*[.:A-Z][^/]*|localhost)/")
+    image = "(has(c.image) ? c.image : '')"
+    full = (
+        f"({image}.matches({registry}) ? {image} : "
+        f"({image}.contains('/') ? 'docker.io/' : 'docker.io/library/') + {image})"
+    )
+    regex = cel_regex(patterns)
+    return f"{image}.matches({regex}) || {full}.matches({regex})"
+
+
+def _amount_in_range(number: str, resource: str, amount: AmountCondition) -> str:
+    low = quantity.scheduler_value(resource, amount.at_least) if amount.at_least else 1 if amount.exists else None
+    high = quantity.scheduler_value(resource, amount.below) if amount.below else 1 if amount.absent else None
+    bounds = [f"{number} >= {low}" for low in (low,) if low is not None]
+    return join_all([*bounds, *(f"{number} < {high}" for high in (high,) if high is not None)])

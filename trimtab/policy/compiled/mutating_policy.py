@@ -1,0 +1,240 @@
+"""Compiles a MutatingAdmissionPolicy and its binding from a policy, or names what cannot be carried and why.
+
+The same pods are matched and the same guards hold. The API server invokes policies in no fixed order, so which of two
+policies decides a field first cannot be carried: `find_conflicts` names such pairs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, cel_string, has_entry, join_all
+from trimtab.policy.compiled.class_parts import overhead_parts, runtime_class_parts
+from trimtab.policy.compiled.match_conditions import MatchExpressions, build_match
+from trimtab.policy.compiled.patch_parts import (
+    ANNOTATIONS,
+    PatchPart,
+    annotation_parts,
+    empty_dir_parts,
+    grace_period_parts,
+    label_parts,
+    local_volume_parts,
+    operation,
+    pointer,
+    prepare_parents,
+    scheduler_parts,
+    topology_spread_parts,
+)
+from trimtab.policy.compiled.placement_parts import placement_parts
+from trimtab.policy.compiled.resource_parts import PARAMETER_VARIABLES, ResourceVariables, resource_parts
+from trimtab.policy.compiled_annotation import COMPILED_PREFIX, POLICY_LABEL
+from trimtab.policy.match import names_daemons
+from trimtab.policy.podpolicy import Conditions, PodPolicy
+
+API_VERSION = ADMISSION_API
+NAME_PREFIX = "trimtab-"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledMutation:
+    """The manifests of one policy, or why there are none."""
+
+    policy: str
+    manifests: tuple[Manifest, ...] = ()
+    problem: str = ""
+    """The field that cannot be carried, and why; empty where everything is."""
+    note: str = ""
+    """What is worth knowing of a policy that was compiled."""
+
+
+def compile_mutating_policy(
+    policy: PodPolicy, others: Sequence[PodPolicy] = (), *, with_parameters: bool = False
+) -> CompiledMutation:
+    """Returns the MutatingAdmissionPolicy and its binding.
+
+    others: the set that the policy belongs to; a `keep` of a limit in it is carried as an exclusion. with_parameters:
+    requests may come from the namespace's ConfigMap `trimtab-requests`.
+    """
+    try:
+        return _compile(policy, others, with_parameters)
+    except NotExpressible as error:
+        return CompiledMutation(policy.name, problem=str(error))
+
+
+def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bool) -> CompiledMutation:
+    spec = policy.spec
+    if not spec.enabled or spec.mode != "apply":
+        raise NotExpressible("spec.mode: only a policy in mode `apply` changes pods")
+    # A rollout needs a hash, and CEL of the API server has no hash function.
+    if spec.rollout < 100:
+        raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
+    if spec.actions.priority_class is not None:
+        raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the class and refuse them")
+    match = build_match(policy, knows_autoscalers=with_parameters)
+    resources = resource_parts(policy, with_parameters=with_parameters)
+    parts = (*_plain_parts(policy), *resources.parts)
+    if not parts:
+        return CompiledMutation(policy.name, note="it writes nothing itself; lower policies leave its fields alone")
+    has_class = spec.actions.runtime_class is not None
+    reads_parameters = resources.needs_parameters or _asks_for_autoscalers(policy)
+    if has_class and reads_parameters:
+        raise NotExpressible("spec.actions.runtimeClass: the class is the parameter, so that usage cannot be another")
+    if len(resources.parts) > 0:
+        match = _without_kept(policy, others, match, with_parameters)
+    return CompiledMutation(policy.name, tuple(_manifests(policy, match, parts, resources, reads_parameters)))
+
+
+def _asks_for_autoscalers(policy: PodPolicy) -> bool:
+    match: tuple[Conditions, ...] = (policy.spec.match, *policy.spec.match.exclude)
+    return any(conditions.vpa is not None or conditions.hpa is not None for conditions in match)
+
+
+def _plain_parts(policy: PodPolicy) -> Iterator[PatchPart]:
+    """Yields the changes of all actions but requests and limits, in the order in which the webhook takes them."""
+    actions, daemons = policy.spec.actions, names_daemons(policy)
+    if actions.runtime_class is not None:
+        yield from runtime_class_parts(actions.runtime_class, names_daemons=daemons)
+    if actions.overhead is not None:
+        yield from overhead_parts(actions.overhead)
+    if actions.placement is not None:
+        yield from placement_parts(actions.placement, names_daemons=daemons)
+    if actions.topology_spread is not None:
+        yield from topology_spread_parts(actions.topology_spread)
+    if actions.scheduler_name is not None:
+        yield from scheduler_parts(actions.scheduler_name)
+    if actions.termination_grace_period is not None:
+        yield from grace_period_parts(actions.termination_grace_period)
+    if actions.empty_dirs is not None:
+        yield from empty_dir_parts(actions.empty_dirs)
+    if actions.safe_to_evict_volumes is not None:
+        yield from local_volume_parts(actions.safe_to_evict_volumes)
+    if actions.labels is not None:
+        yield from label_parts(actions.labels)
+    if actions.annotations is not None:
+        yield from annotation_parts(actions.annotations)
+
+
+def _without_kept(
+    policy: PodPolicy, others: Sequence[PodPolicy], match: MatchExpressions, with_parameters: bool
+) -> MatchExpressions:
+    """Returns the match without the pods for which an earlier policy keeps a limit that this one would change."""
+    limits = policy.spec.actions.limits
+    if limits is None:
+        return match
+    conditions, guards = list(match.conditions), list(match.guards)
+    for other in others:
+        kept = other.spec.actions.limits
+        is_earlier = other.decision_order < policy.decision_order and other.spec.enabled and other.spec.mode == "apply"
+        fields = ("cpu", "memory", "ephemeral_storage")
+        if kept is None or not is_earlier or not any(
+            getattr(kept, field) == "keep" and getattr(limits, field) not in (None, "keep") for field in fields
+        ):  # fmt: skip
+            continue
+        if other.spec.match.namespaces is not None and other.spec.match.namespaces.selector is not None:
+            raise NotExpressible(f"spec.actions.limits: {other.name} keeps it, by a selector of namespaces")
+        of_other = build_match(other, knows_autoscalers=with_parameters)
+        if other.spec.match.pod_selector is not None:
+            raise NotExpressible(f"spec.actions.limits: {other.name} keeps it, by a selector of pods")
+        texts = [*of_other.conditions, *of_other.guards]
+        (guards if of_other.guards else conditions).append(f"!({join_all(texts)})")
+    return MatchExpressions(match.constraints, tuple(conditions), tuple(guards))
+
+
+def _manifests(
+    policy: PodPolicy, match: MatchExpressions, parts: Sequence[PatchPart], resources: ResourceVariables, reads: bool
+) -> Iterator[Manifest]:
+    name = f"{NAME_PREFIX}{policy.name}"
+    metadata: Manifest = {
+        "name": name, "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy.name},
+    }  # fmt: skip
+    conditions = list(match.conditions)
+    # Where nothing is left to change the pod need not be encoded and patched, which costs more than everything else.
+    if not any(part.reads_late for part in parts):
+        conditions.append(" || ".join(f"({part.test})" for part in parts))
+    runtime_class = policy.spec.actions.runtime_class
+    kind, param = _parameter(runtime_class.name if runtime_class is not None else "", reads)
+    yield {
+        "apiVersion": API_VERSION, "kind": "MutatingAdmissionPolicy", "metadata": metadata,
+        "spec": {
+            "failurePolicy": "Ignore",
+            # A plugin or another policy may change the pod after this one, as with the webhook.
+            "reinvocationPolicy": "IfNeeded",
+            **({"paramKind": kind} if kind else {}),
+            "matchConstraints": match.constraints,
+            "matchConditions": [
+                {"name": f"condition-{number}", "expression": text} for number, text in enumerate(conditions)
+            ],
+            "variables": [
+                {"name": variable, "expression": text}
+                for variable, text in _variables(match, parts, resources, reads).items()
+            ],
+            "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": _patch(policy.name, _with_variables(parts))}}
+            ],
+        },
+    }  # fmt: skip
+    yield {
+        "apiVersion": API_VERSION, "kind": "MutatingAdmissionPolicyBinding", "metadata": metadata,
+        "spec": {"policyName": name, **({"paramRef": param} if param else {})},
+    }  # fmt: skip
+
+
+def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
+    """Returns `paramKind` of the policy and `paramRef` of its binding; both empty without parameters."""
+    allow = {"parameterNotFoundAction": "Allow"}
+    if runtime_class:
+        return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}, {"name": runtime_class, **allow}
+    # Without a namespace in the reference it is the pod's own.
+    return ({"apiVersion": "v1", "kind": "ConfigMap"}, {"name": PARAMETERS_NAME, **allow}) if reads else ({}, {})
+
+
+def _variables(
+    match: MatchExpressions, parts: Sequence[PatchPart], resources: ResourceVariables, reads: bool
+) -> dict[str, str]:
+    """Returns the variables in an order in which each one only reads those before it."""
+    notes = " + ".join(f"({part.test} ? [string({part.note})] : [])" for part in _with_variables(parts))
+    return {
+        **(PARAMETER_VARIABLES if reads else {}), "selected": join_all(match.guards), **resources.variables,
+        **{f"part{number}": f"variables.selected && ({part.test})" for number, part in enumerate(parts)},
+        "changes": notes,
+    }  # fmt: skip
+
+
+def _with_variables(parts: Sequence[PatchPart]) -> list[PatchPart]:
+    """Returns the parts with their tests as variables, which are evaluated once."""
+    return [replace(part, test=f"variables.part{number}") for number, part in enumerate(parts)]
+
+
+def _patch(policy: str, parts: Sequence[PatchPart]) -> str:
+    """Returns the list of all operations, with the annotation that says what the policy changed."""
+    key = f"{COMPILED_PREFIX}{policy}"
+    text = "variables.changes.join(' ')"
+    earlier = f"({has_entry(ANNOTATIONS, key)} ? {ANNOTATIONS}[{cel_string(key)}] + ' ' + {text} : {text})"
+    marker = operation("add", pointer("metadata", "annotations", key), earlier)
+    operations = " + ".join(f"({part.test} ? {part.operations} : [])" for part in parts)
+    return f"variables.changes.size() == 0 ? [] : {prepare_parents(parts)} + {operations} + [{marker}]"
+
+
+def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
+    """Returns a sentence for each pair of policies that decide one field, whose order the API server does not keep."""
+    found = []
+    for index, first in enumerate(policies):
+        for second in policies[index + 1 :]:
+            shared = sorted(_decided_fields(first) & _decided_fields(second))
+            if shared:
+                found.append(f"{first.name} and {second.name} both decide {', '.join(shared)}: in no fixed order")
+    return tuple(found)
+
+
+def _decided_fields(policy: PodPolicy) -> frozenset[str]:
+    """Returns the fields of which only the first policy decides, with their values: equal ones do not conflict."""
+    actions, fields = policy.spec.actions, set()
+    for word, field in (("runtimeClassName", actions.runtime_class), ("schedulerName", actions.scheduler_name)):
+        fields |= {word} if field is not None else set()
+    if actions.requests is not None:
+        for resource in ("cpu", "memory", "ephemeral_storage"):
+            fields |= {f"requests.{resource}"} if getattr(actions.requests, resource) is not None else set()
+    if actions.labels is not None:
+        wanted = (actions.labels.add, actions.labels.from_namespace, actions.labels.from_pod)
+        fields |= {f"labels[{key}]" for entries in wanted for key in entries or {}}
+    return frozenset(fields)

@@ -1,0 +1,252 @@
+"""The parts of a compiled patch, and the actions on labels, annotations and single fields of the pod.
+
+Every part says in one expression whether it changes anything, and in another what. Both are functions of the object
+alone, so a second evaluation changes nothing; a path is patched only where it is known to exist. The API server applies
+the patch even under `failurePolicy: Ignore`: an invalid one would refuse the pod.
+
+Values are scalars, lists of strings and maps of those. A list of `Object{}` values ends the request with a panic
+(kube-apiserver 1.36.3, cel-go 0.26), so none is ever written.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.policy.actions.empty_dirs import EmptyDirs
+from trimtab.policy.actions.labels import Annotations, Labels
+from trimtab.policy.actions.placement_fields import NodeLabel
+from trimtab.policy.actions.safe_to_evict_volumes import LOCAL_VOLUMES, SAFE_TO_EVICT, SafeToEvictVolumes
+from trimtab.policy.actions.scheduler_name import SchedulerChoice
+from trimtab.policy.actions.termination_grace_period import TerminationGracePeriod
+from trimtab.policy.actions.topology_spread import TopologySpread
+from trimtab.policy.cel import cel_list, cel_regex, cel_string, has_entry, join_all
+from trimtab.policy.compiled.match_conditions import HAS_OWNER, IS_DAEMON, NAMESPACE_LABELS
+from trimtab.policy.field_owners import APPLIED
+
+LABELS, ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
+MANAGED = "object.metadata.managedFields"
+
+IS_APPLIED = (
+    f"(({has_entry(ANNOTATIONS, APPLIED)} && !({HAS_OWNER})) || "
+    f"(has({MANAGED}) && {MANAGED}.exists(m, has(m.operation) && m.operation == 'Apply')))"
+)
+"""Whether the pod itself will be applied again: what its author wrote must stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchPart:
+    """One change of the pod."""
+
+    name: str
+    """The field as explanations name it, such as `labels[team]`."""
+    test: str
+    """Whether the change is made: a condition on the object."""
+    operations: str
+    """A list of JSONPatch operations; only evaluated where `test` holds."""
+    note: str
+    """What the part writes, as text: an expression of a string, only evaluated where `test` holds."""
+    reads_late: bool = False
+    """The test reads the namespace's labels, parameters or variables, which match conditions cannot."""
+
+
+def operation(op: str, path: str, value: str | None = None) -> str:
+    """Returns one operation. path: an expression of a string; value: an expression."""
+    given = "" if value is None else f", value: {value}"
+    return f"JSONPatch{{op: {cel_string(op)}, path: {path}{given}}}"
+
+
+def pointer(*steps: str) -> str:
+    """Returns a JSON pointer of literal steps, as a literal."""
+    return cel_string("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps))
+
+
+def map_literal(value: Mapping[str, Any]) -> str:
+    """Returns a map of scalars, of lists of strings, and of such maps."""
+    # CEL wants the values of one literal to have one type; `dyn` hides theirs.
+    return "{" + ", ".join(f"{cel_string(key)}: dyn({_literal(item)})" for key, item in value.items()) + "}"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return cel_string(value)
+        case Mapping():
+            return map_literal(value)
+        case _:
+            return cel_list(value)
+
+
+def ensure_map(path: str, *steps: str) -> str:
+    """Returns the operation that creates a map where the object has none, as a list."""
+    return f"(has({path}) ? [] : [{operation('add', pointer(*steps), '{}')}])"
+
+
+_CONTROLLERS = (
+    "pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation",
+)  # fmt: skip
+_CONTROLLER_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+
+
+def entry_part(
+    part: str, key: str, value: str, *, override: bool, source: str = "true", late: bool = False
+) -> PatchPart:
+    """Returns the change that adds one label or annotation.
+
+    value: an expression of its text. source: whether there is a value.
+    """
+    path = LABELS if part == "labels" else ANNOTATIONS
+    present = has_entry(path, key)
+    replaceable = f"{path}[{cel_string(key)}] != {value} && !{IS_APPLIED}" if override else "false"
+    tests = [source, f"!({present}) || ({present} && {replaceable})"]
+    if part == "labels" and (
+        key in _CONTROLLERS
+        or key.startswith(("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/"))
+    ):
+        tests.append(f"!({HAS_OWNER})")
+    operations = f"[{operation('add', pointer('metadata', part, key), value)}]"
+    name = f"{part}[{key}]"
+    return PatchPart(
+        name=name, test=join_all(tests), operations=operations, note=f"{cel_string(name + '=')} + {value}",
+        reads_late=late,
+    )  # fmt: skip
+
+
+def label_parts(settings: Labels) -> Iterator[PatchPart]:
+    """Yields the changes of the labels action."""
+    for key, text in sorted((settings.add or {}).items()):
+        yield entry_part("labels", key, cel_string(text), override=settings.override)
+    for key, label in sorted((settings.from_namespace or {}).items()):
+        value = f"{NAMESPACE_LABELS}[{cel_string(label)}]"
+        source = f"{has_entry(NAMESPACE_LABELS, label)} && {value} != ''"
+        yield entry_part("labels", key, value, override=settings.override, source=source, late=True)
+    for key, chosen in sorted((settings.from_pod or {}).items()):
+        value = f"{LABELS}[{cel_string(chosen.label)}]"
+        source = f"{has_entry(LABELS, chosen.label)} && {value} in {cel_list(chosen.among)}"
+        yield entry_part("labels", key, value, override=settings.override, source=source)
+
+
+def annotation_parts(settings: Annotations) -> Iterator[PatchPart]:
+    """Yields the changes of the annotations action."""
+    for key, text in sorted(settings.add.items()):
+        yield entry_part("annotations", key, cel_string(text), override=settings.override)
+
+
+def scheduler_parts(settings: SchedulerChoice) -> Iterator[PatchPart]:
+    """Yields the change of the scheduler's name."""
+    path, name = "object.spec.schedulerName", cel_string(settings.name)
+    node = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
+    is_free = f"(!has({path}) || {path} in ['', 'default-scheduler'])"
+    may = f"({is_free} || (has({path}) && {path} != {name} && !{IS_APPLIED}))" if settings.override else is_free
+    yield PatchPart(
+        name="schedulerName", test=join_all([may, node, f"!has({path}) || {path} != {name}"]),
+        operations=f"[{operation('add', pointer('spec', 'schedulerName'), name)}]",
+        note=cel_string(f"schedulerName={settings.name}"),
+    )  # fmt: skip
+
+
+def grace_period_parts(settings: TerminationGracePeriod) -> Iterator[PatchPart]:
+    """Yields the changes that bring the time to terminate within its bounds."""
+    path = "object.spec.terminationGracePeriodSeconds"
+    seconds = f"(has({path}) ? {path} : 30)"
+    for sign, bound in (("<", settings.min_seconds), (">", settings.max_seconds)):
+        if bound is not None:
+            yield PatchPart(
+                name="terminationGracePeriodSeconds",
+                test=join_all([f"{seconds} {sign} {bound}", f"{seconds} == 30 || !{IS_APPLIED}"]),
+                operations=f"[{operation('add', pointer('spec', 'terminationGracePeriodSeconds'), str(bound))}]",
+                note=cel_string(f"terminationGracePeriodSeconds={bound}"),
+            )
+
+
+def empty_dir_parts(settings: EmptyDirs) -> Iterator[PatchPart]:
+    """Yields the change that gives emptyDir volumes their size limit."""
+    media = [medium if medium == "Memory" else "" for medium in settings.medium]
+    medium = "(has(v.emptyDir.medium) ? v.emptyDir.medium : '')"
+    # Another medium, such as huge pages, is neither memory nor the node's disk.
+    is_meant = f"{medium} in {cel_list(media)}" if media else "true"
+    is_unlimited = f"has(v.emptyDir) && !has(v.emptyDir.sizeLimit) && {is_meant}"
+    add = operation("add", "'/spec/volumes/' + string(i) + '/emptyDir/sizeLimit'", cel_string(settings.size_limit))
+    yield PatchPart(
+        name="emptyDirs", test=f"has(object.spec.volumes) && object.spec.volumes.exists(v, {is_unlimited})",
+        operations=f"object.spec.volumes.transformList(i, v, {is_unlimited}, {add})",
+        note=cel_string(f"emptyDir.sizeLimit={settings.size_limit}"),
+    )  # fmt: skip
+
+
+def local_volume_parts(settings: SafeToEvictVolumes) -> Iterator[PatchPart]:
+    """Yields the change that names scratch volumes to the cluster autoscaler."""
+    key = cel_string(LOCAL_VOLUMES)
+    never = f"{has_entry(ANNOTATIONS, SAFE_TO_EVICT)} && {ANNOTATIONS}[{cel_string(SAFE_TO_EVICT)}] == 'false'"
+    has_list = has_entry(ANNOTATIONS, LOCAL_VOLUMES)
+    listed = f"({has_list} ? {ANNOTATIONS}[{key}].split(',').filter(p, p != '') : [])"
+    is_scratch = "(has(v.emptyDir) && (!has(v.emptyDir.medium) || v.emptyDir.medium != 'Memory'))"
+    if settings.host_paths:
+        is_scratch = f"({is_scratch} || has(v.hostPath))"
+    is_meant = f"{is_scratch} && v.name.matches({cel_regex(settings.volumes)})"
+    added = f"object.spec.volumes.filter(v, {is_meant} && !(v.name in {listed})).map(v, string(v.name)).sort()"
+    text = f"({listed} + {added}).join(',')"
+    yield PatchPart(
+        name=f"annotations[{LOCAL_VOLUMES}]",
+        test=join_all([
+            f"!({never})", "has(object.spec.volumes)",
+            f"object.spec.volumes.exists(v, {is_meant} && !(v.name in {listed}))",
+            f"!({has_list}) || !{IS_APPLIED}",
+        ]),
+        operations=f"[{operation('add', pointer('metadata', 'annotations', LOCAL_VOLUMES), text)}]",
+        note=f"{cel_string(f'annotations[{LOCAL_VOLUMES}]=')} + {text}",
+    )  # fmt: skip
+
+
+def topology_spread_parts(settings: TopologySpread) -> Iterator[PatchPart]:
+    """Yields the change that adds the missing constraints."""
+    path, hash_label = "object.spec.topologySpreadConstraints", "pod-template-hash"
+    node = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
+    placed = [] if settings.required else [node, f"!({IS_DAEMON})"]
+    keys = f"{cel_list(settings.by)}.filter(k, has({LABELS}) && k in {LABELS})"
+    for spread in settings.constraints:
+        present = f"has({path}) && {path}.exists(c, c.topologyKey == {cel_string(spread.topology_key)})"
+        constraint: dict[str, Any] = {
+            "maxSkew": spread.max_skew, "topologyKey": spread.topology_key,
+            "whenUnsatisfiable": spread.when_unsatisfiable,
+        }  # fmt: skip
+        if spread.min_domains is not None:
+            constraint["minDomains"] = spread.min_domains
+        selector = f"'labelSelector': dyn({{'matchLabels': {{{keys}[0]: {LABELS}[{keys}[0]]}}}})"
+        fixed = map_literal(constraint)[:-1] + f", {selector}"
+        hashed = f"{fixed}, 'matchLabelKeys': dyn([{cel_string(hash_label)}])}}"
+        value = f"({has_entry(LABELS, hash_label)} ? {hashed} : {fixed}}})"
+        yield PatchPart(
+            name=f"topologySpreadConstraints[{spread.topology_key}]",
+            test=join_all([*placed, f"{keys}.size() > 0", f"!({present})"]),
+            operations=f"[{operation('add', pointer('spec', 'topologySpreadConstraints', '-'), value)}]",
+            note=cel_string(f"topologySpreadConstraints[{spread.topology_key}]"),
+        )
+
+
+def prepare_parents(parts: Sequence[PatchPart]) -> str:
+    """Returns the operations that create what several parts put entries into, once, before all of them."""
+    # An empty map that is added a second time would remove what the first part has put into it.
+    created = [ensure_map(ANNOTATIONS, "metadata", "annotations")]
+    if any(part.name.startswith("labels[") for part in parts):
+        created.append(ensure_map(LABELS, "metadata", "labels"))
+    path = "object.spec.topologySpreadConstraints"
+    tests = [f"({part.test})" for part in parts if part.name.startswith("topologySpreadConstraints[")]
+    if tests:
+        create = operation("add", pointer("spec", "topologySpreadConstraints"), "[]")
+        created.append(f"(!has({path}) && ({' || '.join(tests)}) ? [{create}] : [])")
+    return " + ".join(created)
+
+
+def resolved_source(label: NodeLabel) -> str:
+    """Returns whether the value of a node label, taken from a label of the pod or of its namespace, is known."""
+    if label.in_namespace_label is not None:
+        path = NAMESPACE_LABELS
+        return f"{has_entry(path, label.in_namespace_label)} && {path}[{cel_string(label.in_namespace_label)}] != ''"
+    if label.in_pod_label is not None:
+        value = f"{LABELS}[{cel_string(label.in_pod_label)}]"
+        return f"{has_entry(LABELS, label.in_pod_label)} && {value} in {cel_list(label.among)}"
+    return "true"

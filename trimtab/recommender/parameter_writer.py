@@ -1,0 +1,100 @@
+"""Writes requests as parameters: one ConfigMap `trimtab-requests` in each namespace that opted in.
+
+Policies that the API server evaluates itself read it (`trimtab policies compile --params usage`). A namespace opts in
+by a Role, which `trimtab install --parameter-namespace` grants; nothing is written anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
+from trimtab.cluster.api.core import LimitRange, ResourceQuota
+from trimtab.cluster.recommendation import ContainerUsage, Workloads
+from trimtab.cluster.request_parameters import (
+    PARAMETERS_NAME,
+    RULES_VALIDITY_SECONDS,
+    NamespaceRules,
+    build_parameters,
+    is_same_except_times,
+    list_owner_keys,
+)
+from trimtab.cluster.snapshot import Snapshot
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.kube import listing, objects
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import ListSource
+from trimtab.policy.autoscalers import scales_by_utilization
+from trimtab.runtime.log import Logger
+
+_KINDS = (
+    ("LimitRange", "v1", "limitranges"), ("ResourceQuota", "v1", "resourcequotas"),
+    ("HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers"),
+    ("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", "verticalpodautoscalers"),
+)  # fmt: skip
+PARAMETERS_LABEL = "trimtab.dev/parameters"
+
+
+@dataclass(slots=True)
+class ParameterWriter:
+    """The parameters of all namespaces that opted in. Not thread-safe."""
+
+    writer: Writer
+    namespaces: tuple[str, ...]
+    log: Logger
+    _written: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Namespace → what this replica wrote last."""
+
+    def write_changes(self, workloads: Workloads, now: int) -> int:
+        """Write the ConfigMaps whose content changed, or whose rules end in less than half of their time; returns how
+        many were written. Raises KubeFault; the namespaces before it are written."""
+        written = 0
+        for namespace in self.namespaces:
+            built = build_parameters(list_containers(workloads, namespace), self._read_rules(namespace), now)
+            before = self._written.get(namespace)
+            half = format_timestamp(now + RULES_VALIDITY_SECONDS // 2)
+            if before is not None and is_same_except_times(before, built.data, namespace_expires_before=half):
+                continue
+            if built.not_carried:
+                self.log.warning(
+                    "parameters.incomplete", namespace=namespace, containers=len(built.not_carried),
+                    first=built.not_carried[0],
+                )  # fmt: skip
+            meta = {"name": PARAMETERS_NAME, "namespace": namespace, "labels": {PARAMETERS_LABEL: "v1"}}
+            objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(built.data)})
+            self._written[namespace], written = built.data, written + 1
+        return written
+
+    def _read_rules(self, namespace: str) -> NamespaceRules:
+        sources = tuple(
+            # The definition of VPAs may not be installed.
+            ListSource(
+                kind=kind, group_version=version, plural=plural, namespace=namespace, optional="k8s.io" in version
+            )
+            for kind, version, plural in _KINDS
+        )
+        return summarize_rules(listing.list_kinds(self.writer.client, sources).snapshot)
+
+
+def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
+    """The rules of a namespace from its LimitRanges, quotas and autoscalers."""
+    targets = [
+        hpa.spec.scale_target_ref for hpa in snapshot.objects_of(HorizontalPodAutoscaler) if scales_by_utilization(hpa)
+    ]
+    managed = [vpa.spec.target_ref for vpa in snapshot.objects_of(VerticalPodAutoscaler)]
+    return NamespaceRules(
+        limit_ranges=len(snapshot.objects_of(LimitRange)), quotas=len(snapshot.objects_of(ResourceQuota)),
+        hpas=list_owner_keys([(target.kind, target.name) for target in targets]),
+        vpas=list_owner_keys([(target.kind, target.name) for target in managed if target.name]),
+    )  # fmt: skip
+
+
+def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
+    """(kind, owner, container) → the recommendation, of one namespace."""
+    found: dict[tuple[str, str, str], ContainerUsage] = {}
+    for name, containers in workloads.items():
+        place, kind, owner = name.split("/", 2)
+        if place == namespace:
+            found |= {(kind, owner, container): usage for container, usage in containers.items()}
+    return found

@@ -1,0 +1,264 @@
+"""The recommender's measurement of what kubelets and container runtimes use, and the reservations that it publishes.
+
+Every few minutes it adds one sample of each node to the history of its pool. The recommendations are one ConfigMap,
+`trimtab-reservations`, written only if one of them changed beyond the tolerance. The history of each pool is a
+ConfigMap of its own, written once an hour and at the end of the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.recommender.metrics import ReservationMetrics
+from trimtab.recommender.sharded_configmaps import ConfigMapShardBackend
+from trimtab.reservations.encode_history import decode_history, encode_history
+from trimtab.reservations.measure import Reserved
+from trimtab.reservations.overhead_fit import OverheadFit
+from trimtab.reservations.overhead_history import DAY_SECONDS, OverheadHistory, OverheadSample
+from trimtab.runtime.log import Logger
+from trimtab.sizing.pool_reservations import PoolReservation, PoolRuntime, assess_pools, group_nodes
+from trimtab.usage.kubelet_overhead import NodeOverhead, with_counted_cpu
+
+RESERVATIONS_NAME = "trimtab-reservations"
+RESERVATIONS_LABEL = "trimtab.dev/reservations"
+RESERVATIONS_KEY = "reservations.json"
+HISTORY_PREFIX = "trimtab-overhead"
+HISTORY_LABEL = "trimtab.dev/overhead"
+HISTORY_KEY = "overhead"
+HISTORY_DAYS = 8
+"""Days of history, today included: a lower reservation needs a whole week before now."""
+STORE_INTERVAL_SECONDS = 3600
+MAX_HISTORY_BYTES = 900_000
+"""A ConfigMap holds no more than a megabyte."""
+
+
+class PublishedReservation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The recommended reservation of one pool with one container runtime."""
+
+    pool: str
+    runtime: str
+    millicores: int
+    memory_bytes: int
+    base_millicores: float | None = None
+    """None if there is no line."""
+    millicores_per_pod: float | None = None
+    base_bytes: float | None = None
+    bytes_per_pod: float | None = None
+    nodes: int = 0
+    days: float = 0.0
+    """The time that was measured."""
+    since: int = 0
+    """When this value was first published, in seconds since 1970."""
+
+
+class PublishedReservations(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The content of the ConfigMap."""
+
+    api_version: str = "trimtab.dev/v1alpha1"
+    kind: str = "NodeReservations"
+    pools: tuple[PublishedReservation, ...] = ()
+
+
+class ReservationStore(Protocol):
+    """The ConfigMaps of reservations and histories. Every method raises StoreUnavailable."""
+
+    def load_published(self) -> str:
+        """The text of the published reservations; empty if there is none."""
+
+    def store_published(self, text: str) -> None: ...
+
+    def load_histories(self) -> Mapping[str, str]:
+        """Name → text of each pool's history."""
+
+    def store_history(self, name: str, text: str) -> None: ...
+
+    def delete_history(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapStore:
+    """Reservations and histories in ConfigMaps."""
+
+    published: ConfigMapShardBackend
+    histories: ConfigMapShardBackend
+
+    def load_published(self) -> str:
+        """The text of the published reservations; empty if there is none."""
+        return self.published.texts_by_name().get(RESERVATIONS_NAME, "")
+
+    def store_published(self, text: str) -> None:
+        """Write the published reservations."""
+        self.published.apply_config_map(RESERVATIONS_NAME, text)
+
+    def load_histories(self) -> Mapping[str, str]:
+        """Name → text of each pool's history."""
+        return self.histories.texts_by_name()
+
+    def store_history(self, name: str, text: str) -> None:
+        """Write the history of one pool."""
+        self.histories.apply_config_map(name, text)
+
+    def delete_history(self, name: str) -> None:
+        """Delete the history of one pool."""
+        self.histories.delete_config_map(name)
+
+
+class _StoredHistory(msgspec.Struct, frozen=True):
+    pool: str
+    runtime: str
+    text: str
+
+
+ReadNodes = Callable[[], Iterable[NodeInfo]]
+ReadOverheads = Callable[[Sequence[str], int, int], Iterable[NodeOverhead]]
+"""(nodes, from, until) → the overheads of these nodes in this time; the latest one alone where there is no history.
+Raises UsageFault or KubeFault."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReservationMeasurer:
+    """Measures, assesses and publishes. Not thread-safe; every step raises what its source and its store raise."""
+
+    read_nodes: ReadNodes
+    read_overheads: ReadOverheads
+    store: ReservationStore
+    metrics: ReservationMetrics
+    log: Logger
+    interval_seconds: float
+    histories: dict[PoolRuntime, OverheadHistory] = field(default_factory=dict)
+    pools: list[PoolReservation] = field(default_factory=list)
+    """The assessment of the latest step."""
+    _published: dict[PoolRuntime, PublishedReservation] = field(default_factory=dict)
+    _previous: dict[str, NodeOverhead] = field(default_factory=dict)
+    """Node → its last reading, for the difference of counters."""
+    _read_until: int | None = None
+    _stored_at: int = 0
+    _restored: bool = False
+
+    def measure_if_due(self, now: int) -> None:
+        """Measure once if the interval has passed since the last time; publish what changed."""
+        if not self._restored:
+            self._restore(now)
+        if self._read_until is not None and now - self._read_until < self.interval_seconds:
+            return
+        groups = group_nodes(self.read_nodes(), now)
+        keys = {name: key for key, pool in groups.items() for name in pool.names}
+        start = max(self._read_until or 0, now - HISTORY_DAYS * DAY_SECONDS)
+        readings = list(self.read_overheads(sorted(keys), start, now))
+        for reading in readings:
+            if reading.node in keys:
+                self._add_reading(keys[reading.node], reading)
+        self._read_until = now
+        for history in self.histories.values():
+            history.drop_old_days(now)
+        self.histories = {key: kept for key, kept in self.histories.items() if kept.groups}
+        reserved = {key: _reserved_of(published) for key, published in self._published.items()}
+        self.pools = assess_pools(groups, self.histories, published=reserved)
+        self.metrics.set_pools(self.pools)
+        self._publish(now)
+        if now - self._stored_at >= STORE_INTERVAL_SECONDS:
+            self.store_histories(now)
+
+    def _add_reading(self, key: PoolRuntime, reading: NodeOverhead) -> None:
+        counted = with_counted_cpu(self._previous.get(reading.node), reading)
+        self._previous[reading.node] = reading
+        self.histories.setdefault(key, OverheadHistory(max_days=HISTORY_DAYS)).add_sample(
+            OverheadSample(
+                node=counted.node, second=counted.second, pods=counted.pods, millicores=counted.millicores,
+                memory_bytes=counted.memory_bytes,
+            )
+        )  # fmt: skip
+
+    def _publish(self, now: int) -> None:
+        """Write the recommendations if one of them differs from what is published."""
+        known = {pool.key for pool in self.pools}
+        wanted = {key: published for key, published in self._published.items() if key in known}
+        for pool in self.pools:
+            if not isinstance(pool.recommended, NotYet):
+                old = self._published.get(pool.key)
+                is_same = old is not None and _reserved_of(old) == pool.recommended
+                wanted[pool.key] = old if old is not None and is_same else _published_pool(pool, pool.recommended, now)
+        if wanted != self._published:
+            content = PublishedReservations(pools=tuple(wanted[key] for key in sorted(wanted)))
+            self.store.store_published(msgspec.json.encode(content).decode())
+            self._published = wanted
+            self.log.info("reservations.written", pools=len(wanted))
+
+    def store_histories(self, now: int) -> None:
+        """Write the history of every pool, and delete those of pools without any."""
+        names = set()
+        for key, history in sorted(self.histories.items()):
+            text = msgspec.json.encode(_StoredHistory(key.pool, key.runtime, encode_history(history))).decode()
+            if len(text) > MAX_HISTORY_BYTES:
+                self.log.warning("overhead.too-large", pool=key.pool, bytes=len(text))
+                continue
+            names.add(_history_name(key))
+            self.store.store_history(_history_name(key), text)
+        for name in self.store.load_histories().keys() - names:
+            self.store.delete_history(name)
+        self._stored_at = now
+
+    def _restore(self, now: int) -> None:
+        for name, text in self.store.load_histories().items():
+            restored = _decode_stored(name, text)
+            if isinstance(restored, Unreadable):
+                self.log.warning("overhead.unreadable", where=restored.where, problem=restored.problem)
+            else:
+                key, history = restored
+                self.histories[key] = history
+        self._published = _decode_published(self.store.load_published(), self.log)
+        lasts = [history.last for history in self.histories.values() if history.last is not None]
+        # What Prometheus has since then is read; a source without history begins anew.
+        self._read_until = max(lasts, default=None)
+        self._stored_at = now
+        self._restored = True
+
+
+def _history_name(key: PoolRuntime) -> str:
+    """The name of a pool's ConfigMap: pools may have names that no ConfigMap can have."""
+    return f"{HISTORY_PREFIX}-{hashlib.sha256(f'{key.pool}/{key.runtime}'.encode()).hexdigest()[:12]}"
+
+
+def _decode_stored(name: str, text: str) -> tuple[PoolRuntime, OverheadHistory] | Unreadable:
+    try:
+        stored = msgspec.json.decode(text, type=_StoredHistory)
+    except msgspec.DecodeError as error:
+        return Unreadable(name, f"it is damaged: {error}")
+    history = decode_history(name, stored.text, HISTORY_DAYS)
+    return history if isinstance(history, Unreadable) else (PoolRuntime(stored.pool, stored.runtime), history)
+
+
+def _decode_published(text: str, log: Logger) -> dict[PoolRuntime, PublishedReservation]:
+    if not text:
+        return {}
+    try:
+        pools = msgspec.json.decode(text, type=PublishedReservations).pools
+    except msgspec.DecodeError as error:
+        log.warning("reservations.unreadable", problem=str(error))
+        return {}
+    return {PoolRuntime(pool.pool, pool.runtime): pool for pool in pools}
+
+
+def _reserved_of(published: PublishedReservation) -> Reserved:
+    return Reserved(millicores=published.millicores, memory_bytes=published.memory_bytes)
+
+
+def _published_pool(pool: PoolReservation, reserved: Reserved, now: int) -> PublishedReservation:
+    assert not isinstance(pool.use, NotYet)
+    cpu, memory = pool.use.cpu.fit, pool.use.memory.fit
+    return PublishedReservation(
+        pool=pool.key.pool, runtime=pool.key.runtime, millicores=reserved.millicores,
+        memory_bytes=reserved.memory_bytes, nodes=pool.use.nodes, since=now,
+        base_millicores=round(cpu.base, 3) if isinstance(cpu, OverheadFit) else None,
+        millicores_per_pod=round(cpu.per_pod, 3) if isinstance(cpu, OverheadFit) else None,
+        base_bytes=round(memory.base) if isinstance(memory, OverheadFit) else None,
+        bytes_per_pod=round(memory.per_pod) if isinstance(memory, OverheadFit) else None,
+        days=round(pool.use.span_seconds / DAY_SECONDS, 2),
+    )  # fmt: skip

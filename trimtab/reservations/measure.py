@@ -1,0 +1,213 @@
+"""What a pool's kubelets and runtimes use, and the reservation that follows from it.
+
+Memory is a matter of safety: what is recommended is never below the measured maximum. CPU is only shares: the 95th
+percentile is enough. A change of reservations replaces nodes, or restarts kubelets and may evict pods, so small
+differences change nothing, a raise is for new nodes only, and a lower reservation waits for seven days of data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from trimtab.cluster.reason import NotYet, Reason
+from trimtab.reservations import reasons
+from trimtab.reservations.overhead_fit import OverheadFit, fit_overhead, weighted_percentile
+from trimtab.reservations.overhead_history import CPU, DAY_SECONDS, MEMORY, OverheadHistory
+from trimtab.reservations.profile import MIB, AmountRule, Profile
+
+CPU_STEP = 10
+"""Millicores to which a reservation of cpu is rounded up."""
+MEMORY_STEP = 64 * MIB
+MIN_COVERAGE = 0.9
+"""The share of a pool's nodes, and of the samples, that must be known."""
+MIN_DAYS_TO_LOWER = 7
+TOLERANCE = 0.1
+TOLERANCE_MILLICORES, TOLERANCE_BYTES = 20, 128 * MIB
+"""A difference counts if it is larger than ten percent of what is reserved, and than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceUse:
+    """The use of one resource by kubelet and runtime, in millicores or bytes for each node."""
+
+    fit: OverheadFit | NotYet
+    p50: float
+    p95: float
+    maximum: float
+    residual_p95: float
+    """By how much nodes exceed the fitted line, at the 95th percentile; 0 without a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUse:
+    """What was measured of one pool with one container runtime."""
+
+    cpu: ResourceUse
+    memory: ResourceUse
+    nodes: int
+    """Nodes that were measured."""
+    silent_nodes: int
+    """Nodes of the pool that were not."""
+    coverage: float
+    """The share of samples that know both resources."""
+    span_seconds: int
+    max_pods: int
+    """The most pods that a measured node had."""
+
+    @property
+    def node_coverage(self) -> float:
+        """The share of the pool's nodes that were measured."""
+        return self.nodes / (self.nodes + self.silent_nodes) if self.nodes else 0.0
+
+
+def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | NotYet:
+    """Returns what the pool's nodes use; NotYet without any sample."""
+    if not history.groups:
+        return NotYet(
+            reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own use"),
+            have=f"{history.moments} answers without it, {silent_nodes} silent nodes", need="one node that reports it",
+        )  # fmt: skip
+    return PoolUse(
+        cpu=_resource_use(history, CPU), memory=_resource_use(history, MEMORY), nodes=len(history.nodes),
+        silent_nodes=silent_nodes, coverage=history.coverage, span_seconds=history.span_seconds,
+        max_pods=history.max_pods,
+    )  # fmt: skip
+
+
+def _resource_use(history: OverheadHistory, resource: str) -> ResourceUse:
+    fit = fit_overhead(history.list_points(resource))
+    amounts = list(history.weighted_amounts(resource))
+    residual = 0.0
+    if not isinstance(fit, NotYet):
+        beyond = [(amount - fit.predict_use(pods), weight) for pods, amount, weight in amounts]
+        residual = max(0.0, weighted_percentile(beyond, 0.95))
+    pairs = [(amount, weight) for _, amount, weight in amounts]
+    return ResourceUse(
+        fit=fit, p50=weighted_percentile(pairs, 0.5), p95=weighted_percentile(pairs, 0.95),
+        maximum=history.maximum_of(resource), residual_p95=residual,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """A reservation of a node: kube and system reserved together."""
+
+    millicores: int
+    memory_bytes: int
+
+
+def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved | NotYet:
+    """Returns the reservation that covers what was measured; NotYet if too little of the pool was.
+
+    `max_pods`: plan for this many pods on a node; None for the most that a measured node had.
+    """
+    if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
+        return NotYet(
+            reason=reasons.LOW_COVERAGE(f"{use.nodes} nodes were measured, {use.silent_nodes} were not"),
+            have=f"{use.node_coverage:.0%} of the nodes, {use.coverage:.0%} of the samples", need=f"{MIN_COVERAGE:.0%}",
+        )  # fmt: skip
+    pods = use.max_pods if max_pods is None else max_pods
+    cpu = max(use.cpu.p95, _predicted_use(use.cpu, pods))
+    memory = max(use.memory.maximum, _predicted_use(use.memory, pods))
+    return Reserved(millicores=_round_up(cpu, CPU_STEP), memory_bytes=_round_up(memory, MEMORY_STEP))
+
+
+def _predicted_use(use: ResourceUse, pods: int) -> float:
+    return 0.0 if isinstance(use.fit, NotYet) else use.fit.predict_use(pods) + use.residual_p95
+
+
+def _round_up(amount: float, step: int) -> int:
+    # At least one step: a node without any reservation lets pods starve its kubelet.
+    return max(1, int(-(-amount // step))) * step
+
+
+class ChangeKind(StrEnum):
+    """What to do with a reservation."""
+
+    KEEP = "keep"
+    RAISE = "raise"
+    LOWER = "lower"
+    WAIT = "wait"
+    """It could be lowered, and too little time was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationChange:
+    """The decision about one pool's reservation."""
+
+    kind: ChangeKind
+    reserved: Reserved
+    """What should be reserved: the present value where nothing changes."""
+    reason: Reason
+
+
+def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int) -> ReservationChange:
+    """Returns whether the reservation should change.
+
+    `now`: what is reserved, or published; None if it is not known. `span_seconds`: the time that was measured.
+    """
+    if now is None:
+        reason = reasons.RESERVED_UNKNOWN("what is reserved now is not known")
+        return ReservationChange(kind=ChangeKind.RAISE, reserved=recommended, reason=reason)
+    cpu = _beyond_tolerance(now.millicores, recommended.millicores, TOLERANCE_MILLICORES)
+    memory = _beyond_tolerance(now.memory_bytes, recommended.memory_bytes, TOLERANCE_BYTES)
+    wanted = Reserved(
+        millicores=recommended.millicores if cpu else now.millicores,
+        memory_bytes=recommended.memory_bytes if memory else now.memory_bytes,
+    )
+    if max(cpu, memory) > 0:
+        # A raise does not wait for a lower value of the other resource, which would need a week.
+        raised = Reserved(
+            millicores=max(now.millicores, wanted.millicores), memory_bytes=max(now.memory_bytes, wanted.memory_bytes)
+        )
+        reason = reasons.TOO_SMALL(f"{_describe_change(now, raised)} for new nodes")
+        return ReservationChange(kind=ChangeKind.RAISE, reserved=raised, reason=reason)
+    if min(cpu, memory) == 0 and wanted == now:
+        sentence = f"the need of {_describe_reserved(recommended)} is close to {_describe_reserved(now)}"
+        return ReservationChange(kind=ChangeKind.KEEP, reserved=now, reason=reasons.WITHIN_TOLERANCE(sentence))
+    if span_seconds < MIN_DAYS_TO_LOWER * DAY_SECONDS:
+        days = span_seconds / DAY_SECONDS
+        sentence = f"{_describe_change(now, wanted)} after {MIN_DAYS_TO_LOWER} days, measured are {days:.1f}"
+        return ReservationChange(kind=ChangeKind.WAIT, reserved=now, reason=reasons.LOWER_LATER(sentence))
+    reason = reasons.TOO_LARGE(_describe_change(now, wanted))
+    return ReservationChange(kind=ChangeKind.LOWER, reserved=wanted, reason=reason)
+
+
+def _beyond_tolerance(now: int, recommended: int, least: int) -> int:
+    """Returns 1 for a raise, -1 for a lower value, 0 for a difference that changes nothing."""
+    difference = recommended - now
+    if abs(difference) <= max(TOLERANCE * now, least):
+        return 0
+    return 1 if difference > 0 else -1
+
+
+def _describe_reserved(reserved: Reserved) -> str:
+    return f"{reserved.millicores}m cpu and {reserved.memory_bytes // MIB}Mi memory"
+
+
+def _describe_change(now: Reserved, wanted: Reserved) -> str:
+    parts = []
+    if wanted.millicores != now.millicores:
+        parts.append(f"cpu from {now.millicores}m to {wanted.millicores}m")
+    if wanted.memory_bytes != now.memory_bytes:
+        parts.append(f"memory from {now.memory_bytes // MIB}Mi to {wanted.memory_bytes // MIB}Mi")
+    return " and ".join(parts)
+
+
+def profile_of_use(name: str, use: PoolUse) -> Profile:
+    """Returns the measured use as a profile: a base and an amount for each pod, where a line was fitted.
+
+    For the pods that a node really has, not for its maxPods: `NodeSize.max_pods` is what a model predicts.
+    """
+    rules = {resource: _measured_rule(use) for resource, use in ((CPU, use.cpu), (MEMORY, use.memory))}
+    return Profile(
+        name=name, title="What was measured", source="trimtab reserved measure", cpu=rules[CPU], memory=rules[MEMORY]
+    )
+
+
+def _measured_rule(use: ResourceUse) -> AmountRule:
+    if isinstance(use.fit, NotYet):
+        return AmountRule(base=Fraction(use.maximum))
+    return AmountRule(base=Fraction(use.fit.base), per_pod=Fraction(use.fit.per_pod))

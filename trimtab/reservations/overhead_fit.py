@@ -1,0 +1,89 @@
+"""What a node's kubelet and runtime use at base and for each pod, fitted to what was measured.
+
+The line is a weighted Theil-Sen estimate: the weighted median of the slopes of all pairs of points. A quarter of the
+points may be wrong (a restarted kubelet, an image being pulled, a scrape that failed) without moving it, where least
+squares would follow each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from trimtab.cluster.reason import NotYet
+from trimtab.reservations.reasons import TOO_FLAT
+
+MIN_POINTS = 4
+MIN_POD_SPAN = 10
+"""The least difference of pods between the emptiest and the fullest point: below it, noise is larger than the slope."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadPoint:
+    """The use of nodes with about the same number of pods."""
+
+    pods: float
+    amount: float
+    """Millicores or bytes."""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverheadFit:
+    """A line: what a node uses with no pods, and what each pod adds."""
+
+    base: float
+    """Millicores or bytes; 0 if the line begins below it."""
+    per_pod: float
+    """Never below 0: a pod frees nothing."""
+    min_pods: float
+    max_pods: float
+    """The pods between which the line was fitted."""
+
+    def predict_use(self, pods: float) -> float:
+        """Returns the use of a node with this many pods."""
+        return self.base + self.per_pod * pods
+
+
+def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
+    """Returns the line through the points; NotYet if their numbers of pods are too much alike."""
+    pods = [point.pods for point in points]
+    span = max(pods) - min(pods) if pods else 0.0
+    if len(points) < MIN_POINTS or span < MIN_POD_SPAN:
+        return NotYet(
+            reason=TOO_FLAT(f"the measured nodes differ by {span:.0f} pods"),
+            have=f"{len(points)} groups of nodes, {span:.0f} pods apart",
+            need=f"{MIN_POINTS} groups, {MIN_POD_SPAN} pods apart",
+        )
+    slope = max(0.0, weighted_median(_pair_slopes(points)))
+    base = weighted_median((point.amount - slope * point.pods, point.weight) for point in points)
+    if base < 0:
+        # Nothing uses less than nothing: the line through the origin is then the nearest one.
+        slope = max(0.0, weighted_median((point.amount / point.pods, point.weight) for point in points if point.pods))
+    return OverheadFit(base=max(0.0, base), per_pod=slope, min_pods=min(pods), max_pods=max(pods))
+
+
+def _pair_slopes(points: Sequence[OverheadPoint]) -> Iterable[tuple[float, float]]:
+    """Yields (slope, weight) of every pair; the weight grows with the distance, since noise matters less there."""
+    for first, second in combinations(points, 2):
+        distance = second.pods - first.pods
+        if distance:
+            yield (second.amount - first.amount) / distance, first.weight * second.weight * abs(distance)
+
+
+def weighted_median(pairs: Iterable[tuple[float, float]]) -> float:
+    """Returns the value at which half of the weight is reached; 0 without any."""
+    return weighted_percentile(pairs, 0.5)
+
+
+def weighted_percentile(pairs: Iterable[tuple[float, float]], share: float) -> float:
+    """Returns the smallest value at which this share of the weight is reached; 0 without any."""
+    ordered = sorted(pairs)
+    wanted = share * sum(weight for _, weight in ordered)
+    reached = 0.0
+    for value, weight in ordered:
+        reached += weight
+        if reached >= wanted:
+            return value
+    return ordered[-1][0] if ordered else 0.0

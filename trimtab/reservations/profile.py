@@ -1,0 +1,211 @@
+"""A profile: the formula by which one vendor reserves cpu, memory, disk and process ids of a node.
+
+Amounts are exact fractions: a percentage of a number of bytes is no whole number, and a sum of rounded parts is not the
+rounded sum. CPU is in millicores, memory and disk in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+GIB = 1 << 30
+MIB = 1 << 20
+ZERO = Fraction(0)
+
+
+class Direction(StrEnum):
+    """The direction in which an amount is rounded."""
+
+    UP = "up"
+    DOWN = "down"
+    NEAREST = "nearest"
+    """To the nearest step; from the middle upwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Rounding to whole steps."""
+
+    step: Fraction
+    direction: Direction
+
+    def round_amount(self, amount: Fraction) -> Fraction:
+        """Returns the amount as a multiple of the step."""
+        steps = amount / self.step
+        if self.direction is Direction.UP:
+            return self.step * -(-steps // 1)
+        if self.direction is Direction.NEAREST:
+            steps += Fraction(1, 2)
+        return self.step * (steps // 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """A share of that part of a machine's size that lies in the bracket. It begins where the previous one ends."""
+
+    up_to: Fraction | None
+    """The end of the bracket; None for the last one, which has no end."""
+    share: Fraction
+    """The reserved share, from 0 to 1."""
+    width_beyond: Fraction | None = None
+    """What the vendor's program counts of this bracket for a machine that is larger than it; None for its width."""
+    counted_from: Fraction | None = None
+    """Where the vendor's program begins to count this bracket; None for its beginning."""
+
+
+class TermKind(StrEnum):
+    """The kind of one term of a formula."""
+
+    BASE = "base"
+    BRACKET = "bracket"
+    PER_POD = "per-pod"
+    SMALL_MACHINE = "small-machine"
+    MAX_SHARE = "max-share"
+    MINIMUM = "minimum"
+    ROUNDING = "rounding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term of a reservation; the terms of a reservation add up to it exactly."""
+
+    kind: TermKind
+    amount: Fraction
+    low: Fraction = ZERO
+    """The beginning of a bracket, or the amount of each pod."""
+    high: Fraction | None = None
+    """The end of what a bracket counts, or the number of pods."""
+    share: Fraction = ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountRule:
+    """How much of one resource is reserved, by the size of the machine and its number of pods."""
+
+    base: Fraction = ZERO
+    brackets: tuple[Bracket, ...] = ()
+    per_pod: Fraction = ZERO
+    max_share: Fraction | None = None
+    """No more than this share of the size is reserved; None without such a bound."""
+    minimum: Fraction = ZERO
+    small_below: Fraction | None = None
+    """A machine that is smaller than this has `small_amount` reserved, and no other term counts."""
+    small_amount: Fraction = ZERO
+    shared_core: Fraction | None = None
+    """What is reserved of a machine that shares its cores; None if it is treated like any other."""
+    size_rounding: Rounding | None = None
+    """How the vendor's program reads the size of the machine."""
+    bracket_rounding: Rounding | None = None
+    rounding: Rounding | None = None
+
+    def list_terms(self, size: Fraction, pods: Fraction, *, is_shared_core: bool = False) -> tuple[Term, ...]:
+        """Returns the terms for a machine of this size; they add up to what is reserved of it."""
+        if is_shared_core and self.shared_core is not None:
+            return (Term(kind=TermKind.SMALL_MACHINE, amount=self.shared_core),)
+        if self.small_below is not None and size < self.small_below:
+            return (Term(kind=TermKind.SMALL_MACHINE, amount=self.small_amount, high=self.small_below),)
+        counted_size = self.size_rounding.round_amount(size) if self.size_rounding else size
+        terms = [*self._sum_terms(counted_size, pods)]
+        for kind, bounded in (
+            (TermKind.MAX_SHARE, self._within_share(counted_size, _sum_amounts(terms))),
+            (TermKind.MINIMUM, None),
+            (TermKind.ROUNDING, None),
+        ):
+            total = _sum_amounts(terms)
+            wanted = bounded if bounded is not None else self._after_step(kind, total)
+            if wanted != total:
+                terms.append(Term(kind=kind, amount=wanted - total, share=self.max_share or ZERO))
+        return tuple(terms)
+
+    def _sum_terms(self, size: Fraction, pods: Fraction) -> Iterator[Term]:
+        if self.base:
+            yield Term(kind=TermKind.BASE, amount=self.base)
+        yield from self._bracket_terms(size)
+        if self.per_pod:
+            yield Term(kind=TermKind.PER_POD, amount=self.per_pod * pods, low=self.per_pod, high=pods)
+
+    def _bracket_terms(self, size: Fraction) -> Iterator[Term]:
+        low = ZERO
+        for bracket in self.brackets:
+            if size <= low:
+                return
+            high = size if bracket.up_to is None else min(size, bracket.up_to)
+            width = high - (low if bracket.counted_from is None else bracket.counted_from)
+            if bracket.width_beyond is not None and bracket.up_to is not None and size > bracket.up_to:
+                width = bracket.width_beyond
+            amount = bracket.share * width
+            if self.bracket_rounding is not None:
+                amount = self.bracket_rounding.round_amount(amount)
+            if bracket.share:
+                yield Term(kind=TermKind.BRACKET, amount=amount, low=low, high=high, share=bracket.share)
+            low = high
+
+    def _within_share(self, size: Fraction, total: Fraction) -> Fraction:
+        return total if self.max_share is None else min(total, self.max_share * size)
+
+    def _after_step(self, kind: TermKind, total: Fraction) -> Fraction:
+        if kind is TermKind.MINIMUM:
+            return max(total, self.minimum)
+        return self.rounding.round_amount(total) if self.rounding else total
+
+
+def _sum_amounts(terms: list[Term]) -> Fraction:
+    return sum((term.amount for term in terms), ZERO)
+
+
+class ReservedAs(StrEnum):
+    """The kubelet's setting that holds the reservation."""
+
+    KUBE = "kube"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRule:
+    """The reserved ephemeral storage: the smallest of some amounts, each a base and a share of the boot disk."""
+
+    smallest_of: tuple[tuple[Fraction, Fraction], ...]
+    """(base in bytes, share of the disk)."""
+    local_disks: tuple[Fraction, ...] = ()
+    """Bytes for one, two, … local disks that hold ephemeral storage; the last one also for more. Empty: as a boot
+    disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossRule:
+    """The memory that a planner takes off a machine's own before the kubelet sees it."""
+
+    share: Fraction
+    rounding: Rounding | None = None
+    arm64: Fraction = ZERO
+    """Bytes that an arm64 machine loses first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The formula of one vendor."""
+
+    name: str
+    title: str
+    source: str
+    """Where the numbers are published."""
+    cpu: AmountRule
+    memory: AmountRule
+    reserved_as: ReservedAs = ReservedAs.KUBE
+    counts_installed_memory: bool = False
+    """Whether the memory formula counts what the machine is sold with; otherwise what the kubelet sees."""
+    eviction_memory: Fraction = Fraction(100 * MIB)
+    """Bytes of the kubelet's hard eviction threshold memory.available."""
+    eviction_disk: Fraction = ZERO
+    """The share of the disk below which the kubelet evicts (nodefs.available)."""
+    disk: DiskRule | None = None
+    """None if the profile says nothing about ephemeral storage."""
+    process_ids: int | None = None
+    """Process ids that are reserved; None if the profile says nothing about them."""
+    loss: LossRule | None = None
+    """None if the profile does not plan with a machine's own memory."""
+    smallest: tuple[int, int] = (1000, GIB)
+    """(millicores, bytes) of the smallest machine that the vendor offers for nodes."""

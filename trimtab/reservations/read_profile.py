@@ -1,0 +1,311 @@
+"""Reads profiles from YAML: those that ship with Trimtab, and those that a user writes in the same form.
+
+All mistakes of all documents are reported together. Every field but `name`, `cpu` and `memory` is optional:
+
+    name: ours
+    title: What we measured
+    source: trimtab reserved measure
+    reservedAs: kube                 # kube | system
+    memorySize: capacity             # capacity: what the kubelet sees | installed: what the machine is sold with
+    memory:
+      base: 200Mi
+      perPod: 12Mi                   # times the node's maxPods
+      brackets: [{upTo: 4Gi, percent: 25}, {percent: 10}]
+      maxPercent: 25                 # of the size
+      minimum: 500Mi
+      smallMachine: {below: 1Gi, reserve: 255Mi}
+      roundSize: {to: 1Gi, direction: down}       # up | down | nearest
+      round: {to: 1Gi, direction: nearest}
+    cpu: {base: 80m, perPod: 1m}     # the fields of memory, also sharedCore and roundBrackets
+    eviction: {memory: 100Mi, diskPercent: 10}
+    ephemeralStorage: {smallestOf: [{base: 6Gi, percent: 35}, {base: 100Gi}], localDisks: [50Gi]}
+    processIds: 20000
+    loss: {percent: 7.5, arm64: 64Mi, round: {to: 1Mi, direction: up}}
+    smallest: {cpu: 2, memory: 4Gi}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache, partial
+from importlib.resources import files
+from typing import Any
+
+from trimtab.cluster import quantity
+from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
+from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.cluster.yaml_parser import Path
+from trimtab.reservations.profile import (
+    ZERO,
+    AmountRule,
+    Bracket,
+    Direction,
+    DiskRule,
+    LossRule,
+    Profile,
+    ReservedAs,
+    Rounding,
+)
+
+Parse = Callable[[Any, Path], Any]
+
+_NANO_PER_MILLICORE = 10**6
+_MAX_PIDS = 4_194_304
+"""The kernel's largest pid_max on 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReading:
+    """The profiles that could be read, and the mistakes of the others."""
+
+    profiles: tuple[Profile, ...] = ()
+    mistakes: tuple[ConfigError, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def shipped_profiles() -> Mapping[str, Profile]:
+    """Returns the profiles that ship with Trimtab, by name, in the order of their file."""
+    text = files("trimtab.reservations").joinpath("profiles", "profiles.yaml").read_bytes()
+    reading = read_profiles("profiles.yaml", text)
+    assert not reading.mistakes, reading.mistakes
+    return {profile.name: profile for profile in reading.profiles}
+
+
+def read_profiles(file: str, content: bytes) -> ProfileReading:
+    """Returns the profiles of a YAML file, one for each document, and all mistakes in it."""
+    parsed = read_documents(file, content)
+    if parsed.mistakes:
+        return ProfileReading(mistakes=parsed.mistakes)
+    if not parsed.documents:
+        return ProfileReading(mistakes=(ConfigError(file=file, expected="a profile", got="no document"),))
+    profiles: list[Profile] = []
+    mistakes: list[ConfigError] = []
+    for document in parsed.documents:
+        reader = _Reader(document)
+        profile = reader.read_profile()
+        mistakes += first_mistakes(reader.mistakes)
+        if profile is not None and not reader.mistakes:
+            profiles.append(profile)
+    return ProfileReading(tuple(profiles), tuple(mistakes))
+
+
+class _InvalidField(Exception):
+    """A value that is not valid; its mistake is recorded where it is caught."""
+
+    def __init__(self, path: Path, expected: str, got: str, todo: str = "") -> None:
+        super().__init__(expected)
+        self.path, self.expected, self.got, self.todo = path, expected, got, todo
+
+
+def _parse_memory(value: Any, path: Path) -> Fraction:
+    return _parse_amount(value, path, quantity.NANO_PER_UNIT, "an amount of bytes such as 100Mi or 50M")
+
+
+def _parse_cpu(value: Any, path: Path) -> Fraction:
+    return _parse_amount(value, path, _NANO_PER_MILLICORE, "an amount of cpu such as 80m or 2")
+
+
+def _parse_amount(value: Any, path: Path, scale: int, expected: str) -> Fraction:
+    if not quantity.is_quantity(value) or isinstance(value, bool) or quantity.parse(value) < 0:
+        raise _InvalidField(path, expected, quote_value(value))
+    return Fraction(quantity.parse(value), scale)
+
+
+def _parse_share(value: Any, path: Path) -> Fraction:
+    """Returns a percentage as a share from 0 to 1, exact: 0.25 is a quarter of a hundredth."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise _InvalidField(path, "a percentage from 0 to 100", quote_value(value))
+    return Fraction(str(value)) / 100
+
+
+def _parse_text(value: Any, path: Path) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _InvalidField(path, "text", quote_value(value))
+    return value.strip()
+
+
+def _parse_count(value: Any, path: Path) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_PIDS:
+        raise _InvalidField(path, f"a whole number from 0 to {_MAX_PIDS}", quote_value(value))
+    return value
+
+
+def _parse_word(value: Any, path: Path, *, words: Mapping[str, Any]) -> Any:
+    if value not in words:
+        raise _InvalidField(
+            path, f"one of {', '.join(words)}", quote_value(value), suggest_name(str(value), words)
+        )  # fmt: skip
+    return words[value]
+
+
+def _words_parser(words: Iterable[Any]) -> Parse:
+    return partial(_parse_word, words={str(word): word for word in words})
+
+
+_PROFILE_FIELDS: Mapping[str, Parse] = {
+    "name": _parse_text, "title": _parse_text, "source": _parse_text, "processIds": _parse_count,
+    "reservedAs": _words_parser(ReservedAs),
+    "memorySize": partial(_parse_word, words={"capacity": False, "installed": True}),
+}  # fmt: skip
+_PROFILE_SECTIONS = ("memory", "cpu", "eviction", "ephemeralStorage", "loss", "smallest")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one document and collects its mistakes."""
+
+    document: Document
+    mistakes: list[ConfigError] = field(default_factory=list)
+
+    def read_profile(self) -> Profile | None:
+        """Returns the profile; None if it has no name, no cpu or no memory."""
+        section = self._section(self.document.value, (), (*_PROFILE_FIELDS, *_PROFILE_SECTIONS))
+        values = self._fields(section, (), _PROFILE_FIELDS)
+        for name in ("name", "memory", "cpu"):
+            if name not in section:
+                self._add(_InvalidField((name,), "a value", "none"))
+        eviction = self._known_fields(section, "eviction", {"memory": _parse_memory, "diskPercent": _parse_share})
+        smallest = self._known_fields(section, "smallest", {"memory": _parse_memory, "cpu": _parse_cpu})
+        rules = {key: self._amount_rule(section, key, parse) for key, parse in _PARSE_BY_RESOURCE.items()}
+        disk, loss = self._disk_rule(section), self._loss_rule(section)
+        if self.mistakes:
+            return None
+        return Profile(
+            name=values["name"], title=values.get("title", values["name"]), source=values.get("source", ""),
+            reserved_as=values.get("reservedAs", ReservedAs.KUBE), cpu=rules["cpu"], memory=rules["memory"],
+            counts_installed_memory=values.get("memorySize", False), process_ids=values.get("processIds"),
+            disk=disk, loss=loss, eviction_disk=eviction.get("diskPercent", ZERO),
+            **({"eviction_memory": eviction["memory"]} if "memory" in eviction else {}),
+            smallest=(int(smallest.get("cpu", 1000)), int(smallest.get("memory", 1 << 30))),
+        )  # fmt: skip
+
+    def _amount_rule(self, profile: Mapping[str, Any], key: str, parse: Parse) -> AmountRule:
+        simple: dict[str, Parse] = {
+            "base": parse, "perPod": parse, "minimum": parse, "maxPercent": _parse_share, "sharedCore": parse,
+        }  # fmt: skip
+        roundings = ("roundSize", "roundBrackets", "round")
+        section = self._section(profile.get(key), (key,), (*simple, *roundings, "brackets", "smallMachine"))
+        values = self._fields(section, (key,), simple)
+        small = self._known_fields(section, "smallMachine", {"below": parse, "reserve": parse}, (key,))
+        size_rounding, bracket_rounding, rounding = (
+            self._rounding(section, name, parse, (key,)) for name in roundings
+        )  # fmt: skip
+        return AmountRule(
+            base=values.get("base", ZERO), per_pod=values.get("perPod", ZERO), minimum=values.get("minimum", ZERO),
+            max_share=values.get("maxPercent"), shared_core=values.get("sharedCore"),
+            brackets=self._brackets(section.get("brackets"), (key, "brackets"), parse),
+            small_below=small.get("below"), small_amount=small.get("reserve", ZERO),
+            size_rounding=size_rounding, bracket_rounding=bracket_rounding, rounding=rounding,
+        )  # fmt: skip
+
+    def _brackets(self, value: Any, path: Path, parse: Parse) -> tuple[Bracket, ...]:
+        fields: dict[str, Parse] = {
+            "upTo": parse, "percent": _parse_share, "widthBeyond": parse, "countedFrom": parse
+        }  # fmt: skip
+        brackets: list[Bracket] = []
+        low: Fraction | None = ZERO
+        for index, item in enumerate(self._items(value, path)):
+            values = self._fields(self._section(item, (*path, index), fields), (*path, index), fields)
+            end = values.get("upTo")
+            if "percent" not in values and not self.mistakes:
+                self._add(_InvalidField((*path, index, "percent"), "a percentage from 0 to 100", "none"))
+            if low is None or (end is not None and end <= low):
+                self._add(_InvalidField((*path, index), "brackets in ascending order, one without upTo last",
+                                        "a bracket that begins after its end"))  # fmt: skip
+                break
+            brackets.append(
+                Bracket(up_to=end, share=values.get("percent", ZERO), width_beyond=values.get("widthBeyond"),
+                        counted_from=values.get("countedFrom"))
+            )  # fmt: skip
+            low = end
+        return tuple(brackets)
+
+    def _rounding(self, section: Mapping[str, Any], key: str, parse: Parse, path: Path) -> Rounding | None:
+        fields = {"to": parse, "direction": _words_parser(Direction)}
+        values = self._known_fields(section, key, fields, path)
+        if key not in section or self.mistakes:
+            return None
+        if len(values) < len(fields) or not values["to"]:
+            self._add(_InvalidField((*path, key), "`to` with an amount above 0, and `direction`", "less"))
+            return None
+        return Rounding(values["to"], values["direction"])
+
+    def _disk_rule(self, profile: Mapping[str, Any]) -> DiskRule | None:
+        path: Path = ("ephemeralStorage",)
+        section = self._section(profile.get("ephemeralStorage"), path, ("smallestOf", "localDisks"))
+        fields = {"base": _parse_memory, "percent": _parse_share}
+        amounts = []
+        for index, item in enumerate(self._items(section.get("smallestOf"), (*path, "smallestOf"))):
+            place = (*path, "smallestOf", index)
+            values = self._fields(self._section(item, place, fields), place, fields)
+            amounts.append((values.get("base", ZERO), values.get("percent", ZERO)))
+        local: list[Fraction] = []
+        for index, item in enumerate(self._items(section.get("localDisks"), (*path, "localDisks"))):
+            if (amount := self._parsed(_parse_memory, item, (*path, "localDisks", index))) is not None:
+                local.append(amount)
+        if section and not amounts:
+            self._add(_InvalidField((*path, "smallestOf"), "a list of amounts, at least one", "none"))
+        return DiskRule(smallest_of=tuple(amounts), local_disks=tuple(local)) if amounts else None
+
+    def _loss_rule(self, profile: Mapping[str, Any]) -> LossRule | None:
+        fields: dict[str, Parse] = {"percent": _parse_share, "arm64": _parse_memory}
+        section = self._section(profile.get("loss"), ("loss",), (*fields, "round"))
+        if not section:
+            return None
+        values = self._fields(section, ("loss",), fields)
+        rounding = self._rounding(section, "round", _parse_memory, ("loss",))
+        return LossRule(share=values.get("percent", ZERO), arm64=values.get("arm64", ZERO), rounding=rounding)
+
+    def _known_fields(
+        self, section: Mapping[str, Any], key: str, fields: Mapping[str, Parse], path: Path = ()
+    ) -> dict[str, Any]:
+        place = (*path, key)
+        return self._fields(self._section(section.get(key), place, fields), place, fields)
+
+    def _section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
+        """Returns the mapping at a path; empty if it is absent or not a mapping. Unknown keys are mistakes."""
+        names = tuple(keys)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self._add(_InvalidField(path, "a mapping", quote_value(value)))
+            return {}
+        for key in value:
+            if key not in names:
+                expected = f"one of {', '.join(names)}"
+                self._add(_InvalidField((*path, key), expected, quote_value(key), suggest_name(key, names)))
+        return value
+
+    def _items(self, value: Any, path: Path) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list) or len(value) > MAX_MISTAKES:
+            self._add(_InvalidField(path, f"a list of at most {MAX_MISTAKES}", quote_value(value)))
+            return []
+        return value
+
+    def _fields(self, section: Mapping[str, Any], path: Path, fields: Mapping[str, Parse]) -> dict[str, Any]:
+        parsed = {
+            name: self._parsed(parse, section[name], (*path, name)) for name, parse in fields.items() if name in section
+        }
+        return {name: value for name, value in parsed.items() if value is not None}
+
+    def _parsed(self, parse: Parse, value: Any, path: Path) -> Any:
+        """Returns the parsed value; None, and a mistake, if it is not valid."""
+        try:
+            return parse(value, path)
+        except _InvalidField as invalid:
+            self._add(invalid)
+            return None
+
+    def _add(self, invalid: _InvalidField) -> None:
+        # One more than are reported: `first_mistakes` then says that there are more.
+        if len(self.mistakes) <= MAX_MISTAKES:
+            self.mistakes.append(
+                self.document.error_at(invalid.path, invalid.expected, invalid.got, invalid.todo)
+            )  # fmt: skip
+
+
+_PARSE_BY_RESOURCE: Mapping[str, Parse] = {"memory": _parse_memory, "cpu": _parse_cpu}

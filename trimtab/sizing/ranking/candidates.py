@@ -1,0 +1,127 @@
+"""The machine types of a region as candidates: facts, prices and reservations put together, and who is left out before.
+
+A type is left out here if one of these holds: its name is not asked for, its architecture is none of those allowed, it
+was made for a special use that is not included, or its price in the region is not known.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import sqrt
+
+from trimtab.cluster.reason import Reason
+from trimtab.machines.machine_types import MachineType, Use
+from trimtab.reservations.formula import NodeSize, calculate_reservations
+from trimtab.reservations.profile import Profile
+from trimtab.sizing.ranking.capacity import Candidate, NodeReservation
+from trimtab.sizing.ranking.reasons import NO_LIST_PRICE, NOT_ALLOWED, OTHER_ARCHITECTURE, SPECIAL_USE
+
+_MIB = 1 << 20
+_GIB = 1 << 30
+_GIB_MIB = 1024
+MEMORY_WEIGHTS = {"aws": 8.8, "azure": 8.5, "gcp": 7.46}
+"""Cloud → how many GiB cost as much as a core: regressions over families of one generation (list prices, July 2026)."""
+OTHER_MEMORY_WEIGHT = 8.5
+DEFAULT_PROFILES = {"aws": "eks", "azure": "aks-1.29", "gcp": "gke"}
+"""Cloud → the reservation profile of its managed nodes."""
+OTHER_PROFILE = "gke"
+DEFAULT_MAX_PODS = 110
+
+
+class Performance(StrEnum):
+    """How the measured speed of a core counts."""
+
+    OFF = "off"
+    """Every core counts as one, as kube-scheduler counts them."""
+    CLAMPED = "clamped"
+    """As measured, within 0.8 and 1.5."""
+    ROOT = "root"
+    """The square root of the measured speed."""
+
+
+def speed_factor(kind: MachineType, performance: Performance) -> float:
+    """Returns how much of the workload a core does beside a core of the baseline; 1 where nobody measured it."""
+    measured = kind.performance
+    if measured is None or performance is Performance.OFF:
+        return 1.0
+    return sqrt(measured) if performance is Performance.ROOT else min(1.5, max(0.8, measured))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRules:
+    """Which types are candidates, and how they are counted."""
+
+    architectures: frozenset[str]
+    names: re.Pattern[str] | None = None
+    """Only types whose whole name matches; None for all."""
+    included_uses: frozenset[Use] = frozenset({Use.GENERAL})
+    max_pods: int = DEFAULT_MAX_PODS
+    """The kubelet's maxPods."""
+    uses_interface_limits: bool = False
+    """Whether the AWS VPC CNI without prefixes limits the pods of a type."""
+    performance: Performance = Performance.OFF
+    measured: NodeReservation | None = None
+    """Instead of a formula: what kubelet and runtime were measured to take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateList:
+    """The candidates, and the types that are left out before any is calculated."""
+
+    candidates: tuple[Candidate, ...]
+    left_out: Mapping[str, Reason] = field(default_factory=dict)
+
+
+def list_candidates(
+    types: Iterable[MachineType], prices: Mapping[str, int], profiles: Mapping[str, Profile], rules: CandidateRules
+) -> CandidateList:
+    """Returns the candidates among these types.
+
+    `prices`: type → micro-dollars an hour. `profiles`: cloud → reservation profile; the empty key holds for others.
+    """
+    candidates, left_out = [], {}
+    for kind in types:
+        reason = _exclusion_reason(kind, prices, rules)
+        if reason is not None:
+            left_out[kind.name] = reason
+        else:
+            profile = profiles.get(kind.cloud, profiles[""])
+            candidates.append(make_candidate(kind, prices[kind.name], profile, rules))
+    return CandidateList(candidates=tuple(candidates), left_out=left_out)
+
+
+def _exclusion_reason(kind: MachineType, prices: Mapping[str, int], rules: CandidateRules) -> Reason | None:
+    if rules.names is not None and not rules.names.fullmatch(kind.name):
+        return NOT_ALLOWED(f"{kind.name} does not match {rules.names.pattern}")
+    if kind.arch not in rules.architectures:
+        return OTHER_ARCHITECTURE(
+            f"{kind.name} is {kind.arch}; the pods run on {', '.join(sorted(rules.architectures))}"
+        )
+    if kind.use not in rules.included_uses:
+        return SPECIAL_USE(f"{kind.name} is {kind.use}")
+    if kind.name not in prices:
+        return NO_LIST_PRICE(f"no price of {kind.name} is known")
+    return None
+
+
+def make_candidate(kind: MachineType, price: int, profile: Profile, rules: CandidateRules) -> Candidate:
+    """Returns the type with its price in micro-dollars an hour, and its reservation by the profile or as measured."""
+    max_pods = rules.max_pods
+    if rules.uses_interface_limits and kind.max_pods is not None:
+        max_pods = min(max_pods, kind.max_pods)
+    size = NodeSize(
+        millicores=round(kind.cores * 1000), memory_bytes=kind.memory_mib * _MIB, max_pods=max_pods,
+        lost_bytes=round((kind.memory_mib - min(kind.kernel_mib, kind.memory_mib)) * _MIB), architecture=kind.arch,
+    )  # fmt: skip
+    reserved = calculate_reservations(profile, size)
+    reservation = rules.measured or NodeReservation(
+        cores=float(reserved.cpu.reserved / 1000), gib=float(reserved.memory.reserved / _GIB),
+        eviction_gib=float(reserved.memory.eviction / _GIB),
+    )  # fmt: skip
+    return Candidate(
+        name=kind.name, family=kind.family, architecture=kind.arch, cores=kind.cores, gib=kind.memory_mib / _GIB_MIB,
+        visible_gib=float((reserved.memory.size - reserved.memory.lost) / _GIB), price=price, reservation=reservation,
+        max_pods=max_pods, max_volumes=kind.max_volumes, performance=speed_factor(kind, rules.performance),
+        memory_weight=MEMORY_WEIGHTS.get(kind.cloud, OTHER_MEMORY_WEIGHT),
+    )  # fmt: skip

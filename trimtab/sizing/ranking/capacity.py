@@ -1,0 +1,158 @@
+"""How much of a workload one node of a machine type holds, by each limit, and which limit binds.
+
+The unit is the GiB of the workload: a GiB of requested memory together with the cores, pods and volumes that go with
+it. The number of pods decides how much kubelet and runtime take, and what they take decides how many pods there is room
+for; so the two are calculated together until they agree (a fixed point; each round shrinks the error by the ratio of
+pods per GiB to pods per GiB used).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+
+from trimtab.sizing.ranking.workload import PoolWorkload
+
+MAX_ROUNDS = 100
+"""More rounds than the fixed point needs by far; each round of real workloads gains a digit."""
+PRECISION_PODS = 1e-9
+
+
+class Limit(StrEnum):
+    """What keeps a node from holding more of the workload."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    VOLUMES = "volumes"
+    PODS = "pods"
+    LOAD = "load"
+    """The cores in use reach the share of the cores that may be in use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReservation:
+    """What kubelet, runtime and system take of a node: a base, and more with each pod."""
+
+    cores: float = 0.0
+    """Cores of the machine itself where a formula gives them; normalised where they are measured."""
+    gib: float = 0.0
+    cores_per_pod: float = 0.0
+    gib_per_pod: float = 0.0
+    eviction_gib: float = 0.0
+    """The kubelet's hard eviction threshold for memory."""
+    is_measured: bool = False
+    """Measured in normalised cores; otherwise by a formula for this size."""
+
+    def reserved_cores(self, pods: float, performance: float) -> float:
+        """Returns the reserved cores of a machine with this many pods."""
+        return (self.cores + pods * self.cores_per_pod) / (performance if self.is_measured else 1.0)
+
+    def reserved_gib(self, pods: float) -> float:
+        """Returns the reserved memory of a machine with this many pods, without the eviction threshold."""
+        return self.gib + pods * self.gib_per_pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A machine type with its price and its reservation."""
+
+    name: str
+    family: str
+    architecture: str
+    cores: float
+    gib: float
+    """The memory that is sold."""
+    visible_gib: float
+    """The memory that the kernel sees."""
+    price: int
+    """Micro-dollars an hour."""
+    reservation: NodeReservation
+    max_pods: int | None = 110
+    """None: no limit is known."""
+    max_volumes: int | None = None
+    performance: float = 1.0
+    """The speed of a core beside the baseline."""
+    memory_weight: float = 8.5
+    """How many GiB cost as much as a core, for the split of the price; the order of types does not depend on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCapacity:
+    """What one node of a type holds of the workload."""
+
+    reserved_cores: float
+    reserved_gib: float
+    """Without the eviction threshold."""
+    limits: Mapping[Limit, float]
+    """Limit → GiB of the workload that it allows; a limit that does not exist is infinite."""
+    bottleneck: Limit
+    usable_gib: float
+    """The smallest of the limits; 0 or less if the node holds nothing."""
+    pods: float
+    """Pods of the workload."""
+    free_cores: float
+    """What is left for the workload, normalised, with the buffer taken off."""
+    free_gib: float
+    free_pods: float
+    free_volumes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRules:
+    """How full a node may become."""
+
+    buffer_pods: float = 1.0
+    """Average pods for which a node keeps room, in every dimension: real pods do not fill a node to the last byte."""
+    max_load: float | None = None
+    """The share of the cores that may be in use; None for no limit."""
+
+
+def measure_capacity(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> NodeCapacity:
+    """Returns what a node of this type holds of the workload. A pure function of its arguments."""
+    pods = 0.0
+    capacity = _capacity_with(workload, candidate, rules, pods)
+    for _ in range(MAX_ROUNDS):
+        if abs(capacity.pods - pods) <= PRECISION_PODS:
+            break
+        pods = capacity.pods
+        capacity = _capacity_with(workload, candidate, rules, pods)
+    return capacity
+
+
+def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules, pods: float) -> NodeCapacity:
+    """Returns the capacity if the node's reservation is that for so many pods of the workload."""
+    daemons, speed, buffer = workload.daemons, candidate.performance, rules.buffer_pods
+    total = max(0.0, pods) + daemons.pods
+    reserved_cores = candidate.reservation.reserved_cores(total, speed)
+    reserved_gib = candidate.reservation.reserved_gib(total)
+    # In normalised cores: a faster core does more of the workload.
+    free_cores = (candidate.cores - reserved_cores) * speed - daemons.cores - buffer * workload.cores / workload.pods
+    free_gib = (
+        candidate.visible_gib - reserved_gib - candidate.reservation.eviction_gib - daemons.gib
+        - buffer * workload.gib / workload.pods
+    )  # fmt: skip
+    free_pods = inf if candidate.max_pods is None else candidate.max_pods - daemons.pods - buffer
+    free_volumes = (
+        inf if candidate.max_volumes is None
+        else candidate.max_volumes - daemons.volumes - buffer * workload.volumes / workload.pods
+    )  # fmt: skip
+    limits = {
+        Limit.CPU: free_cores / workload.cores_per_gib,
+        Limit.MEMORY: free_gib,
+        Limit.VOLUMES: free_volumes / workload.volumes_per_gib if workload.volumes else inf,
+        Limit.PODS: free_pods / workload.pods_per_gib,
+        Limit.LOAD: _load_limit(workload, candidate, rules),
+    }
+    bottleneck = min(limits, key=lambda limit: limits[limit])
+    usable = limits[bottleneck]
+    return NodeCapacity(
+        reserved_cores=reserved_cores, reserved_gib=reserved_gib, limits=limits, bottleneck=bottleneck,
+        usable_gib=usable, pods=max(0.0, usable) * workload.pods_per_gib, free_cores=free_cores, free_gib=free_gib,
+        free_pods=free_pods, free_volumes=free_volumes,
+    )  # fmt: skip
+
+
+def _load_limit(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> float:
+    if rules.max_load is None or not workload.used_cores:
+        return inf
+    return candidate.cores * candidate.performance * rules.max_load / (workload.used_cores / workload.gib)

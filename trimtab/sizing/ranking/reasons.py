@@ -1,0 +1,45 @@
+"""The reason codes of this package: why a machine type is no candidate."""
+
+from trimtab.cluster.reason import Code
+
+TOO_SMALL = Code(
+    "machine-too-small",
+    "After its reservations, the DaemonSets and one more pod, nothing of a node of this type is left for the workload.",
+    "Nothing.",
+)
+LARGEST_POD = Code(
+    "machine-below-largest-pod",
+    "A pod of the workload requests more than an empty node of this type has.",
+    "Rank a pool of its own for such pods, or split them.",
+)
+OTHER_ARCHITECTURE = Code(
+    "machine-of-another-architecture",
+    "The workload runs on nodes of another architecture, and nothing says that its images are built for this one.",
+    "If they are, name the architecture with `--arch`.",
+)
+SPECIAL_USE = Code(
+    "machine-for-special-use",
+    "The type has accelerators, shares its cores, or is made for HPC.",
+    "To rank such types too, name their use with `--include`.",
+)
+TOO_FEW_NODES = Code(
+    "too-few-nodes-per-zone",
+    "Nodes of this type are so large that a zone would have fewer of them than you require.",
+    "Lower `--min-nodes-per-zone`.",
+)
+SHARE_TOO_LARGE = Code(
+    "node-holds-too-much",
+    "One node of this type would hold a larger share of the workload than you allow to be lost with it.",
+    "Raise `--max-node-share`.",
+)
+NOT_ALLOWED = Code("machine-not-asked-for", "The name of the type does not match `--types`.", "Change `--types`.")
+NO_LIST_PRICE = Code(
+    "machine-without-price",
+    "No price of this type is known in the region.",
+    "Give a price file with `--prices`.",
+)
+NO_WORKLOAD = Code(
+    "no-workload",
+    "The pods on the nodes request no cpu or no memory, so that there is no ratio by which types could be compared.",
+    "Give the pods requests first: `trimtab recommend` prints them.",
+)

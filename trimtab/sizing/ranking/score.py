@@ -1,0 +1,113 @@
+"""The price of a workload on one machine type: the share of the price that is used, and the surcharges.
+
+A price is split into cores and memory by the weight of the two (how many GiB cost as much as a core). What the workload
+can use of a node, at these prices, is its used price. A node costs more than its price where capacity stays empty:
+
+    last node    the last node of each zone is half empty on average
+    volumes      pods with many volumes never pack perfectly: more, the nearer the limit of volumes is
+    scale-down   nodes that the autoscaler may not remove stay when the workload shrinks
+
+Types are compared by the GiB of the workload that a dollar an hour holds: usable GiB / (price + surcharges). The key of
+Gardener's blog, efficiency divided by the price of a core, gives the same order where the speed and the weight are
+equal, and is kept for people who know it.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from trimtab.sizing.ranking.capacity import Candidate, Limit, NodeCapacity
+from trimtab.sizing.ranking.workload import PoolWorkload
+
+DOLLAR = 1_000_000
+"""In micro-dollars."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurchargeRules:
+    """How much of a node's price is added for capacity that stays empty."""
+
+    last_node_fill: float = 0.5
+    """How full the last node of a zone is on average, from 0 to 1."""
+    volume_packing_start: float = 0.8
+    """The share of the volume limit from which volumes hinder packing."""
+    volume_packing_share: float = 0.10
+    """The share of the price that is added when the volume limit binds."""
+    scale_down_share: float = 0.0
+    """The share of the price that is added where nodes are not removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surcharges:
+    """Dollars an hour for each node, beside its price."""
+
+    last_node: float
+    volumes: float
+    scale_down: float
+
+    @property
+    def total(self) -> float:
+        return self.last_node + self.volumes + self.scale_down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeScore:
+    """One candidate with its capacity and its cost."""
+
+    candidate: Candidate
+    capacity: NodeCapacity
+    surcharges: Surcharges
+    efficiency: float
+    """The used share of price and surcharges, from 0 to 1."""
+    core_price: float
+    """Dollars an hour of a core, by the split of the price."""
+    gib_per_dollar: float
+    """GiB of the workload for a dollar an hour: the key of the order."""
+    nodes_per_zone: float
+    """Not rounded."""
+    zones: int
+
+    @property
+    def node_count(self) -> int:
+        """Whole nodes of every zone together."""
+        # A millionth of a node is an error of floating point, not a node.
+        return self.zones * max(1, ceil(self.nodes_per_zone - 1e-6))
+
+    @property
+    def total_price(self) -> int:
+        """Micro-dollars an hour of all nodes."""
+        return self.node_count * self.candidate.price
+
+    @property
+    def blog_key(self) -> float:
+        """Efficiency / price of a core."""
+        return self.efficiency / self.core_price
+
+
+def score_type(
+    workload: PoolWorkload, candidate: Candidate, capacity: NodeCapacity, rules: SurchargeRules
+) -> TypeScore:
+    """Returns the score of a candidate that holds something of the workload (its usable GiB are above 0)."""
+    price, usable = candidate.price / DOLLAR, capacity.usable_gib
+    gib_price = price / (candidate.memory_weight * candidate.cores + candidate.gib)
+    core_price = candidate.memory_weight * gib_price
+    # In the candidate's own cores: a faster core is used less by the same workload.
+    used = core_price * usable * workload.cores_per_gib / candidate.performance + gib_price * usable
+    nodes_per_zone = workload.gib / workload.zones / usable
+    surcharges = Surcharges(
+        last_node=(1 - rules.last_node_fill) * price / max(1.0, nodes_per_zone),
+        volumes=price * rules.volume_packing_share * _volume_pressure(capacity, rules),
+        scale_down=price * rules.scale_down_share,
+    )
+    full_price = price + surcharges.total
+    return TypeScore(
+        candidate=candidate, capacity=capacity, surcharges=surcharges, efficiency=used / full_price,
+        core_price=core_price, gib_per_dollar=usable / full_price, nodes_per_zone=nodes_per_zone, zones=workload.zones,
+    )  # fmt: skip
+
+
+def _volume_pressure(capacity: NodeCapacity, rules: SurchargeRules) -> float:
+    """Returns how much volumes hinder packing: 0 below the start, 1 from the limit on."""
+    volumes = capacity.limits[Limit.VOLUMES]
+    others = min(limit for name, limit in capacity.limits.items() if name is not Limit.VOLUMES)
+    share = (others / volumes - rules.volume_packing_start) / (1 - rules.volume_packing_start)
+    return min(1.0, max(0.0, share))

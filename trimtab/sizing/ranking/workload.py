@@ -1,0 +1,159 @@
+"""What the pods of a pool request together, and what the DaemonSets of each node take.
+
+The workload is every pod that is bound to a node of the pool and has not finished, without DaemonSet and static pods:
+those are on every node of any type. Cores are normalised by the speed of the node that a pod is on, so that a mixed
+pool can be compared; with speed 1 for every type they are plain cores. Volumes that several pods share count once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.sizing.ranking.reasons import NO_WORKLOAD
+
+GIB = 1 << 30
+ARCH_LABEL = "kubernetes.io/arch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonShare:
+    """What DaemonSet and static pods take of each node, on average over the nodes."""
+
+    cores: float = 0.0
+    """Normalised."""
+    gib: float = 0.0
+    pods: float = 0.0
+    volumes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolWorkload:
+    """The sums of a pool's workload. Cores are normalised by the speed of the node they are requested on."""
+
+    cores: float
+    gib: float
+    """Requested memory in GiB."""
+    pods: float
+    volumes: float = 0.0
+    zones: int = 1
+    """The zones that the nodes are in; nodes without a zone label are in one zone together."""
+    daemons: DaemonShare = field(default_factory=DaemonShare)
+    used_cores: float | None = None
+    """Cores in use, normalised; None if usage is not known."""
+    largest_pods: tuple[tuple[float, float], ...] = ()
+    """(cores, GiB) of each pod than which no other one is larger in both."""
+    architectures: frozenset[str] = frozenset()
+    """The architectures of the nodes on which the pods run."""
+
+    @property
+    def cores_per_gib(self) -> float:
+        return self.cores / self.gib
+
+    @property
+    def pods_per_gib(self) -> float:
+        return self.pods / self.gib
+
+    @property
+    def volumes_per_gib(self) -> float:
+        return self.volumes / self.gib
+
+    @property
+    def gib_per_core(self) -> float:
+        """The ratio as it is mostly told: 1 core to so many GiB."""
+        return self.gib / self.cores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFill:
+    """How full the nodes of today are, DaemonSet pods included."""
+
+    nodes: int
+    requested_share: Mapping[str, float]
+    """cpu, memory, pods, volumes → requested share of allocatable; a resource without a known limit is missing."""
+    binding: str
+    """The resource with the largest share: that one fills the nodes first."""
+
+
+def measure_workload(
+    inventory: Inventory, nodes: Iterable[NodeInfo], performance: Mapping[str, float] | None = None
+) -> PoolWorkload | NotYet:
+    """Returns the workload on these nodes; NotYet if it requests no cpu or no memory.
+
+    `performance`: instance type → speed of a core beside the baseline; a type that is missing has speed 1.
+    """
+    on_node = {node.name: node for node in nodes}
+    speed = {
+        node.name: (performance or {}).get(node.labels.get(INSTANCE_TYPE_LABEL, ""), 1.0) for node in on_node.values()
+    }
+    bound = [pod for pod in inventory.pods if pod.node in on_node and not pod.is_finished]
+    workload = [pod for pod in bound if not (pod.is_daemon or pod.is_static)]
+    sizes = [(pod, *_pod_size(pod)) for pod in workload]
+    cores = sum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes)
+    gib = sum(amount for _, _, amount in sizes) / GIB
+    if cores <= 0 or gib <= 0:
+        names = ", ".join(name for name, total in (("cpu", cores), ("memory", gib)) if total <= 0)
+        sentence = f"{len(workload)} pods on {len(on_node)} nodes request no {names}"
+        return NotYet(reason=NO_WORKLOAD(sentence), have=f"{len(workload)} pods", need=f"requests for {names}")
+    return PoolWorkload(
+        cores=cores, gib=gib, pods=len(workload), volumes=_count_volumes(inventory, workload),
+        zones=len({node.zone for node in on_node.values()}), daemons=_share_daemons(inventory, bound, speed),
+        largest_pods=_largest_sizes((millicores / 1000, amount / GIB) for _, millicores, amount in sizes),
+        architectures=frozenset(node.labels.get(ARCH_LABEL, "amd64") for node in on_node.values()),
+    )  # fmt: skip
+
+
+def _pod_size(pod: PodInfo) -> tuple[int, int]:
+    """Returns (millicores, bytes); a pod whose requests cannot be read counts as nothing, as in every sum of pools."""
+    requests = pod.requirements.requests
+    return (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
+
+
+def _count_volumes(inventory: Inventory, pods: Iterable[PodInfo]) -> int:
+    names = {(pod.namespace, claim) for pod in pods for claim in pod.claims}
+    return sum(1 for name in names if name in inventory.claims and inventory.claims[name].driver)
+
+
+def _share_daemons(inventory: Inventory, bound: Iterable[PodInfo], speed: Mapping[str, float]) -> DaemonShare:
+    daemons = [pod for pod in bound if pod.is_daemon or pod.is_static]
+    sizes = [(pod, *_pod_size(pod)) for pod in daemons]
+    count = len(speed)
+    return DaemonShare(
+        cores=sum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes) / count,
+        gib=sum(amount for _, _, amount in sizes) / GIB / count,
+        pods=len(daemons) / count,
+        volumes=sum(_count_volumes(inventory, [pod]) for pod in daemons) / count,
+    )
+
+
+def _largest_sizes(sizes: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Returns the sizes that no other size covers, the largest by cores first."""
+    largest: list[tuple[float, float]] = []
+    for cores, gib in sorted(set(sizes), reverse=True):
+        if not largest or gib > largest[-1][1]:
+            largest.append((cores, gib))
+    return tuple(largest)
+
+
+def measure_fill(inventory: Inventory, nodes: Iterable[NodeInfo]) -> PoolFill:
+    """Returns how full these nodes are now. Nodes that cannot be read are in no sum."""
+    readable = {node.name: node for node in nodes if not isinstance(node.allocatable, Unreadable)}
+    requested, allocatable = Counter[str](), Counter[str]()
+    for node in readable.values():
+        amounts = node.allocatable
+        assert not isinstance(amounts, Unreadable)
+        allocatable.update({name: amounts.get(name, 0) for name in ("cpu", "memory", "pods")})
+        allocatable["volumes"] += min(node.attachable_volumes.values(), default=0)
+    bound = [pod for pod in inventory.pods if pod.node in readable and not pod.is_finished]
+    for pod in bound:
+        millicores, amount = _pod_size(pod)
+        requested.update({"cpu": millicores, "memory": amount, "pods": 1})
+    requested["volumes"] = _count_volumes(inventory, bound)
+    shares = {name: requested[name] / total for name, total in allocatable.items() if total > 0}
+    return PoolFill(
+        nodes=len(readable), requested_share=shares,
+        binding=max(shares, key=lambda name: shares[name]) if shares else "",
+    )  # fmt: skip

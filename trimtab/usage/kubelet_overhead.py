@@ -1,0 +1,197 @@
+"""What a kubelet and its container runtime use themselves, from kubelets' summaries, and what is reserved for them.
+
+A summary lists the system containers that the kubelet knows: `kubelet`, `runtime`, `misc`, `pods`. One is there only if
+the kubelet was told its cgroup (`kubeletCgroups`, `--runtime-cgroups`), so `runtime` is often missing. Then the use is
+that of the node less that of all pods, which counts the rest of the system too. What neither tells is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import msgspec
+
+from trimtab.cluster import quantity
+from trimtab.cluster.quantity import NotAQuantity
+from trimtab.cluster.timestamps import parse_timestamp
+from trimtab.kube.client import Client, path_segment
+from trimtab.kube.errors import InvalidResponse, KubeFault
+from trimtab.usage.kubelet import MAX_CONCURRENT_NODES
+from trimtab.usage.series import MAX_GAP_SECONDS
+
+KUBELET, RUNTIME, PODS = "kubelet", "runtime", "pods"
+_MILLI = 10**6
+"""Nano-units in a milli-unit."""
+
+
+class OverheadSource(StrEnum):
+    """How the use of the kubelet and the runtime is known."""
+
+    SYSTEM_CONTAINERS = "system-containers"
+    """The kubelet reports both."""
+    NODE_LESS_PODS = "node-less-pods"
+    """The fallback: everything that is in no pod."""
+
+
+class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
+    time: str = ""
+    usage_nano_cores: int | None = None
+    usage_core_nano_seconds: int | None = None
+
+
+class _Memory(msgspec.Struct, frozen=True, rename="camel"):
+    time: str = ""
+    working_set_bytes: int | None = None
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    name: str = ""
+    cpu: _Cpu = _Cpu()
+    memory: _Memory = _Memory()
+
+
+class _Node(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    cpu: _Cpu = _Cpu()
+    memory: _Memory = _Memory()
+    system_containers: tuple[_Stats, ...] = ()
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    node: _Node = _Node()
+    pods: tuple[msgspec.Raw, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOverhead:
+    """What the kubelet and the runtime of one node use at one moment."""
+
+    node: str
+    second: int
+    pods: int
+    millicores: float | None
+    """None if the kubelet does not tell."""
+    memory_bytes: float | None
+    """None if the kubelet does not tell."""
+    cpu_source: OverheadSource | None
+    memory_source: OverheadSource | None
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Part (kubelet and runtime, or node and pods) → the cpu seconds that it has used since it began."""
+
+
+def overhead_of_summary(body: bytes) -> NodeOverhead:
+    """The overhead in a kubelet's /stats/summary; of what it does not tell, None. Raises InvalidResponse."""
+    try:
+        summary = msgspec.json.decode(body, type=_Summary)
+    except msgspec.DecodeError as error:
+        raise InvalidResponse(f"summary of a kubelet: {error}") from None
+    node = summary.node
+    parts = {stats.name: stats for stats in node.system_containers}
+    whole = _Stats(cpu=node.cpu, memory=node.memory)
+    memory, memory_source = _known_use(parts, whole, lambda stats: stats.memory.working_set_bytes)
+    cpu, cpu_source = _known_use(parts, whole, lambda stats: stats.cpu.usage_nano_cores)
+    seconds = {name: stats.cpu.usage_core_nano_seconds for name, stats in {**parts, "node": whole}.items()}
+    second = parse_timestamp(node.cpu.time) or parse_timestamp(node.memory.time)
+    if not node.node_name or second is None:
+        raise InvalidResponse("summary of a kubelet: it has no node.nodeName, or no time")
+    return NodeOverhead(
+        node=node.node_name, second=second, pods=len(summary.pods),
+        millicores=None if cpu is None else cpu / _MILLI, memory_bytes=memory,
+        cpu_source=cpu_source, memory_source=memory_source,
+        cpu_seconds={name: value / quantity.NANO_PER_UNIT for name, value in seconds.items() if value is not None},
+    )  # fmt: skip
+
+
+def _known_use(
+    parts: Mapping[str, _Stats], whole: _Stats, read: Callable[[_Stats], int | None]
+) -> tuple[float | None, OverheadSource | None]:
+    """The use of kubelet and runtime together, else of the node less its pods, and which of the two it is."""
+    kubelet, runtime, pods = (read(parts[name]) if name in parts else None for name in (KUBELET, RUNTIME, PODS))
+    if kubelet is not None and runtime is not None:
+        return float(kubelet + runtime), OverheadSource.SYSTEM_CONTAINERS
+    node = read(whole)
+    if node is not None and pods is not None:
+        return float(max(0, node - pods)), OverheadSource.NODE_LESS_PODS
+    return None, None
+
+
+def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> NodeOverhead:
+    """The reading with its cpu averaged since the previous one; unchanged without one, over a gap, or if a counter
+    decreased: a kubelet or runtime that restarted counts from zero again."""
+    if previous is None or current.cpu_source is None:
+        return current
+    seconds = current.second - previous.second
+    names = (KUBELET, RUNTIME) if current.cpu_source is OverheadSource.SYSTEM_CONTAINERS else ("node", PODS)
+    counted = [
+        current.cpu_seconds[name] - previous.cpu_seconds[name]
+        for name in names
+        if name in current.cpu_seconds and name in previous.cpu_seconds
+    ]
+    if len(counted) < len(names) or min(counted) < 0 or not 0 < seconds <= MAX_GAP_SECONDS:
+        return current
+    used = sum(counted) if names[0] == KUBELET else max(0.0, counted[0] - counted[1])
+    return replace(current, millicores=1000 * used / seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletSettings:
+    """The reservations in a kubelet's configuration."""
+
+    reserved_millicores: int
+    """Kube reserved and system reserved together."""
+    reserved_memory_bytes: int
+    eviction_memory: str
+    """The hard eviction threshold memory.available as written: an amount, or a percentage."""
+    max_pods: int | None
+
+
+class _KubeletConfig(msgspec.Struct, frozen=True, rename="camel"):
+    kube_reserved: dict[str, str] = {}
+    system_reserved: dict[str, str] = {}
+    eviction_hard: dict[str, str] = {}
+    max_pods: int | None = None
+
+
+class _Configz(msgspec.Struct, frozen=True):
+    kubeletconfig: _KubeletConfig
+
+
+def settings_of_configz(body: bytes) -> KubeletSettings:
+    """The reservations in a kubelet's /configz. Raises InvalidResponse."""
+    try:
+        config = msgspec.json.decode(body, type=_Configz).kubeletconfig
+        parts = (config.kube_reserved, config.system_reserved)
+        return KubeletSettings(
+            reserved_millicores=sum(quantity.to_milli(part.get("cpu", "0")) for part in parts),
+            reserved_memory_bytes=sum(quantity.to_whole_units(part.get("memory", "0")) for part in parts),
+            eviction_memory=config.eviction_hard.get("memory.available", "100Mi"), max_pods=config.max_pods,
+        )  # fmt: skip
+    except (msgspec.DecodeError, NotAQuantity) as error:
+        raise InvalidResponse(f"configuration of a kubelet: {error}") from None
+
+
+def read_overheads(client: Client, nodes: Iterable[str]) -> Iterator[NodeOverhead | KubeFault]:
+    """Each node's overhead, by one request for each, or the fault of a node that does not tell, in their order."""
+    with ThreadPoolExecutor(MAX_CONCURRENT_NODES, thread_name_prefix="kubelet") as pool:
+        yield from pool.map(lambda node: _read_node(client, node), nodes)
+
+
+def _read_node(client: Client, node: str) -> NodeOverhead | KubeFault:
+    # Without `only_cpu_and_memory` the kubelet measures the disks of all pods: a hundred times the work.
+    path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary?only_cpu_and_memory=true"
+    try:
+        return overhead_of_summary(client.get(path, doing=f"summary of node {node}"))
+    except KubeFault as fault:
+        return fault
+
+
+def read_kubelet_settings(client: Client, node: str) -> KubeletSettings | KubeFault:
+    """The reservations in the configuration of a node's kubelet, or the fault."""
+    path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
+    try:
+        return settings_of_configz(client.get(path, doing=f"configuration of the kubelet of node {node}"))
+    except KubeFault as fault:
+        return fault

@@ -1,0 +1,126 @@
+"""What kubelets and container runtimes use themselves, from a Prometheus that scrapes the kubelets.
+
+cAdvisor's series of cgroups (`id` of the kubelet's and the runtime's unit) are read where they exist; else the node's
+own series less those of its pods. All of them need the label `node`, which the scrape's configuration puts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from trimtab.usage.kubelet_overhead import NodeOverhead, OverheadSource
+from trimtab.usage.prometheus import Prometheus
+from trimtab.usage.series import Series
+
+KUBELET_IDS = "/(system|runtime|kubelet)[.]slice/kubelet[.]service"
+RUNTIME_IDS = "/(system|runtime|containerd)[.]slice/(containerd|crio|docker|cri-docker)[.]service"
+PODS_IDS = "/kubepods([.]slice)?"
+MILLICORES = 1000.0
+FACTS_SECONDS = 60
+
+_ByMoment = dict[tuple[str, int], float]
+"""(node, second) → amount."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedNodes:
+    """What kube-state-metrics and the compactor say about nodes."""
+
+    pools: Mapping[str, str]
+    """Node → its pool; a node that is missing has none."""
+    runtimes: Mapping[str, str]
+    """Node → its container runtime; a node that is missing is unknown."""
+    capacity: Mapping[tuple[str, str], float]
+    """(node, resource) → cores or bytes."""
+    allocatable: Mapping[tuple[str, str], float]
+
+
+def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[NodeOverhead]:
+    """The overhead of every node at every step, in the order of nodes and time. Raises UsageFault."""
+    step = server.query_plan.step_seconds
+    queries = _queries(server, max(step, 60))
+    read = {name: _read_by_node(server, query, start, end, name) for name, query in queries.items()}
+    moments = sorted(read["pods running"])
+    for node, second in moments:
+        at = {name: amounts.get((node, second)) for name, amounts in read.items()}
+        cpu, cpu_source = _known_use(at["kubelet cpu"], at["runtime cpu"], at["node cpu"], at["pods cpu"])
+        memory, memory_source = _known_use(
+            at["kubelet memory"], at["runtime memory"], at["node memory"], at["pods memory"]
+        )
+        yield NodeOverhead(
+            node=node, second=second, pods=round(at["pods running"] or 0),
+            millicores=None if cpu is None else cpu * MILLICORES, memory_bytes=memory,
+            cpu_source=cpu_source, memory_source=memory_source,
+        )  # fmt: skip
+
+
+def _known_use(
+    kubelet: float | None, runtime: float | None, node: float | None, pods: float | None
+) -> tuple[float | None, OverheadSource | None]:
+    if kubelet is not None and runtime is not None:
+        return kubelet + runtime, OverheadSource.SYSTEM_CONTAINERS
+    if node is not None and pods is not None:
+        return max(0.0, node - pods), OverheadSource.NODE_LESS_PODS
+    return None, None
+
+
+def _queries(server: Prometheus, step: int) -> dict[str, str]:
+    """Part → its query, one value for each node."""
+    window = server.query_plan.rate_window
+
+    def cgroup(resource: str, ids: str) -> str:
+        matchers = server.join_matchers(f'id=~"{ids}"')
+        if resource == "cpu":
+            return f"sum by (node) (rate(container_cpu_usage_seconds_total{{{matchers}}}[{window}]))"
+        return f"sum by (node) (max_over_time(container_memory_working_set_bytes{{{matchers}}}[{step}s]))"
+
+    own = server.join_matchers("")
+    return {
+        **{
+            f"{part} {resource}": cgroup(resource, ids)
+            for part, ids in (("kubelet", KUBELET_IDS), ("runtime", RUNTIME_IDS), ("pods", PODS_IDS))
+            for resource in ("cpu", "memory")
+        },
+        "node cpu": f"max by (node) (rate(node_cpu_usage_seconds_total{{{own}}}[{window}]))",
+        "node memory": f"max by (node) (max_over_time(node_memory_working_set_bytes{{{own}}}[{step}s]))",
+        "pods running": f"max by (node) (kubelet_running_pods{{{own}}}) or count by (node) (kube_pod_info{{{own}}})",
+    }
+
+
+def _read_by_node(server: Prometheus, query: str, start: int, end: int, what: str) -> _ByMoment:
+    step = server.query_plan.step_seconds
+    # The decoder knows the labels of pods: the node takes the place of one.
+    renamed = f'label_replace({query}, "pod", "$1", "node", "(.+)")'
+    amounts: _ByMoment = {}
+    for series in server.query_range(renamed, start - start % step, end, step, f"{what} of nodes"):
+        if series.pod:
+            for second, value in zip(series.times, series.values, strict=True):
+                amounts[series.pod, int(second)] = value
+    return amounts
+
+
+def read_node_facts(server: Prometheus, end: int) -> ScrapedNodes:
+    """Pools, runtimes and sizes of the nodes, as far as others export them. Raises UsageFault."""
+
+    def answers_of(metric: str, label: str, matcher: str = "") -> list[Series]:
+        """The series of a metric, with the node in the place of a pod, and the label in that of a container."""
+        query = f"max by (node, {label}) ({metric}{{{server.join_matchers(matcher)}}})"
+        for name, source in (("pod", "node"), ("container", label)):
+            query = f'label_replace({query}, "{name}", "$1", "{source}", "(.+)")'
+        answers = server.query_range(query, end - FACTS_SECONDS, end, FACTS_SECONDS, f"{metric} of nodes")
+        return [series for series in answers if series.pod and series.container and series.values]
+
+    def label_of(metric: str, label: str) -> dict[str, str]:
+        return {series.pod: series.container for series in answers_of(metric, label)}
+
+    def amounts_of(metric: str) -> dict[tuple[str, str], float]:
+        series_list = answers_of(metric, "resource", 'resource=~"cpu|memory"')
+        return {(series.pod, series.container): series.values[-1] for series in series_list}
+
+    return ScrapedNodes(
+        pools=label_of("trimtab_compactor_pool_node_info", "pool"),
+        runtimes=label_of("kube_node_info", "container_runtime_version"),
+        capacity=amounts_of("kube_node_status_capacity"),
+        allocatable=amounts_of("kube_node_status_allocatable"),
+    )

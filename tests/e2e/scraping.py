@@ -15,8 +15,10 @@ from typing import Any
 import yaml
 
 from deploy.observe import dashboards, rules
+from deploy.observe.exported import everything
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import ready
+from trimtab.cli.install.names import METRICS_API
 
 _KUBELET = "no kubelet is scraped here"
 _NOTHING_YET = "nothing of it has happened"
@@ -47,6 +49,9 @@ QUIET = {
     ),
 }
 """Series that are there only when there is something to tell → why not in a healthy young installation."""
+
+NOT_INSTALLED = {name for metric in everything() if metric.process == METRICS_API for name in metric.series}
+"""Series of the process that is installed on request."""
 
 
 @dataclass(frozen=True)

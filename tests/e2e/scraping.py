@@ -37,6 +37,22 @@ QUIET = {
     "trimtab_wrong_overhead_pods": _NOTHING_YET,
     **dict.fromkeys(
         (
+            "pool_resource:trimtab_overhead_reserved:ratio",
+            "pool:trimtab_unused_reserved:dollars_per_hour",
+            "pool:trimtab_reserved_overdraft:dollars_per_hour",
+            "trimtab_recommender_reserved_dollars_per_hour",
+            "trimtab_recommender_node_overhead",
+            "trimtab_recommender_node_overhead_base",
+            "trimtab_recommender_node_overhead_per_pod",
+            "trimtab_recommender_node_reserved",
+            "trimtab_recommender_node_reserved_recommended",
+            "trimtab_recommender_overhead_coverage_ratio",
+            "trimtab_recommender_reservation_change",
+        ),
+        _KUBELET,
+    ),
+    **dict.fromkeys(
+        (
             "trimtab_runtime_class_pods",
             "trimtab_overhead_cpu_cores",
             "trimtab_overhead_memory_bytes",

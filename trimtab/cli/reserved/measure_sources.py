@@ -63,7 +63,7 @@ class Measurements:
             self.histories.setdefault(key, OverheadHistory(max_days=self.max_days)).add_sample(
                 OverheadSample(
                     node=overhead.node, second=overhead.second, pods=overhead.pods, millicores=overhead.millicores,
-                    memory_bytes=overhead.memory_bytes,
+                    memory_bytes=overhead.memory_bytes, max_memory_bytes=overhead.max_memory_bytes,
                 )
             )  # fmt: skip
             if overhead.memory_source is not None:

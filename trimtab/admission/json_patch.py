@@ -79,7 +79,11 @@ def to_plain_json(value: Any) -> Any:
     """Returns an API object, or a value that holds some, as plain JSON: new dicts and lists."""
     if isinstance(value, str):  # most values in a patch are strings
         return value
-    return msgspec.json.decode(msgspec.json.encode(value))
+    plain = msgspec.to_builtins(value)
+    # `to_builtins` leaves lists as tuples. Most other values are maps of amounts, which have none.
+    if type(plain) is dict and all([type(part) is str for part in plain.values()]):
+        return plain
+    return msgspec.json.decode(msgspec.json.encode(plain))
 
 
 _Field = tuple[str, Any]

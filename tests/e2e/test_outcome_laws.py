@@ -35,7 +35,7 @@ from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, e
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.listing import list_kinds
 from trimtab.kube.resources import list_sources
-from trimtab.policy.actions.placement import missing_part
+from trimtab.policy.actions.placement import CompiledPlacement, missing_part
 from trimtab.policy.actions.placement_fields import resolve_labels
 from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
@@ -209,7 +209,7 @@ class World:
             if not placing or policy.spec.actions.placement is None:
                 continue
             settings = resolve_labels(policy.spec.actions.placement, subject)
-            if isinstance(settings, Reason) or missing_part(settings, stored.spec) is not None:
+            if isinstance(settings, Reason) or missing_part(CompiledPlacement(settings), stored.spec) is not None:
                 yield f"half of {policy.name}'s placement"
 
     def _facts(self) -> ClusterFacts:

@@ -65,16 +65,23 @@ class PodClassifier:
     def classify_all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
         """Returns the class of each pod, with the requests that it has now."""
         classes: list[PodClass] = []
+        counts: Counter[int] = Counter()
         last: SchedulingRequirements | None = None
-        for pod in pods:
-            if pod.claims or pod.has_device_claims:
-                classes.append(self.classify(pod))
-                last = None
-            else:
-                # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
-                classes.append(classes[-1] if pod.requirements is last else self.classify(pod))
-                last = pod.requirements
-        self.placed_counts = Counter([pod_class.number for pod_class in classes])
+        pod_class: PodClass | None = None
+        first = 0
+        for number, pod in enumerate(pods):
+            requirements = pod.requirements
+            # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
+            if requirements is not last or pod.claims or pod.has_device_claims:
+                if pod_class is not None:
+                    counts[pod_class.number] += number - first
+                first = number
+                pod_class = self.classify(pod)
+                last = None if pod.claims or pod.has_device_claims else requirements
+            classes.append(pod_class)
+        if pod_class is not None:
+            counts[pod_class.number] += len(classes) - first
+        self.placed_counts = counts
         return classes
 
     def classify(self, pod: PodInfo, readmitted_requests: Amounts | Unreadable | None = None) -> PodClass:

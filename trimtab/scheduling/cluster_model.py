@@ -99,9 +99,11 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
         *(next_classes if next_classes is not classes else ()),
         *(pod_class for _, pod_class in (*pending, *buffered)),
     }
+    last: PodClass | None = None
     for pod_class, pod in zip(classes, placed, strict=True):
-        if pod_class not in movable and not (pod.is_daemon or pod.is_static):
+        if pod_class is not last and pod_class not in movable and not (pod.is_daemon or pod.is_static):
             movable.add(pod_class)
+            last = pod_class
     classifier.assign_numbers([pod_class for pod_class in classifier.classes if pod_class in movable])
     model = ClusterModel(
         inventory=inventory, nodes=nodes, node_numbers=index, pods=placed, node_of=node_of, class_of=classes,

@@ -163,6 +163,7 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
         pools[node] = problem.pool_of[node]
     # Pods are sorted by name, so replicas follow each other: one comparison replaces the lookup for most of them.
     last: tuple[Pool | None, int] = (None, -1)
+    verdicts: dict[int, Verdict] = {}
     verdict: Verdict = IGNORED
     for number, (pod, node) in enumerate(zip(problem.model.pods, problem.model.node_of, strict=True)):
         pool = pools[node]
@@ -170,7 +171,8 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
             continue
         template = pod.likeness
         if template < 0 or template != last[1] or pool is not last[0]:
-            verdicts = checker.cached_verdicts(pool)
+            if pool is not last[0]:
+                verdicts = checker.cached_verdicts(pool)
             verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
             last = (pool, template if nothing_moved and template in verdicts else -1)
         if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
@@ -313,9 +315,8 @@ def _create_requests(problem: CompactionProblem) -> None:
         else:
             requests[pod] = problem.placement_requests.request_for(last, node_of[pod])
             request = free(last.number)
-    ranks = [pod_class.sort_key for pod_class in classes]
-    majors, minors = [pod_class.major for pod_class in classes], [pod_class.minor for pod_class in classes]
     for node in problem.candidates:
         load = problem.pods_to_move[node]
-        load.sort(key=ranks.__getitem__)
-        problem.moving_amounts[node] = (sum([majors[pod] for pod in load]), sum([minors[pod] for pod in load]))
+        load.sort(key=lambda pod: classes[pod].sort_key)
+        moving = [classes[pod] for pod in load]
+        problem.moving_amounts[node] = (sum([one.major for one in moving]), sum([one.minor for one in moving]))

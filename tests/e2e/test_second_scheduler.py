@@ -21,7 +21,8 @@ KEPT = {"trimtab.dev/do-not-disrupt": "true"}
 
 def test_what_leaves_lands_where_the_plan_says(cluster: Cluster, tmp_path: Path) -> None:
     name = f"packed-{cluster.namespace[-5:]}"
-    nodes = cluster.pool(name, nodes=len(LOADS), cpu="4", memory="16Gi")
+    # The taint keeps other tests' pods away: one of them on a node would change which is the fullest.
+    nodes = cluster.pool(name, nodes=len(LOADS), cpu="4", memory="16Gi", taints=[f"only={name}:NoSchedule"])
     with second_scheduler(cluster.plane) as scheduler:
         filled(cluster, name, nodes, scheduler)
         cluster.apply(pool(cluster, name, protect={"singleReplicas": False}))
@@ -40,7 +41,8 @@ def filled(cluster: Cluster, name: str, nodes: list[str], scheduler: str) -> Non
         cluster.patch("Node", node, {"spec": {"unschedulable": None}})
         cluster.eventually(lambda node=node: cluster.is_ready(node))  # type: ignore[misc]
         for at, cpu in enumerate(load):
-            spec = {"schedulerName": scheduler, "nodeSelector": {"pool": name}}
+            tolerations = [{"key": "only", "operator": "Exists"}]
+            spec = {"schedulerName": scheduler, "nodeSelector": {"pool": name}, "tolerations": tolerations}
             notes = KEPT if node in nodes[:2] else {}
             cluster.deployment(f"{node}-{at}", cpu=cpu, memory="64Mi", annotations=notes, spec=spec)
         cluster.eventually(lambda: all(runs_on(cluster, f"{node}-{at}") for at in range(len(load))), within=60)  # noqa: B023

@@ -155,7 +155,9 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/e2e/test_signing_keys.py::test_after_one_rotation_a_drain_goes_on_and_is_signed_anew",
         "tests/e2e/test_signing_keys.py::test_after_two_rotations_it_is_nobodys_and_doctor_says_so",
     ),
-    "requests to the webhook from clients other than the API server": ("tests/webhook/test_known_clients.py::test_nobody_else_is",),
+    "requests to the webhook from clients other than the API server": (
+        "tests/webhook/test_known_clients.py::test_nobody_else_is",
+    ),
     "a wrong usage history": (_BOUNDS,),
     "evictions": ("tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",),
     "a successor that cannot be created": (

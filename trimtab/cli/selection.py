@@ -9,8 +9,9 @@ import click
 
 from trimtab.cli.main import UsageError
 from trimtab.cluster import selectors
+from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.selectors import SelectorRequirement, requirement_matches
+from trimtab.cluster.selectors import requirement_matches
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -57,7 +57,7 @@ class HistoryFilter:
     """Whether evictions of single pods are records."""
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -67,6 +67,11 @@ DEFAULTS = InstallValues()
     "May be repeated.",
 )  # fmt: skip
 @click.option(
+    "--demote-groups", is_flag=True,
+    help="Let the recommender demote node groups that are out of stock, for an hour, in the priority map that `trimtab "
+    "machines priorities --apply` wrote.",
+)  # fmt: skip
+@click.option(
     "--mode", type=click.Choice(["webhook", "policies", "both"]), default=DEFAULTS.mode, show_default=True,
     help="What changes pods: the webhook, or policies that the API server evaluates (`trimtab policies compile`; from "
     "Kubernetes 1.36), or both. With `policies` API servers call the webhook only to validate policies and pools.",

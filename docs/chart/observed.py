@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from deploy.observe import dashboards, grafana, rules
+from docs.chart.chosen import values_key
 from docs.chart.holes import block, text
 from trimtab.cli.install.names import METRICS_API, PROCESSES, Manifest, account_name, build_manifest, component_labels
 
@@ -70,11 +71,16 @@ def groups() -> list[dict[str, Any]]:
     ]
 
 
+def is_of_metrics_api(group: dict[str, Any]) -> bool:
+    """Whether a group of rules is about the process that is installed on request."""
+    return group["name"].split(".")[1] == values_key(METRICS_API)
+
+
 def components(namespace: str) -> dict[str, list[Manifest]]:
     """Component of the kustomize base → its objects, as the chart gives them with the defaults."""
     return {
         "monitors": [monitor(process, namespace, INTERVAL) for process in PROCESSES],
-        "rules": [rule(namespace, groups())],
+        "rules": [rule(namespace, [group for group in groups() if not is_of_metrics_api(group)])],
         "dashboards": [board(one.uid, namespace, model(one)) for one in dashboards.ALL],
     }
 

@@ -15,8 +15,10 @@ from typing import Any
 import yaml
 
 from deploy.observe import dashboards, rules
+from deploy.observe.exported import everything
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import ready
+from trimtab.cli.install.names import METRICS_API
 
 _KUBELET = "no kubelet is scraped here"
 _NOTHING_YET = "nothing of it has happened"
@@ -35,6 +37,22 @@ QUIET = {
     "trimtab_wrong_overhead_pods": _NOTHING_YET,
     **dict.fromkeys(
         (
+            "pool_resource:trimtab_overhead_reserved:ratio",
+            "pool:trimtab_unused_reserved:dollars_per_hour",
+            "pool:trimtab_reserved_overdraft:dollars_per_hour",
+            "trimtab_recommender_reserved_dollars_per_hour",
+            "trimtab_recommender_node_overhead",
+            "trimtab_recommender_node_overhead_base",
+            "trimtab_recommender_node_overhead_per_pod",
+            "trimtab_recommender_node_reserved",
+            "trimtab_recommender_node_reserved_recommended",
+            "trimtab_recommender_overhead_coverage_ratio",
+            "trimtab_recommender_reservation_change",
+        ),
+        _KUBELET,
+    ),
+    **dict.fromkeys(
+        (
             "trimtab_runtime_class_pods",
             "trimtab_overhead_cpu_cores",
             "trimtab_overhead_memory_bytes",
@@ -47,6 +65,9 @@ QUIET = {
     ),
 }
 """Series that are there only when there is something to tell → why not in a healthy young installation."""
+
+NOT_INSTALLED = {name for metric in everything() if metric.process == METRICS_API for name in metric.series}
+"""Series of the process that is installed on request."""
 
 
 @dataclass(frozen=True)

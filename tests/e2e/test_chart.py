@@ -80,7 +80,8 @@ def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
 
 
 def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
-    found = objects(helm.rendered({"dashboards": {"enabled": True}, "rules": {"enabled": True}}))
+    enabled = {"enabled": True}
+    found = objects(helm.rendered({"dashboards": enabled, "rules": enabled, "metricsApi": enabled}))
     for one in dashboards.ALL:
         model = found["ConfigMap", NAMESPACE, one.uid]["data"][f"{one.uid}.json"]
         assert json.loads(model) == json.loads((ROOT / f"deploy/dashboards/{one.uid}.json").read_text())
@@ -93,7 +94,8 @@ def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_
     given = {"recommender": {"enabled": False}, "rules": {"enabled": True, "runbooks": page}}
     groups = objects(helm.rendered(given))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
     names = [group["name"] for group in groups]
-    assert names == [one["name"] for one in observed.groups() if one["name"] != "trimtab.recommender.alerts"]
+    absent = {"trimtab.recommender.alerts", "trimtab.metricsApi.alerts"}
+    assert names == [one["name"] for one in observed.groups() if one["name"] not in absent]
     alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
     assert [one["annotations"]["runbook_url"] for one in alerts] == [f"{page}#{one['alert'].lower()}" for one in alerts]
 

@@ -81,7 +81,7 @@ def to_plain_json(value: Any) -> Any:
         return value
     plain = msgspec.to_builtins(value)
     # `to_builtins` leaves lists as tuples. Most other values are maps of amounts, which have none.
-    if type(plain) is dict and all([type(part) is str for part in plain.values()]):
+    if type(plain) is dict and set(map(type, plain.values())) <= {str}:
         return plain
     return msgspec.json.decode(msgspec.json.encode(plain))
 

@@ -155,7 +155,17 @@ class World:
         """Every controller has made what it may, and the scheduler has looked at each pod; where it is worse with us,
         some time more."""
         names = [self._of(case, with_us) for case in made for with_us in (False, True)]
-        self.cluster.eventually(lambda: all(map(self._is_settled, names)), within=60, every=0.5, what="all settled")
+        unsettled = names
+
+        def all_settled() -> bool:
+            nonlocal unsettled
+            unsettled = [name for name in unsettled if not self._is_settled(name)]
+            return not unsettled
+
+        try:
+            self.cluster.eventually(all_settled, within=60, every=0.5, what="all settled")
+        except AssertionError as error:
+            raise AssertionError([self._state(name) for name in unsettled]) from error
         try:
             self.cluster.eventually(lambda: not any(self._held_against(case) for case in made), within=15, every=0.5)
         except AssertionError:
@@ -167,6 +177,16 @@ class World:
         failed = any(c["type"] == "ReplicaFailure" and c["status"] == "True" for c in conditions)
         looked_at = all(any(c["type"] == "PodScheduled" for c in pod["status"].get("conditions", ())) for pod in pods)
         return looked_at and (failed or len(pods) == wanted)
+
+    def _state(self, namespace: str) -> list[Any]:
+        """What its controllers have done so far, for the message of a failure."""
+        inside = self.inside[namespace]
+        statuses = [
+            inside.get("Deployment", laws.APP).get("status"),
+            *(rs["status"] for rs in inside.list("ReplicaSet")),
+        ]
+        pods = [pod["status"].get("conditions") for pod in self._pods(namespace)]
+        return [namespace, statuses, pods, [event["message"] for event in inside.list("Event")]]
 
     def _case(self, namespace: str) -> Case:
         return next(case for case in self.cases if self._of(case, namespace.endswith("ours")) == namespace)

@@ -24,7 +24,7 @@ from trimtab.cli.certs import CertsReport
 from trimtab.cli.compactor.history import HistoryReport
 from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
-from trimtab.cli.explain.command import ExplainReport
+from trimtab.cli.explain.command import ExplanationsReport
 from trimtab.cli.idle.report import IdleReport
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
@@ -57,7 +57,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "compactor-status-report": StatusReport, "compactor-history-report": HistoryReport,
             "recommend-report": RecommendReport, "doctor-report": DoctorReport,
             "machine-profile-report": MachineProfileReport, "machine-rank-report": MachineRankReport,
-            "lint-report": LintReport, "explain-report": ExplainReport,
+            "lint-report": LintReport, "explanations-report": ExplanationsReport,
             "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
             "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
@@ -72,7 +72,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "compactor-history-report": "trimtab compactor history", "doctor-report": "trimtab doctor",
                "machine-profile-report": "trimtab machines profile --cluster SNAPSHOT",
                "machine-rank-report": "trimtab machines rank --cluster SNAPSHOT",
-               "lint-report": "trimtab lint -f FILE", "explain-report": "trimtab explain NAME",
+               "lint-report": "trimtab lint -f FILE", "explanations-report": "trimtab explain NAME",
                "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
                "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",

@@ -20,7 +20,7 @@ def explain(*arguments: str) -> Result:
     [
         ("webhook-not-registered", "What to do: "),
         ("TRIMTAB_NAMESPACE", "Default: trimtab-system"),
-        ("trimtab_namespace", "Read by trimtab webhook, watchdog, compactor"),
+        ("trimtab_namespace", "Read by trimtab webhook, watchdog"),
         ("L35", "What to do: Remove the cpu limit"),
         ("pace.drains", "Default: 1"),
         ("pool.pace.drains", "pool field"),
@@ -71,7 +71,7 @@ def test_fields_inside_of_lists_are_found() -> None:
 
 def test_explain_imports_no_decision_and_no_client() -> None:
     program = (
-        "import sys; from trimtab.cli.explain.command import build_explain_report; build_explain_report(('L35',));"
+        "import sys; from trimtab.cli.explain import command; command.build_explanations_report(('L35',));"
         "print(*[name for name in ('trimtab.policy', 'trimtab.kube', 'kubernetes', 'trimtab.admission')"
         " if name in sys.modules])"
     )

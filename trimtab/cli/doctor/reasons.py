@@ -227,8 +227,7 @@ NOT_READY = Code(
 )
 SCALED_TO_ZERO = Code(
     "process-scaled-to-zero",
-    "The Deployment of a process has 0 replicas: somebody or an autoscaler scaled it down, and the process does not "
-    "run.",
+    "The Deployment of a process has 0 replicas: a user or an autoscaler scaled it down, and the process does not run.",
     "`kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
 )
 NAMESPACE_MISMATCH = Code(
@@ -294,8 +293,8 @@ ALL_PAUSED = Code(
 CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`trimtab policies schema --crd | kubectl apply --server-side --force-conflicts -f -`; Helm installs the "
-    "CustomResourceDefinition once and never upgrades it.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs the CustomResourceDefinition once and never upgrades it.",
 )
 POLICY_INVALID = Code(
     "policy-not-loaded",

@@ -34,11 +34,11 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     fields: list[ExplainedFieldReport]
 
 
-class ExplainReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/explain-report.schema.json."""
+class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/explanations-report.schema.json."""
 
     api_version: str = API_VERSION
-    kind: str = "ExplainReport"
+    kind: str = "ExplanationsReport"
     explanations: list[ExplanationReport]
 
 
@@ -51,11 +51,11 @@ def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
     NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains or L35. The
     texts are in the package: neither a cluster nor the network is used.
     """
-    report = build_explain_report(names)
+    report = build_explanations_report(names)
     _emit(output, output_file, report)
 
 
-def build_explain_report(names: tuple[str, ...]) -> ExplainReport:
+def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
     """Return the explanations of all names. Raises UsageError with every name that is not known."""
     catalog = load_catalog()
     entries_by_name = {name: find_entries(catalog, name) for name in names}
@@ -69,7 +69,7 @@ def build_explain_report(names: tuple[str, ...]) -> ExplainReport:
     if mistakes:
         raise UsageError(mistakes)
     found = dict.fromkeys(entry for entries in entries_by_name.values() for entry in entries)
-    return ExplainReport(explanations=[_explain(entry, find_children(catalog, entry)) for entry in found])
+    return ExplanationsReport(explanations=[_explain(entry, find_children(catalog, entry)) for entry in found])
 
 
 def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationReport:
@@ -79,14 +79,14 @@ def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationRe
     )  # fmt: skip
 
 
-def _emit(form: str, output_file: str | None, report: ExplainReport) -> None:
+def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> None:
     output.emit_report(form, output_file, report, lambda console: draw_explanations(console, report), "trimtab explain")
 
 
 _VALUE_TITLES = {"setting": "Default", "policy field": "Type", "pool field": "Default"}
 
 
-def draw_explanations(console: Console, report: ExplainReport) -> None:
+def draw_explanations(console: Console, report: ExplanationsReport) -> None:
     """Draw each explanation: its name, its meaning, what to do, and the fields inside of it."""
     for number, explanation in enumerate(report.explanations):
         if number:

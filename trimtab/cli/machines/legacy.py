@@ -60,7 +60,9 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 @click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
               help="With --apply: repeat until no legacy node has pods; nodes added later are tainted.")  # fmt: skip
 @click.option("--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and nothing else.")
-@click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders.")
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders."
+)
 def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
     follow: float | None, undoing: bool, namespace: str,

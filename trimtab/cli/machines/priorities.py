@@ -54,7 +54,9 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 @click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
               help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
                    "workers.")  # fmt: skip
-@click.option("--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler.")
+@click.option(
+    "-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler."
+)
 @click.option("--apply", "applying", is_flag=True, help="Write the map. The one that was there is kept for --undo.")
 @click.option(
     "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."

@@ -41,6 +41,7 @@ VERBS = {
         "trimtab.cli.metrics_api.command",
         "Serve custom metrics for HPAs; check rules, propose an HPA.",
     ),
+    "completion": ("trimtab.cli.completion", "Print a script that completes commands in a shell."),
     "version": ("trimtab.cli.help_commands", "Print the version."),
     "help": ("trimtab.cli.help_commands", "Print the help of a command."),
     "demo": ("trimtab.cli.demo.command", "Run the webhook and a compaction on this machine, without a cluster."),

@@ -20,6 +20,7 @@ from docs.chart.files import files as deployed
 from docs.pages import doctor, lint, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
+from trimtab.cli.autoscaler.report import AutoscalerProposeReport
 from trimtab.cli.certs import CertsReport
 from trimtab.cli.compactor.report import HistoryReport, StatusReport
 from trimtab.cli.doctor.command import DoctorReport
@@ -58,6 +59,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "lint-report": LintReport,
             "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
             "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
+            "autoscaler-propose-report": AutoscalerProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
             "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
@@ -73,6 +75,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "lint-report": "trimtab lint -f FILE",
                "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
                "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
+               "autoscaler-propose-report": "trimtab autoscaler propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
                "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip

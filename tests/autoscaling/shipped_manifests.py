@@ -12,7 +12,7 @@ from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
-from trimtab.cluster.yaml_documents import read_documents
+from trimtab.cluster.yaml_documents import Document, read_documents
 
 ROOT = Path(__file__).parents[2]
 _SETS = Path(os.environ.get("TRIMTAB_SHARED", ROOT.parent / "shared")) / "data" / "manifests"
@@ -38,7 +38,7 @@ def render_shipped() -> Iterator[tuple[str, bytes]]:
 
 def find_problems(*contents: tuple[str, bytes]) -> list[RuleFinding]:
     """Returns all findings in the manifests, read together."""
-    documents = []
+    documents: list[Document] = []
     for name, content in contents:
         documents += read_documents(name, content, takes_repeated_keys=True).documents
     return list(check_snapshot(read_lint_snapshot(documents).snapshot, ALL_RULES).findings)

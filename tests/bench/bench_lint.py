@@ -47,7 +47,8 @@ def workload_manifests(number: int) -> Iterator[Manifest]:
         metric = {"type": "Resource", "resource": {"name": "cpu", "target": {
             "type": "Utilization", "averageUtilization": 50 + number % 40}}}  # fmt: skip
         yield {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata,
-               "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10, "metrics": [metric]}}  # fmt: skip
+               "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10,
+                        "metrics": [metric]}}  # fmt: skip
     if number % 4 == 0:
         yield {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": metadata,
                "spec": {"targetRef": target, "updatePolicy": {"updateMode": "Recreate"}}}  # fmt: skip

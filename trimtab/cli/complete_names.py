@@ -79,7 +79,7 @@ def _list_names(context: click.Context, path: str, *, label: str = "") -> list[s
             context.params.get("kubeconfig"), context.params.get("context"), deadlines=deadlines
         )
         try:
-            query = {"limit": MAX_NAMES, **({"labelSelector": label} if label else {})}
+            query: dict[str, str | int | None] = {"limit": MAX_NAMES, **({"labelSelector": label} if label else {})}
             found = msgspec.json.decode(client.get(path, query), type=_List)
         finally:
             client.close()

@@ -32,6 +32,7 @@ VERBS = {
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
+    "why": ("trimtab.cli.why.command", "Show why a pod is as it is: annotation, policies, decisions, Events, log."),
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
     "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),

@@ -174,11 +174,11 @@ def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, 
 FOLLOWED = {
     "webhook": [
         *webhook_seen.list_sources("trimtab-system", policies=True),
-        webhook_seen.endpoint_slices(("anywhere", "vpa")),
+        resources.endpoint_slices(("anywhere", "vpa")),
     ],
     "watchdog": [
         *watchdog_seen.list_sources("trimtab-system", policies=True),
-        watchdog_seen.endpoint_slices(("anywhere", "vpa")),
+        resources.endpoint_slices(("anywhere", "vpa")),
     ],
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),

@@ -183,7 +183,7 @@ FOLLOWED = {
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),
         *successor_requests.list_sources("trimtab-system"),
-        *(resources.LIST_SOURCES[kind] for kind in (successor_requests.POLICY, successor_requests.VPA)),
+        *(resources.LIST_SOURCES[kind] for kind in ("PodPolicy", successor_requests.VPA)),
     ],
     "recommender": [*recommender_following.watched_lists()],
 }

@@ -405,7 +405,7 @@ class DoctorReader:
     def read_vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
         from trimtab.kube.listing import iter_objects
-        from trimtab.kube.resources import LIST_SOURCES
+        from trimtab.kube.resources import LIST_SOURCES, endpoint_slices
 
         client = self._probe.client
         try:
@@ -418,11 +418,9 @@ class DoctorReader:
             return mutating
         hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for namespace, name in vpa_webhook.target_services(hooks):
-            place = replace(
-                LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}"
-            )
-            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, place)}
+        for service in vpa_webhook.target_services(hooks):
+            source = endpoint_slices(service)
+            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, source)}
         return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
     def list_policies(self) -> tuple[PolicyState, ...]:

@@ -279,9 +279,8 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     ]
     yield from findings
     if not findings:
-        yield report_ok(
-            f"{len(policies)} policies in force" if policies else "there is no policy yet: no pod is changed"
-        )
+        count = "1 policy" if len(policies) == 1 else f"{len(policies)} policies"
+        yield report_ok(f"{count} in force" if policies else "there is no policy yet: no pod is changed")
 
 
 def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[DoctorFinding]:

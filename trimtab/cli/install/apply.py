@@ -80,7 +80,17 @@ def remove_manifests(
         elif manifest["kind"] not in (*cert_manager.CONFIGURATIONS, "APIService"):
             metadata = manifest["metadata"]
             is_deleted = objects.delete(writer, manifest["kind"], metadata["name"], metadata.get("namespace", ""))
-            yield CleanupStep(_object_ref(manifest), "removed" if is_deleted else "did not exist")
+            yield CleanupStep(_object_ref(manifest), describe_removal(manifest["kind"], is_deleted=is_deleted))
+
+
+def describe_removal(kind: str, *, is_deleted: bool) -> str:
+    """Return the outcome of a deletion in words.
+
+    The API server deletes what is in a namespace first; until then nothing can be installed into it.
+    """
+    if not is_deleted:
+        return "did not exist"
+    return "is being deleted; wait until it is gone before you install again" if kind == "Namespace" else "removed"
 
 
 def _is_certificate_secret(manifest: Manifest) -> bool:

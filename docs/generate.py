@@ -17,7 +17,7 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, lint, rights, schemas
+from docs.pages import doctor, lint, pictures, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.certs import CertsReport
@@ -97,6 +97,7 @@ def everything() -> dict[str, str]:
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
+        "docs/pictures/demo.svg": pictures.draw_demo(),
     }
 
 

@@ -7,7 +7,7 @@ from rich.terminal_theme import TerminalTheme
 
 from trimtab.cli.demo import sample_pool
 
-WIDTH = 100
+WIDTH = 116
 """Columns of the terminal."""
 
 _THEME = TerminalTheme(

@@ -31,6 +31,7 @@ VERBS = {
     "idle": ("trimtab.cli.idle.command", "Show what could sleep, what is mostly empty, and what no pod names."),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
+    "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
     "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),
     "doctor": ("trimtab.cli.doctor.command", "Check the installation; each finding has its fix."),

@@ -90,7 +90,7 @@ def verb(
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
     trimtab.dev/lint-ignore: "L35 reason". What a rule needs and does not have is said in one line, and is never taken
-    for well. Exits with 1 if there is an error (with --strict: a warning); the rules are in docs/reference/lint.md.
+    for well. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     _check_codes(only, without)
     minor = _read_minor(version_text)

@@ -20,6 +20,7 @@ from docs.chart.files import files as deployed
 from docs.pages import doctor, explain, lint, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
+from trimtab.cli.autoscaler.report import AutoscalerProposeReport
 from trimtab.cli.certs import CertsReport
 from trimtab.cli.compactor.history import HistoryReport
 from trimtab.cli.compactor.report import StatusReport
@@ -60,6 +61,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "lint-report": LintReport, "explanations-report": ExplanationsReport,
             "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
             "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
+            "autoscaler-propose-report": AutoscalerProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
             "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
@@ -75,6 +77,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "lint-report": "trimtab lint -f FILE", "explanations-report": "trimtab explain NAME",
                "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
                "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
+               "autoscaler-propose-report": "trimtab autoscaler propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
                "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip

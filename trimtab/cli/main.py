@@ -30,6 +30,7 @@ VERBS = {
     "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs per pod."),
     "idle": ("trimtab.cli.idle.command", "Show what could sleep, what is mostly empty, and what no pod names."),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
+    "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),

@@ -27,6 +27,7 @@ from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import emit_report, write_text
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.garbage_collection import without_garbage_collection
 
 LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
 
@@ -71,6 +72,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     type=click.Path(dir_okay=False, writable=True),
     help="Write to this file instead of the terminal.",
 )
+@without_garbage_collection()
 def verb(
     filenames: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,

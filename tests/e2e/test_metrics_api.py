@@ -15,7 +15,7 @@ from tests.controlplane import binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.metrics_stage import MetricsStage, PlayedApplication, custom_metrics_adapter
-from trimtab.cli.install.metrics_api import API_SERVICE_NAME
+from trimtab.metricsapi.api_request import API_SERVICE_NAME
 
 # The aggregated API takes a control plane with an aggregation layer of its own.
 pytestmark = pytest.mark.slow

@@ -22,11 +22,10 @@ from trimtab.kube import objects
 from trimtab.kube.client import Client
 from trimtab.kube.listing import iter_pages
 from trimtab.kube.resources import LIST_SOURCES
-from trimtab.metricsapi.api_request import GROUP, VERSION
+from trimtab.metricsapi.api_request import API_SERVICE_NAME, GROUP, VERSION
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.runtime.environment import variable_name
 
-API_SERVICE_NAME = f"{VERSION}.{GROUP}"
 NAME = account_name(METRICS_API)
 CERTIFICATE_SECRET = f"{NAME}-tls"
 RULES = "trimtab-metrics"

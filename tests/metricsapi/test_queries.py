@@ -56,7 +56,14 @@ def test_a_pod_with_two_results_has_none() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"<html>", b"{}", b"\xff", answered(kind="matrix"), b'{"data":{"resultType":"vector","result":[{"metric":1}]}}'],
+    [
+        b"",
+        b"<html>",
+        b"{}",
+        b"\xff",
+        answered(kind="matrix"),
+        b'{"data":{"resultType":"vector","result":[{"metric":1}]}}',
+    ],
 )
 def test_what_is_no_vector_is_a_reason_and_no_zero(body: bytes) -> None:
     found = decode_answer(body, RULE)

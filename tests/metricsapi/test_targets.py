@@ -55,7 +55,18 @@ def test_a_pod_may_have_any_usual_address(address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["169.254.169.254", "fe80::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::", "255.255.255.255", "", "localhost", "1.2.3"],
+    [
+        "169.254.169.254",
+        "fe80::1",
+        "224.0.0.1",
+        "ff02::1",
+        "0.0.0.0",
+        "::",
+        "255.255.255.255",
+        "",
+        "localhost",
+        "1.2.3",
+    ],
 )
 def test_no_request_goes_to_a_metadata_service_to_many_machines_or_to_a_name(address: str) -> None:
     assert not is_pod_address(address)

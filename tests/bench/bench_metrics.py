@@ -1,9 +1,9 @@
 """What do custom metrics of 1 000 pods cost? `make bench-metrics`, about five minutes.
 
 Two replicas as they are installed, with their default rhythm: each scrapes every pod once a minute (20 kB of text,
-gzip, verified TLS, kept-alive connections) and answers what 20 HPAs ask every 15 seconds. A tenth of the pods' containers
-is restarted meanwhile: a rate that is more than 5 % above the pod's own, or below it once both samples are of the new
-container, is wrong. Pods and API server are played by other processes, whose cost is not counted.
+gzip, verified TLS, kept-alive connections) and answers what 20 HPAs ask every 15 seconds. A tenth of the pods'
+containers is restarted meanwhile: a rate that is more than 5 % above the pod's own, or below it once both samples are
+of the new container, is wrong. Pods and API server are played by other processes, whose cost is not counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -239,11 +239,15 @@ def main() -> None:
         aggregator = front.client("front-proxy", "front-proxy")
         with start_pods(home, authority) as (pods, port):
             endpoint = {"port": port, "scheme": "https", "ca": authority.certificate.name, "serverName": SERVER_NAME}
-            rule = {"name": METRIC, "from": "scrape", "kind": "rate", "namespaces": [NAMESPACE], "pods": {"tier": "web"},
-                    "endpoint": endpoint, "series": "http_requests_total"}  # fmt: skip
+            rule = {
+                "name": METRIC, "from": "scrape", "kind": "rate", "namespaces": [NAMESPACE], "pods": {"tier": "web"},
+                "endpoint": endpoint, "series": "http_requests_total",
+            }  # fmt: skip
             api = PlayedApi({"rules": [rule]}, front.certificate.read_text())
-            with start_replica(home / "r0", api, aggregator) as first, start_replica(home / "r1", api, aggregator) as other:
-                _measure((first, other), pods)
+            with ExitStack() as stack:
+                homes = [home / f"replica-{number}" for number in range(REPLICAS)]
+                replicas = tuple(stack.enter_context(start_replica(one, api, aggregator)) for one in homes)
+                _measure(replicas, pods)
 
 
 def _measure(replicas: tuple[Replica, ...], pods: subprocess.Popen[str]) -> None:

@@ -17,7 +17,10 @@ import ssl
 import sys
 import time
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
 CODES = ("200", "204", "301", "400", "404", "409", "500", "503")
 """Each is a series of the counter."""
 
@@ -63,9 +66,7 @@ def render_filler(size: int) -> bytes:
     return b"".join(lines)
 
 
-async def serve_connection(
-    pod: Pod, filler: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def serve_connection(pod: Pod, filler: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answer every request of a connection until the client closes it."""
     try:
         while True:

@@ -77,8 +77,8 @@ def test_headers_name_the_user_if_the_certificate_vouches_for_them() -> None:
 @pytest.mark.parametrize(
     ("user", "groups", "expected"),
     [
-        # An API server reads discovery as this user, and names no group: without one it would be refused, and HPAs would
-        # see a group without versions.
+        # An API server reads discovery as this user, and names no group: without one it would be refused, and HPAs
+        # would see a group without versions.
         (b"system:kube-aggregator", [], ("system:authenticated",)),
         (b"eve", [b"system:authenticated", b"a"], ("system:authenticated", "a")),
         (b"system:anonymous", [b"system:unauthenticated"], ("system:unauthenticated",)),

@@ -21,7 +21,8 @@ from docs.pages import doctor, lint, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.certs import CertsReport
-from trimtab.cli.compactor.report import HistoryReport, StatusReport
+from trimtab.cli.compactor.history import HistoryReport
+from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
 from trimtab.cli.idle.report import IdleReport
 from trimtab.cli.install.manifests import render_manifests

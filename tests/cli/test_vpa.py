@@ -72,7 +72,7 @@ def test_in_place_nothing_is_evicted(usage: Path, cluster: Path) -> None:
 def test_the_table_has_a_row_for_each_set_of_flags(usage: Path) -> None:
     found = run("simulate", "--usage", usage, "--flags", FAST)
     assert found.exit_code == 0, found.output
-    assert "Drop" in found.stdout
+    assert "DROP" in found.stdout
 
 
 def test_every_wrong_flag_is_named(usage: Path) -> None:

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 NODES, DAYS, SCRAPE = 24, 3, 120
 NOW = "2026-01-08T00:00:00Z"
 MB = 1_000_000
+PEAK, PEAK_NODES = START + 86400 + 10 * SCRAPE, (5, 17)
+"""Between two full hours these nodes' kubelets and runtimes take twice as much, while their pods take little."""
 
 
 def pods_of(number: int) -> int:
@@ -29,6 +31,8 @@ def series(number: int, at: int, noise: float) -> dict[str, float]:
     """Of one node: 17m + 0.84m and 600 MB + 13.5 MB for each pod, in two parts. Nodes of pool db have no runtime."""
     pods, elapsed = pods_of(number), at - START + 60
     kubelet, runtime = (0.005 + 0.0002 * pods) * elapsed, (0.012 + 0.00064 * pods) * elapsed
+    noise = 2.0 if at == PEAK and number in PEAK_NODES else noise
+    pods_mb = 200 * pods * (1 + at // SCRAPE % 2)
     label = f'node="n{number:02}"'
     parts = {
         f'container_cpu_usage_seconds_total{{{label},id="/system.slice/kubelet.service"}}': kubelet,
@@ -36,8 +40,8 @@ def series(number: int, at: int, noise: float) -> dict[str, float]:
         f"node_cpu_usage_seconds_total{{{label}}}": 0.05 * pods * elapsed + kubelet + runtime,
         f'container_memory_working_set_bytes{{{label},id="/system.slice/kubelet.service"}}':
             (60 + 1.0 * pods) * MB * noise,
-        f'container_memory_working_set_bytes{{{label},id="/kubepods.slice"}}': 200 * MB * pods,
-        f"node_memory_working_set_bytes{{{label}}}": 200 * MB * pods + (600 + 13.5 * pods) * MB * noise,
+        f'container_memory_working_set_bytes{{{label},id="/kubepods.slice"}}': pods_mb * MB,
+        f"node_memory_working_set_bytes{{{label}}}": (pods_mb + (600 + 13.5 * pods) * noise) * MB,
         f"kubelet_running_pods{{{label}}}": pods,
         f'kube_node_info{{{label},container_runtime_version="containerd://2.1.4"}}': 1,
         f'kube_node_status_capacity{{{label},resource="cpu",unit="core"}}': 8,
@@ -91,6 +95,13 @@ def test_slope_and_base_are_recovered(pools: dict[str, Any], pool: str, source: 
     assert found["cpu"]["fit"]["perPod"] == pytest.approx(0.84, rel=0.02)
     assert found["memory"]["fit"]["perPod"] == pytest.approx(13.5 * MB, rel=0.02)
     assert found["cpu"]["fit"]["base"] == pytest.approx(17, rel=0.05)
+
+
+@pytest.mark.parametrize(("pool", "node"), [("web", 5), ("db", 17)])
+def test_a_peak_between_two_points_counts_for_the_recommendation(pools: dict[str, Any], pool: str, node: int) -> None:
+    peak = 2 * (600 + 13.5 * pods_of(node)) * MB
+    assert pools[pool]["memory"]["maximum"] == pytest.approx(peak, rel=0.03)
+    assert pools[pool]["recommended"]["bytes"] >= pools[pool]["memory"]["maximum"]
 
 
 def test_what_is_reserved_now_comes_from_kube_state_metrics(pools: dict[str, Any]) -> None:

@@ -200,3 +200,14 @@ def test_a_line_that_would_begin_below_zero_begins_at_zero() -> None:
 def test_a_replaced_use_keeps_its_coverage() -> None:
     use = use_of(history_of(samples(CONTAINERD, nodes=5, days=1)))
     assert replace(use, silent_nodes=5).node_coverage == 0.5
+
+
+def test_what_peaks_between_two_samples_counts_for_the_maximum_and_not_for_the_line() -> None:
+    quiet = list(samples(CONTAINERD, nodes=20, days=1, noise=0.0))
+    peaks = [replace(item, max_memory_bytes=item.memory_bytes and 1.05 * item.memory_bytes) for item in quiet]
+    without, with_peaks = use_of(history_of(iter(quiet))), use_of(history_of(iter(peaks)))
+    assert fits(with_peaks) == fits(without)
+    assert with_peaks.memory.maximum == pytest.approx(1.05 * without.memory.maximum)
+    recommended = recommend_reservation(with_peaks)
+    assert isinstance(recommended, Reserved)
+    assert recommended.memory_bytes >= with_peaks.memory.maximum

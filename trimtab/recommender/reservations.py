@@ -172,7 +172,7 @@ class ReservationMeasurer:
         self.histories.setdefault(key, OverheadHistory(max_days=HISTORY_DAYS)).add_sample(
             OverheadSample(
                 node=counted.node, second=counted.second, pods=counted.pods, millicores=counted.millicores,
-                memory_bytes=counted.memory_bytes,
+                memory_bytes=counted.memory_bytes, max_memory_bytes=counted.max_memory_bytes,
             )
         )  # fmt: skip
 

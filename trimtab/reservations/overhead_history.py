@@ -33,10 +33,17 @@ class OverheadSample:
     """None if it is not known."""
     memory_bytes: float | None
     """None if it is not known."""
+    max_memory_bytes: float | None = None
+    """The most memory since the sample before; None if only the memory of this moment is known."""
 
     def amount_of(self, resource: str) -> float | None:
         """Returns millicores or bytes; None if it is not known."""
         return self.millicores if resource == CPU else self.memory_bytes
+
+    def max_amount_of(self, resource: str) -> float:
+        """Returns the most millicores or bytes that the sample knows of; 0 if it knows none."""
+        amount = self.amount_of(resource) or 0.0
+        return max(amount, self.max_memory_bytes or 0.0) if resource == MEMORY else amount
 
 
 @dataclass(slots=True)
@@ -47,16 +54,17 @@ class SampleGroup:
     pods: int = 0
     """The sum over all samples."""
     maximum: float = 0.0
+    """The most that was measured, between the samples too where the source knows it."""
     kept: list[tuple[int, float]] = field(default_factory=list)
     """(hash, amount) of the samples that are kept, by hash."""
 
-    def add_amount(self, sample_hash: int, pods: int, amount: float) -> None:
+    def add_amount(self, sample_hash: int, pods: int, amount: float, max_amount: float) -> None:
         """Adds one sample; one that is kept already is not counted twice."""
         if (sample_hash, amount) in self.kept:
             return
         self.count += 1
         self.pods += pods
-        self.maximum = max(self.maximum, amount)
+        self.maximum = max(self.maximum, max_amount)
         if len(self.kept) < MAX_SAMPLES or sample_hash < self.kept[-1][0]:
             insort(self.kept, (sample_hash, amount))
             del self.kept[MAX_SAMPLES:]
@@ -96,7 +104,8 @@ class OverheadHistory:
         for resource, amount in amounts.items():
             if amount is not None and amount >= 0:
                 key = (day, resource, pod_group)
-                self.groups.setdefault(key, SampleGroup()).add_amount(sample_hash, sample.pods, amount)
+                group = self.groups.setdefault(key, SampleGroup())
+                group.add_amount(sample_hash, sample.pods, amount, sample.max_amount_of(resource))
 
     def drop_old_days(self, now: int) -> None:
         """Removes the days before the last `max_days`, the day of `now` included."""

@@ -78,6 +78,8 @@ class NodeOverhead:
     """None if the kubelet does not tell."""
     cpu_source: OverheadSource | None
     memory_source: OverheadSource | None
+    max_memory_bytes: float | None = None
+    """The most memory since the reading before; None if only the memory of this moment is known."""
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     """Part (kubelet and runtime, or node and pods) → the cpu seconds that it has used since it began."""
 

@@ -18,6 +18,8 @@ RUNTIME_IDS = "/(system|runtime|containerd)[.]slice/(containerd|crio|docker|cri-
 PODS_IDS = "/kubepods([.]slice)?"
 MILLICORES = 1000.0
 FACTS_SECONDS = 60
+POINTS_IN_STEP = 60
+"""The moments of a step at which the fallback's difference is calculated for its maximum, at least a minute apart."""
 
 _ByMoment = dict[tuple[str, int], float]
 """(node, second) → amount."""
@@ -52,7 +54,17 @@ def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[N
             node=node, second=second, pods=round(at["pods running"] or 0),
             millicores=None if cpu is None else cpu * MILLICORES, memory_bytes=memory,
             cpu_source=cpu_source, memory_source=memory_source,
+            max_memory_bytes=_max_memory(memory_source, at),
         )  # fmt: skip
+
+
+def _max_memory(source: OverheadSource | None, amounts: Mapping[str, float | None]) -> float | None:
+    """Returns the most memory since the step before, from the same series as the memory of the moment."""
+    if source is OverheadSource.SYSTEM_CONTAINERS:
+        # The two need not peak together: their sum is never too small.
+        kubelet, runtime = amounts["kubelet max memory"], amounts["runtime max memory"]
+        return None if kubelet is None or runtime is None else kubelet + runtime
+    return amounts["node less pods max memory"] if source is OverheadSource.NODE_LESS_PODS else None
 
 
 def _known_use(
@@ -73,17 +85,26 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
         matchers = server.join_matchers(f'id=~"{ids}"')
         if resource == "cpu":
             return f"sum by (node) (rate(container_cpu_usage_seconds_total{{{matchers}}}[{window}]))"
-        return f"sum by (node) (max_over_time(container_memory_working_set_bytes{{{matchers}}}[{step}s]))"
+        memory = f"container_memory_working_set_bytes{{{matchers}}}"
+        return f"sum by (node) ({memory if resource == 'memory' else f'max_over_time({memory}[{step}s])'})"
 
     own = server.join_matchers("")
+    node_memory = f"max by (node) (node_memory_working_set_bytes{{{own}}})"
+    rest = f"{node_memory} - on (node) {cgroup('memory', PODS_IDS)}"
+    # The node and its pods peak at other moments, so the difference of their maxima is not the most of the difference.
+    resolution = max(60, step // POINTS_IN_STEP)
+    # The line is fitted to the memory at single moments: the most of an hour lies above it by the noise.
     return {
         **{
             f"{part} {resource}": cgroup(resource, ids)
             for part, ids in (("kubelet", KUBELET_IDS), ("runtime", RUNTIME_IDS), ("pods", PODS_IDS))
             for resource in ("cpu", "memory")
         },
+        "kubelet max memory": cgroup("max memory", KUBELET_IDS),
+        "runtime max memory": cgroup("max memory", RUNTIME_IDS),
+        "node less pods max memory": f"max_over_time(({rest})[{step}s:{resolution}s])",
         "node cpu": f"max by (node) (rate(node_cpu_usage_seconds_total{{{own}}}[{window}]))",
-        "node memory": f"max by (node) (max_over_time(node_memory_working_set_bytes{{{own}}}[{step}s]))",
+        "node memory": node_memory,
         "pods running": f"max by (node) (kubelet_running_pods{{{own}}}) or count by (node) (kube_pod_info{{{own}}})",
     }
 

@@ -303,6 +303,27 @@ POLICY_BRAKED = Code(
     " takes one "
     "more step: docs/how-to/watch-running-pods.md.",
 )
+EXPANDER_MAP_INVALID = Code(
+    "priority-map-invalid",
+    "The cluster autoscaler cannot read the map of its priority expander, and ignores the whole map.",
+    "Write a valid map: `trimtab machines priorities` prints one.",
+)
+EXPANDER_MAP_WITHOUT_GROUPS = Code(
+    "priority-map-without-groups",
+    "The autoscaler's priority map matches some node groups and not others: those get no nodes while another group"
+    " would do.",
+    "Add a catch-all to the map, 0: [.*]; `trimtab machines priorities` writes one.",
+)
+EXPANDER_MAP_UNUSED = Code(
+    "priority-map-not-used",
+    "There is a map for the priority expander, and the autoscaler runs with another expander.",
+    "Start the cluster autoscaler with --expander=priority,least-waste, or delete the map.",
+)
+EXPANDER_MAP_CHANGED = Code(
+    "priority-map-changed",
+    "Another client changed the priority map that Trimtab wrote: groups that are out of stock are not demoted.",
+    "`trimtab machines priorities --apply` writes it again; `--undo` gives it up.",
+)
 REQUIRED_CLASS_MISSING = Code(
     "required-class-missing",
     "A policy requires a RuntimeClass that the cluster does not have: every pod that it matches is denied.",

@@ -241,13 +241,19 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
         variable_name(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
-        **(_parameter_environment(values) if process == "recommender" else {}),
+        **(_recommender_environment(values) if process == "recommender" else {}),
     }  # fmt: skip
 
 
-def _parameter_environment(values: InstallValues) -> dict[str, str]:
+def _recommender_environment(values: InstallValues) -> dict[str, str]:
     names = values.parameter_namespaces
-    return {variable_name("recommender", "parameter_namespaces"): ":".join(names)} if names else {}
+    parameters = {variable_name("recommender", "parameter_namespaces"): ":".join(names)} if names else {}
+    demotion = {
+        "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        variable_name("recommender", "demote_groups"): "true",
+    }  # fmt: skip
+    return {**parameters, **(demotion if values.demote_groups else {})}
 
 
 def _process_container(process: str, values: InstallValues) -> Manifest:

@@ -14,7 +14,7 @@ from trimtab.cli.machines.report import (
     build_rank_report,
     report_set,
 )
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
@@ -33,7 +33,7 @@ SCALE_DOWN_OFF_SHARE = 0.10
 """The share of the price that is added where nodes are not removed (`--scale-down off`)."""
 
 
-class _Subcommands(click.Group):
+class _Subcommands(SuggestingGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *SUBCOMMANDS])
 

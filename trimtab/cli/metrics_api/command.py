@@ -11,7 +11,7 @@ import click
 import yaml
 
 import certs
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
@@ -25,7 +25,7 @@ from trimtab.runtime.files import MissingKeyPair, RuntimeFault
 from trimtab.usage.errors import UsageFault
 
 
-@click.group("metrics-api", invoke_without_command=True)
+@click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
 @click.option(
     "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cli import live_cluster
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.recommend.sources import several_clusters_mistake
 from trimtab.cluster.api.core import Node
@@ -63,7 +63,7 @@ class Measurements:
             self.histories.setdefault(key, OverheadHistory(max_days=self.max_days)).add_sample(
                 OverheadSample(
                     node=overhead.node, second=overhead.second, pods=overhead.pods, millicores=overhead.millicores,
-                    memory_bytes=overhead.memory_bytes,
+                    memory_bytes=overhead.memory_bytes, max_memory_bytes=overhead.max_memory_bytes,
                 )
             )  # fmt: skip
             if overhead.memory_source is not None:
@@ -90,9 +90,7 @@ def measure_live(cluster: live_cluster.ClusterOptions, nodes: Sequence[NodeInfo]
         finally:
             client.close()
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=cluster.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return measurements

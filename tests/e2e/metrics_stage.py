@@ -196,6 +196,8 @@ class MetricsStage:
             meta = found["metadata"]
             objects.delete(Writer(client=self.client), found["kind"], meta["name"], meta.get("namespace", ""))
         self.client.close()
+        # Another test's installation begins with this namespace.
+        self.cluster.kubectl("delete", "namespace", self.values.namespace, "--wait")
 
 
 @contextlib.contextmanager

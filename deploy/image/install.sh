@@ -16,3 +16,4 @@ $pip wheel --no-deps --no-build-isolation --wheel-dir "$work/wheels" "$source"
 "${PYTHON:-python3}" -m venv --without-pip "$prefix"
 $pip --python "$prefix/bin/python" install --no-index --no-deps "$work"/wheels/*.whl
 $pip --python "$prefix/bin/python" check
+"${PYTHON:-python3}" "$image/prune.py" "$prefix"

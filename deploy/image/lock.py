@@ -48,9 +48,10 @@ def main() -> None:
 
 
 def dependencies() -> list[str]:
-    """What the wheel itself asks for."""
-    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return found
+    """Returns the requirements of the wheel and of the extra that the image installs. pip leaves out those of other
+    platforms."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["fast"]]
 
 
 def _add(found: Found, more: Sequence[tuple[str, str]]) -> None:

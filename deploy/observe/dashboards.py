@@ -344,6 +344,8 @@ SIZES = Dashboard(
                       "{{what}} damaged"))),
             _one("Errors", "Steps of rounds that failed.",
                  "sum by (what) (increase(trimtab_recommender_errors_total[$__rate_interval]))", "{{what}}"),
+            _one("Node groups demoted", "Groups that come last in the priority map: the cloud has no nodes for them.",
+                 "max(trimtab_recommender_demoted_node_groups)", "groups"),
         )),
     ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ _UNITS = (
     ("_without_recommendation", "containers"), ("_series", "series"), ("_samples", "samples"),
     ("_writes", "ConfigMaps"),
     ("_shards", "ConfigMaps"), ("_errors", "times"), ("_lost_events", "events"),
-    ("_collections", "collections"), ("_pod_groups", "groups"), ("_harm_brakes", "times"),
+    ("_collections", "collections"), ("_pod_groups", "groups"), ("_node_groups", "groups"), ("_harm_brakes", "times"),
     ("_api_rules", "rules"), ("_api_targets", "pages"), ("_api_failures", "scrapes, queries"),
     ("_api_requests", "requests"), ("_api_answers", "answers"),
     ("_node_overhead", "cores, bytes"), ("_overhead_base", "cores, bytes"), ("_per_pod", "cores, bytes"),

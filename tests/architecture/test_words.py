@@ -31,7 +31,6 @@ CODES_BESIDE_RULES = (
     "trimtab/machines/",
     "trimtab/idle/",
     "trimtab/metricsapi/",
-    "trimtab/sizing/ranking/",
     "trimtab/cli/doctor/check_metrics_api",
     "trimtab/cluster/",
 )

@@ -113,9 +113,12 @@ import bench_plan
 make_plan = first_of("bench_plan:make_plan", "bench_plan:plan")
 build_cluster_model = first_of("bench_plan:build_cluster_model", "bench_plan:build")
 inventory = bench_plan.read("synthetic", bench_plan.synthetic(1000))
-begun = time.process_time()
-make_plan(build_cluster_model(inventory), [bench_plan.ALL])
-print(time.process_time() - begun)
+spent = []
+for _ in range(5):
+    begun = time.process_time()
+    make_plan(build_cluster_model(inventory), [bench_plan.ALL])
+    spent.append(time.process_time() - begun)
+print(min(spent))  # the first plan of a process takes 20 % more or less from one process to the next
 """
 )
 

@@ -215,7 +215,10 @@ def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: st
     assert "expected a file that can be written, got no such file or directory" in result.stderr
 
 
-def test_a_pipe_gets_the_width_that_columns_says(tmp_path: Path) -> None:
+def test_a_terminal_gets_its_width_and_boxes_and_a_pipe_neither(tmp_path: Path) -> None:
     files = ["admit", "-f", str(write(tmp_path, DEPLOYMENT)), "--policies", str(write(tmp_path, POLICY))]
-    narrow, wide = (CliRunner(env={"COLUMNS": width}).invoke(cli, files).stdout for width in ("80", None))
-    assert (max(map(len, narrow.splitlines())), max(map(len, wide.splitlines()))) == (80, 120)
+    terminal = {"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "dumb"}
+    drawn, piped = (CliRunner(env=env).invoke(cli, files).stdout for env in (terminal, {}))
+    assert max(map(len, drawn.splitlines())) == 80
+    assert "│" in drawn
+    assert not set("│┃─━╭") & set(piped)

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from tests.cluster_of import Item, cluster, node
-from trimtab.cli.compactor import report
+from trimtab.cli.compactor import history, report
+from trimtab.cli.compactor.history import HistoryFilter, parse_since
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -76,9 +77,43 @@ def test_history_is_in_order_and_can_be_of_one_node() -> None:
     ring = tuple(
         HistoryEntry(at=NOW - n, pool="web", what="started", code="c", why="w", node=f"n{n}") for n in range(3)
     )
-    everything = report.build_history_report(found(PoolState(ring=ring)), None, None)
+    everything = history.build_history_report(found(PoolState(ring=ring)))
     assert [record.node for record in everything.records] == ["n2", "n1", "n0"]
-    assert len(report.build_history_report(found(PoolState(ring=ring)), "web", "n1").records) == 1
+    assert (
+        len(history.build_history_report(found(PoolState(ring=ring)), HistoryFilter(pool="web", node="n1")).records)
+        == 1
+    )
+
+
+def test_history_can_be_of_the_last_hours_the_last_records_and_without_evictions() -> None:
+    ring = tuple(
+        HistoryEntry(at=NOW - n * 3600, pool="web", what="evicted" if n % 2 else "started", code="c", why="w")
+        for n in range(6)
+    )
+    state = found(PoolState(ring=ring))
+
+    def ages(filters: HistoryFilter) -> list[str]:
+        return [record.at[11:13] for record in history.build_history_report(state, filters).records]
+
+    everything = ages(HistoryFilter())
+    assert ages(HistoryFilter(since=NOW - 2 * 3600)) == everything[-3:]
+    assert ages(HistoryFilter(limit=2)) == everything[-2:]
+    assert ages(HistoryFilter(evictions=False)) == everything[1::2]
+
+
+def test_only_decisions_that_are_new_are_added_to_a_watch() -> None:
+    first, second = (HistoryEntry(at=NOW + n, pool="web", what="started", code="c", why="w") for n in range(2))
+    earlier = history.build_history_report(found(PoolState(ring=(first,))))
+    later = history.build_history_report(found(PoolState(ring=(first, second))))
+    assert history.new_records(earlier, later).records == later.records[1:]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("30m", 1800), ("2d", 172800), ("1w", 604800), ("2", None), ("d", None), ("", None)],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int | None) -> None:
+    assert parse_since(text) == seconds
 
 
 @pytest.mark.parametrize("off", [-600, 600])
@@ -93,6 +128,6 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
     seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
     console = Console(record=True, width=200)
-    report.draw_history(console, report.build_history_report(seen, None, None))
+    history.draw_history(console, history.build_history_report(seen))
     report.draw_status(console, report.build_status_report(seen))
     assert console.export_text().count(text) == 4

@@ -83,14 +83,15 @@ def test_the_table_and_the_page_have_the_totals(tmp_path: Path, monkeypatch: pyt
              "--cluster", snapshot(tmp_path, *items))  # fmt: skip
     text = trimtab(*given).output
     assert "Requests of all pods: 3.00 → 0.33 cores, 3.00 → 0.67 GiB, 78 → 10 dollars a month." in text
-    assert "│ shop      │          1 │ 2.00 → 0.22 │ 2.00 → 0.45 │" in text
+    assert "shop 1 2.00 → 0.22 2.00 → 0.45 " in " ".join(text.split())
     page = trimtab(*given, "-o", "html").output
     assert "<td>shop</td>" in page
     assert "2.00 → 0.22" in page
 
 
 def test_a_narrow_terminal_has_the_reasons_below_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    for name, value in {"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
     given = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
     lines = trimtab(*given).output.splitlines()
     assert any(line.startswith("│ shop/web/app │") for line in lines)
@@ -158,7 +159,8 @@ def test_a_saving_has_no_sign_and_a_cost_a_minus_in_every_form(tmp_path: Path) -
         (row,) = csv.DictReader(io.StringIO(trimtab(*arguments, "-o", "csv").stdout))
         assert float(row["monthly_saved"]) == saved
         for form in ("table", "html"):
-            cell = re.search(r"(?<=[ >])[-+]?[0-9]+\.[0-9]{2}(?= +│|</td>)", trimtab(*arguments, "-o", form).output)
+            printed = trimtab(*arguments, "-o", form).output
+            cell = re.search(r"(?<=[ >])[-+]?[0-9]+\.[0-9]{2}(?= +(?:low|medium|high)|</td>)", printed)
             assert cell is not None
             assert float(cell[0]) == saved
             assert not cell[0].startswith("+")

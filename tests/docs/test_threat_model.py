@@ -16,7 +16,7 @@ from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
 NAMESPACE = InstallValues().namespace
-WHO_IS_THERE = "Who is there"
+ACTORS = "Actors"
 OUR_SECRETS = [["trimtab-webhook-tls"], ["trimtab-webhook-signing"], ["trimtab-compactor-signing"]]
 Right = tuple[str, str, str, str]
 """(where, verb, resource.group, name or nothing)"""
@@ -109,12 +109,12 @@ def exists(test: str) -> bool:
 
 
 def test_each_thing_that_somebody_must_not_get_is_tried_by_a_test() -> None:
-    told = {begins(who, WHO): [item.strip() for item in must_not.split(";")] for who, _, must_not in rows(WHO_IS_THERE)}
+    told = {begins(who, WHO): [item.strip() for item in must_not.split(";")] for who, _, must_not in rows(ACTORS)}
     assert told == {who: list(items) for who, items in WHO.items()}
 
 
 def test_each_threat_has_tests_of_what_bounds_it() -> None:
-    assert [begins(threat, WHAT) for threat, _, _ in rows("What goes wrong, and what then")] == list(WHAT)
+    assert [begins(threat, WHAT) for threat, _, _ in rows("Threats and mitigations")] == list(WHAT)
 
 
 def test_the_tests_that_hold_the_threat_model_are_there() -> None:
@@ -124,7 +124,7 @@ def test_the_tests_that_hold_the_threat_model_are_there() -> None:
 
 
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:
-    told = {name.strip("`") for name, _, _ in rows("What a right cannot say")}
+    told = {name.strip("`") for name, _, _ in rows("What RBAC cannot express")}
     assert told == {
         item["metadata"]["name"]
         for item in render_manifests(InstallValues())

@@ -1,4 +1,4 @@
-"""Which tests hold each line of the threat model: what somebody must not get, and what bounds a threat."""
+"""The tests behind each line of the threat model: what an actor must not get, and what mitigates a threat."""
 
 _ADVERSARY = "tests/e2e/adversary"
 _TENANT, _KUBELET, _TOKENS = (f"{_ADVERSARY}/test_{who}.py" for who in ("tenant", "kubelet", "stolen_tokens"))
@@ -14,11 +14,11 @@ _BOUNDS = "tests/policy/test_poisoned_usage.py::test_whatever_usage_says_a_reque
 
 WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "a tenant": {
-        "another namespace's settings or a larger share": (
+        "the settings of another namespace, or a larger share": (
             f"{_TENANT}::test_a_tenants_pod_gets_nothing_that_is_another_namespaces",
             f"{_TENANT}::test_a_tenant_writes_nothing_that_any_process_reads_as_settings",
         ),
-        "the webhook's time, so that others' pods go unchanged": (
+        "so much of the webhook's time that other pods are not changed": (
             f"{_TENANT}::test_no_pod_of_a_tenant_takes_the_webhook_away_from_others",
             "tests/property/test_costs.py::test_a_review_costs_no_more_than_in_proportion_to_the_pod",
             "tests/property/test_costs.py"
@@ -28,20 +28,20 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
             f"{_TENANT}::test_a_tenants_config_maps_are_no_pools_and_stop_no_probe",
             "tests/webhook/test_asgi.py::test_a_probe_is_answered_while_every_check_that_may_wait_does",
         ),
-        "a pod without what an action calls `required`": (
+        "a pod without an action that is `required`": (
             "tests/policy/test_required_actions.py::test_what_the_author_chooses_exempts_no_pod",
             "tests/policy/test_required_actions.py::test_a_contradiction_denies",
             "tests/policy/test_required_actions.py::test_an_author_who_opts_out_is_denied_and_told",
             f"{_MARKER}::test_an_author_who_opts_out_of_a_required_action_is_denied",
             f"{_MARKER}::test_a_tree_of_managed_fields_is_no_way_past_a_required_action",
         ),
-        "a record in our name of what they wrote themselves": (
+        "a record signed by Trimtab of values that they wrote themselves": (
             "tests/policy/test_marker.py::test_a_forged_marker_keeps_no_pod_from_its_class",
             "tests/policy/test_marker.py::test_a_forged_marker_goes_where_nothing_else_changes",
             f"{_MARKER}::test_a_bare_pod_with_a_forged_marker_gets_its_class",
             f"{_MARKER}::test_a_template_of_a_stateful_set_with_a_forged_marker_gets_its_class",
         ),
-        "a pool of their own, or the end of somebody's": (
+        "a pool of their own, or the end of another pool": (
             f"{_TENANT}::test_a_tenants_config_maps_are_no_pools_and_stop_no_probe",
             "tests/compactor/test_cluster_reader.py::test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for",
             "tests/compaction/drain/test_state_machine.py"
@@ -49,15 +49,15 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "a kubelet": {
-        "a workload scaled by us": (
+        "a workload scaled by Trimtab": (
             f"{_FORGED}::test_a_kubelet_that_forges_a_note_scales_nothing_and_opens_nothing",
             "tests/compactor/test_forged.py::test_a_forged_note_scales_nothing_opens_nothing_and_is_told_of_once",
         ),
-        "a node opened, which somebody else cordoned, by an annotation that we did not sign for it": (
+        "a node uncordoned that another client cordoned, by an annotation that Trimtab did not sign for it": (
             f"{_FORGED}::test_a_kubelet_that_forges_a_note_scales_nothing_and_opens_nothing",
             "tests/compactor/test_forged.py::test_a_note_copied_from_another_node_is_left_alone",
         ),
-        "a word on another node": (f"{_KUBELET}::test_a_kubelet_writes_on_no_node_but_its_own",),
+        "a write to another node": (f"{_KUBELET}::test_a_kubelet_writes_on_no_node_but_its_own",),
         "the compactor's time, or its end": (
             "tests/property/test_note_laws.py"
             "::test_a_round_of_the_compactor_costs_no_more_than_in_proportion_to_what_stands_on_a_node",
@@ -69,62 +69,62 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
             "tests/compactor/test_forged.py::test_forged_notes_close_no_pool_and_hold_no_drain_up",
             f"{_KUBELET}::test_a_kubelet_writes_no_pool_no_state_and_no_lease",
         ),
-        "our keys": (f"{_KUBELET}::test_a_kubelet_reads_no_key_and_no_settings_of_ours",),
+        "Trimtab's keys": (f"{_KUBELET}::test_a_kubelet_reads_no_key_and_no_settings_of_ours",),
     },
-    "who writes PodPolicies": {
-        "images, commands, volumes and service accounts, which no action touches": (
+    "the author of PodPolicies": {
+        "images, commands, volumes and service accounts, which no action changes": (
             "tests/property/test_decisions.py::test_what_runs_in_a_pod_and_as_whom_is_no_policys_to_change",
         ),
     },
-    "who writes pools in our namespace": {
-        "evictions past a disruption budget": (
+    "the author of pools in Trimtab's namespace": {
+        "evictions that violate a disruption budget": (
             "tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",
             "tests/e2e/test_compactor_ends.py::test_a_budget_that_closes_midway_is_waited_for_and_then_given_up",
         ),
     },
-    "somebody in the pod network": {
+    "a client in the pod network": {
         "a change of anything": (
             "tests/webhook/test_known_clients.py::test_nobody_else_is",
             f"{_HOSTILE}::test_what_no_api_server_sends_is_refused_and_its_connection_ends",
         ),
-        "memory without a bound": (
+        "unlimited memory": (
             f"{_HOSTILE}::test_ninety_connections_that_fall_silent_hold_little_memory",
             f"{_HOSTILE}::test_requests_whose_answers_lie_take_little_memory",
         ),
-        "time without a bound": (
+        "unlimited time": (
             f"{_HOSTILE}::test_six_megabytes_of_chunks_of_one_byte_stop_nobody",
             f"{_HOSTILE}::test_one_address_has_its_own_share_of_connections_handshakes_included",
             f"{_HOSTILE}::test_who_asks_for_another_handshake_on_its_connection_gets_none",
         ),
     },
-    "who feeds the metrics source": {"requests outside a policy's `min` and `max`": (_BOUNDS,)},
-    "who holds the webhook's token": {
-        "a webhook configuration that sends anything elsewhere": (
+    "the operator of the metrics source": {"requests outside a policy's `min` and `max`": (_BOUNDS,)},
+    "the holder of the webhook's token": {
+        "a webhook configuration that sends requests elsewhere": (
             "tests/e2e/test_stolen_account.py::test_the_account_may_not_call_us_otherwise",
         ),
         "the Secrets of others": (_READS, "tests/e2e/test_rights.py::test_tried_with_its_own_token_it_is_refused"),
     },
-    "who holds the watchdog's token": {
+    "the holder of the watchdog's token": {
         "the Lease of another process": (_LEASE,),
         "ConfigMaps of any kind": (f"{_TOKENS}::test_the_watchdogs_token_writes_no_config_map",),
     },
-    "who holds the compactor's token": {
+    "the holder of the compactor's token": {
         "the Lease of another process": (_LEASE,),
         "pools and recommendations": (_WRITES, _LABELS),
-        "evictions past a disruption budget": (
+        "evictions that violate a disruption budget": (
             f"{_TOKENS}::test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_pods",
         ),
         "ConfigMaps of others": (
             _READS, f"{_TOKENS}::test_the_compactor_reads_the_autoscalers_status_by_its_name_alone",
         ),
     },
-    "who holds the recommender's token": {
+    "the holder of the recommender's token": {
         "the Lease of another process": (_LEASE,),
         "pools, the compactor's state, and so a step of the compactor": (_WRITES, _LABELS),
         "requests outside a policy's `min` and `max`": (_BOUNDS,),
     },
 }  # fmt: skip
-"""Who, as the table's first words → what they must not get → the tests that try it."""
+"""Actor, as the table's first words → what they must not get → the tests that try to get it."""
 
 WHAT: dict[str, tuple[str, ...]] = {
     "the webhook is down, slow or wrong": (
@@ -134,28 +134,30 @@ WHAT: dict[str, tuple[str, ...]] = {
         "::test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_else",
     ),
     "a policy that harms": ("tests/e2e/test_watchdog.py::test_a_policy_that_has_pods_killed_is_set_to_warn",),
-    "a review made to hurt": (
+    "a malicious review": (
         "tests/property/test_costs.py::test_a_review_costs_no_more_than_in_proportion_to_the_pod",
         "tests/webhook/test_fuzz.py::test_no_damaged_review_blocks_a_pod_or_shows_a_traceback",
         f"{_TENANT}::test_no_pod_of_a_tenant_takes_the_webhook_away_from_others",
     ),
-    "HTTP made to hurt": (f"{_HOSTILE}::test_what_no_api_server_sends_is_refused_and_its_connection_ends",),
+    "malicious HTTP": (f"{_HOSTILE}::test_what_no_api_server_sends_is_refused_and_its_connection_ends",),
     "connections that never end": (f"{_HOSTILE}::test_a_handshake_that_does_not_come_to_an_end_is_ended",),
-    "work for the webhook that keeps it from its probes": (
+    "webhook work that delays its probes": (
         "tests/webhook/test_asgi.py::test_a_probe_is_answered_while_every_check_that_may_wait_does",
     ),
-    "a pool document made to hurt": (f"{_TENANT}::test_a_tenants_config_maps_are_no_pools_and_stop_no_probe",),
-    "an annotation, a state or a record that somebody forged": (
+    "a malicious pool": (f"{_TENANT}::test_a_tenants_config_maps_are_no_pools_and_stop_no_probe",),
+    "a forged annotation, state or record": (
         f"{_FORGED}::test_who_writes_the_state_and_takes_the_lease_scales_nothing",
         f"{_FORGED}::test_an_older_state_that_is_written_back_is_not_believed",
         "tests/compactor/test_forged.py::test_the_state_knows_the_drain_before_the_node_is_cordoned",
         "tests/policy/test_marker.py::test_a_forged_marker_keeps_no_pod_from_its_class",
     ),
-    "a signing key that somebody read": (
+    "a leaked signing key": (
         "tests/e2e/test_signing_keys.py::test_after_one_rotation_a_drain_goes_on_and_is_signed_anew",
         "tests/e2e/test_signing_keys.py::test_after_two_rotations_it_is_nobodys_and_doctor_says_so",
     ),
-    "somebody asks the webhook questions": ("tests/webhook/test_known_clients.py::test_nobody_else_is",),
+    "requests to the webhook from clients other than the API server": (
+        "tests/webhook/test_known_clients.py::test_nobody_else_is",
+    ),
     "a wrong usage history": (_BOUNDS,),
     "evictions": ("tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",),
     "a successor that cannot be created": (
@@ -165,15 +167,15 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/e2e/test_leftovers.py::test_whoever_leads_next_cleans_up_after_a_leader_that_was_killed",
         "tests/e2e/test_leftovers.py::test_a_removal_cleans_up_after_a_leader_that_was_killed",
     ),
-    "a machine that sleeps, or a Lease that somebody deletes": (
+    "a suspended machine, or a deleted Lease": (
         "tests/runtime/test_clock.py::test_the_time_of_a_suspended_machine_counts",
         "tests/kube/test_leader_election.py::test_a_replica_that_never_saw_the_lease_waits_for_who_may_have_held_it",
     ),
-    "a stolen token of ours": (_WRITES, _LEASE, f"{_TOKENS}::test_a_token_changes_no_policy_that_holds_it"),
-    "a library that turns hostile": (
+    "a stolen token of Trimtab": (_WRITES, _LEASE, f"{_TOKENS}::test_a_token_changes_no_policy_that_holds_it"),
+    "a compromised library": (
         "tests/deploy/test_image.py::test_what_is_installed_is_what_is_tested",
         "tests/deploy/test_image.py::test_it_runs_as_the_user_that_the_deployments_name",
     ),
     "a secret in a log": ("tests/e2e/test_secrets.py::test_a_process_that_works_writes_no_secret",),
 }
-"""A threat, as its line begins → the tests of what bounds it."""
+"""A threat, as its line begins → the tests of its mitigation."""

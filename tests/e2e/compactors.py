@@ -160,6 +160,11 @@ class Eye:
 
     cluster: Cluster
     every: float = 0.05
+    selector: str = ""
+    """Label selector of the pods that count."""
+    watches_budgets: bool = False
+    broken_budgets: set[str] = field(default_factory=set)
+    """Names of budgets that had fewer healthy pods than they demand."""
     fewest: Counter[str] = field(default_factory=Counter)
     longest_wait: float = 0.0
     _waiting: dict[str, float] = field(default_factory=dict)
@@ -177,7 +182,15 @@ class Eye:
 
     def _run(self) -> None:
         while not self._stop.wait(self.every):
-            self.look(self.cluster.list("Pod"))
+            self.look(self._pods())
+            if self.watches_budgets:
+                self.broken_budgets |= {
+                    budget["metadata"]["name"] for budget in self.cluster.list("PodDisruptionBudget")
+                    if (status := budget.get("status", {})).get("currentHealthy", 0) < status.get("desiredHealthy", 0)
+                }  # fmt: skip
+
+    def _pods(self) -> list[Object]:
+        return self.cluster.list("Pod", selector=self.selector) if self.selector else self.cluster.list("Pod")
 
     def look(self, pods: list[Object]) -> None:
         now, ready = time.monotonic(), self._ready(pods)
@@ -189,7 +202,7 @@ class Eye:
 
     def _ready(self, pods: list[Object] | None = None) -> Counter[str]:
         found: Counter[str] = Counter()
-        for pod in self.cluster.list("Pod") if pods is None else pods:
+        for pod in self._pods() if pods is None else pods:
             conditions = pod["status"].get("conditions", ())
             is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
             if is_ready and "deletionTimestamp" not in pod["metadata"]:

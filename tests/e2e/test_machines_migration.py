@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from tests.controlplane import environ, objects
 from tests.controlplane.autoscaler import Autoscaler
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object
-from tests.e2e.compactors import budget, compactor, nodes, pool
+from tests.e2e.compactors import Eye, budget, compactor, nodes, pool
 
 # A migration of thirty nodes takes minutes.
 pytestmark = pytest.mark.slow
@@ -28,37 +27,6 @@ MAP = "cluster-autoscaler-priority-expander"
 def labels_of(which: str, name: str, fleet: str) -> dict[str, str]:
     return {"nodepool": name, "fleet": fleet, "node.kubernetes.io/instance-type": TYPES[which],
             "topology.kubernetes.io/region": "us-east-1", "kubernetes.io/arch": "amd64"}  # fmt: skip
-
-
-class Watch:
-    """Samples what must never happen while pods move."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.longest, self.broken = cluster, 0.0, []
-        self._since: dict[str, float] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(10)
-
-    def _run(self) -> None:
-        while not self._stop.wait(1):
-            now = time.monotonic()
-            pods = self.cluster.list("Pod", selector="app")
-            waiting = {pod["metadata"]["uid"] for pod in pods
-                       if pod["status"]["phase"] == "Pending"}  # fmt: skip
-            self._since = {uid: self._since.get(uid, now) for uid in waiting}
-            self.longest = max([self.longest, *(now - since for since in self._since.values())])
-            for found in self.cluster.list("PodDisruptionBudget"):
-                status = found.get("status", {})
-                if status.get("currentHealthy", 0) < status.get("desiredHealthy", 0):
-                    self.broken.append(found["metadata"]["name"])
 
 
 def trimtab(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,7 +65,8 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
         name = node["metadata"]["labels"].get("nodepool", "")
         return name if name in (old, new) else ""
 
-    with Autoscaler(cluster, group_of, add, unneeded=25, least=0) as autoscaler, Watch(cluster) as watch:
+    eye = Eye(cluster, every=0.5, selector="app", watches_budgets=True)
+    with Autoscaler(cluster, group_of, add, unneeded=25, least=0) as autoscaler, eye:
         groups = [f"gke-{name}-grp={TYPES[which]}" for which, name in (("old", old), ("new", new))]
         chosen = [word for group in groups for word in ("--group", group)]
         before = trimtab(cluster, "priorities", "--pool", old, *chosen, "--legacy", f"gke-{old}-grp", "--apply")
@@ -105,26 +74,32 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
         written = yaml.safe_load(cluster.get("ConfigMap", MAP, "kube-system")["data"]["priorities"])
         assert written == {100: [f"^gke-{new}-grp$"], 1: [f"^gke-{old}-grp$"], 0: [".*"]}
         with compactor(cluster, tmp_path):
-            following = subprocess.Popen(
-                [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to", new, "--apply",
-                 "--batch", "6", "--follow", "3", "--namespace", cluster.namespace,
-                 "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)],
-                env=environ.plain(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
+            log = tmp_path / "legacy.log"
+            with log.open("w") as output:
+                following = subprocess.Popen(
+                    [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to", new, "--apply",
+                     "--batch", "6", "--follow", "3", "--namespace", cluster.namespace,
+                     "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)],
+                    env=environ.plain(), stdout=output, stderr=subprocess.STDOUT,
+                )  # fmt: skip
             try:
-                said, _ = following.communicate(timeout=560)
+                following.wait(timeout=560)
+            except subprocess.TimeoutExpired:
+                print(log.read_text()[-3000:])
+                raise
             finally:
                 following.kill()
+            said = log.read_text()
             assert following.returncode == 0, said
             assert "taint trimtab.dev/legacy:NoSchedule" in said
             cluster.eventually(lambda: not nodes(cluster, old), within=90, what="the old nodes are gone")
         cluster.eventually(lambda: len(cluster.running()) >= 60, within=60)
-    assert watch.broken == []
-    assert watch.longest <= 60, watch.longest
-    print(f"longest Pending {watch.longest:.0f} s, {len(autoscaler.added)} nodes added")
+    assert eye.broken_budgets == set()
+    assert eye.longest_wait <= 60, eye.longest_wait
+    print(f"longest Pending {eye.longest_wait:.0f} s, {len(autoscaler.added)} nodes added")
     undone = trimtab(cluster, "priorities", "--undo")
     assert undone.returncode == 0, undone.stderr
-    assert not [one for one in cluster.in_namespace("kube-system").list("ConfigMap") if one["metadata"]["name"] == MAP]
+    assert MAP not in {one["metadata"]["name"] for one in cluster.list("ConfigMap", everywhere=True)}
 
 
 def test_undo_leaves_nothing(cluster: Cluster) -> None:

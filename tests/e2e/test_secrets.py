@@ -219,6 +219,17 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "doctor": [("doctor",), ("doctor", "-o", "json")],
     "webhook": [("webhook", "--certs", "{certs}", "--policies", "{pod}")],
     "watchdog": [("watchdog", "--policies", "{pod}")],
+    "machines": [("machines", "rank", *LIVE), ("machines", "legacy", *LIVE, "--pool", "old")],
+    "scheduler": [("scheduler", "config", *LIVE), ("scheduler", "manifests")],
+    "reserved": [
+        ("reserved", "formula", *LIVE),
+        ("reserved", "measure", *LIVE),
+        ("reserved", "measure", "--prometheus", "{echo}", "--header", f"Authorization: Bearer {BEARER}"),
+    ],
+    "lint": [("lint", *LIVE), ("lint", "-f", "{pod}", "-o", "json")],
+    "idle": [("idle", *LIVE), ("idle", *LIVE, "-o", "json")],
+    "vpa": [("vpa", "propose", *LIVE, "--usage", "{pod}")],
+    "metrics-api": [("metrics-api", "check", "{pod}"), ("metrics-api", "--rules", "{pod}", "--certs", "{certs}")],
     "demo": [],
 }
 """Every verb that reads a cluster, or a file that may hold a secret. The demo reads neither."""

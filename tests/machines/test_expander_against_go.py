@@ -16,6 +16,7 @@ from trimtab.machines.expander_map import (
     InvalidMap,
     UnjudgedMap,
     build_priorities,
+    demote_groups,
     format_priorities,
     parse_expander_map,
 )
@@ -118,7 +119,8 @@ def test_maps_of_ours_are_always_valid_and_read_alike(program: Path) -> None:
     for _ in range(1_000):
         groups = sorted({name + draw.choice(["", "(1)", "+", "$", "[x]"]) for name in drawn_groups(draw)})
         tiers = [[group] for group in groups]
-        text = format_priorities(build_priorities(tiers, groups[:1], draw.sample(groups, len(groups) // 3)))
+        demoted = draw.sample(groups, len(groups) // 3)
+        text = format_priorities(demote_groups(build_priorities(tiers, groups[:1]), demoted))
         questions.append({"map": text, "groups": groups})
         found = parse_expander_map(text)
         assert isinstance(found, ExpanderMap), (text, found)

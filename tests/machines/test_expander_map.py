@@ -9,6 +9,7 @@ from trimtab.machines.expander_map import (
     InvalidMap,
     UnjudgedMap,
     build_priorities,
+    demote_groups,
     format_priorities,
     parse_expander_map,
     replay_priorities,
@@ -71,7 +72,7 @@ def test_a_map_of_ours_gives_every_group_its_own_tier(groups: list[str], data: s
     tiers = [[group] for group in groups]
     legacy = data.draw(st.lists(st.sampled_from(groups), unique=True))
     demoted = data.draw(st.lists(st.sampled_from(groups), unique=True))
-    priorities = build_priorities(tiers, legacy, demoted)
+    priorities = demote_groups(build_priorities(tiers, legacy), demoted)
     expected = {
         group: 1 if group in legacy else 2 if group in demoted else max(
             100 - 10 * number for number in range(9) if priorities.get(100 - 10 * number)
@@ -86,7 +87,7 @@ def test_a_map_of_ours_gives_every_group_its_own_tier(groups: list[str], data: s
 def test_after_a_demotion_the_next_tier_is_chosen() -> None:
     tiers = [["best"], ["second"], ["third"]]
     before = read(format_priorities(build_priorities(tiers, legacy=["old"])))
-    after = read(format_priorities(build_priorities(tiers, legacy=["old"], demoted=["best"])))
+    after = read(format_priorities(demote_groups(build_priorities(tiers, legacy=["old"]), ["best"])))
     groups = ("old", "third", "second", "best")
     assert before.best_groups(groups) == ("best",)
     assert after.best_groups(groups) == ("second",)

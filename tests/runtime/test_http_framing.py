@@ -1,5 +1,6 @@
 """Requests as gunicorn's connections read them: both of its parsers, with bounds around them."""
 
+import shutil
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -7,14 +8,19 @@ from typing import Any
 
 import pytest
 from gunicorn.asgi.parser import PythonProtocol
-from gunicorn_h1c import H1CProtocol
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.http_framing import MAX_ASIDE_BYTES, MAX_CHUNKS, MAX_HEAD_BYTES, framed_parser
 
-BASES = pytest.mark.parametrize("base", [H1CProtocol, PythonProtocol])
+try:
+    from gunicorn_h1c import H1CProtocol
+except ImportError:
+    PARSERS: list[type] = [PythonProtocol]
+else:
+    PARSERS = [H1CProtocol, PythonProtocol]
+BASES = pytest.mark.parametrize("base", PARSERS)
 CHUNKED = b"POST /mutate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -47,6 +53,11 @@ class Reader:
         for piece in pieces:
             self.parser.feed(piece)
         return self
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_both_parsers_are_tested_where_a_compiler_is() -> None:
+    assert len(PARSERS) == 2, "install the extra `fast`"
 
 
 def chunk(data: bytes, extension: bytes = b"") -> bytes:

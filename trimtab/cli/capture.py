@@ -15,11 +15,14 @@ from trimtab.cluster.snapshot import SHAPES_BY_KIND
 
 @click.command("capture")
 @click.option(
-    "-o", "--output-file", metavar="FILE", help="Write to this file (gzip if it ends in .gz). Default: standard output."
+    "-O", "--output-file", metavar="FILE", help="Write to this file (gzip if it ends in .gz). Default: standard output."
+)
+@click.option(
+    "-o", "--output", metavar="FORMAT", default="json", show_default=True, help="The format of the snapshot: json."
 )
 @click.option("--hash-names", is_flag=True, help="Replace names and label values by hashes; plans stay the same.")
 @live_cluster.add_login_options
-def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
+def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
     """Write a snapshot of the cluster to a file: read-only, for --cluster and for bug reports.
 
     Secrets, environments, command lines, and ConfigMaps other than Trimtab's are not in the snapshot. The user needs
@@ -29,6 +32,7 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
     Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
     are then left out, so a plan counts pods with their present requests.
     """
+    output_file = _choose_file(output, output_file)
     salt = secrets.token_bytes(32) if hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
     capture = live_cluster.capture_cluster(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
@@ -42,6 +46,20 @@ def verb(output_file: str | None, hash_names: bool, kubeconfig: str | None, cont
         click.echo(f"not included, because this user may not list them: {', '.join(capture.forbidden)}", err=True)
     for problem in capture.unreadable:
         click.echo(f"included only by name, because it cannot be read: {problem}", err=True)
+
+
+def _choose_file(output: str, output_file: str | None) -> str | None:
+    """Return the file to write. `-o FILE` was the option of the file, and still works where FILE is no word.
+
+    Raises UsageError for another format than json.
+    """
+    if output == "json":
+        return output_file
+    if output_file is None and ("." in output or "/" in output):
+        click.echo("-o names a format; the option of the file is -O", err=True)
+        return output
+    todo = "the option of the file is -O"
+    raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])
 
 
 def _write_private_file(name: str, content: bytes) -> None:

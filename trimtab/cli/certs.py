@@ -18,7 +18,7 @@ from rich.table import Table
 import certs
 from trimtab.cli import live_cluster, output, signing_key
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, LoginError, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -55,6 +55,7 @@ def add_login_options(function: F) -> F:
         )
 
     own = click.option(
+        "-n",
         "--namespace",
         default=InstallValues().namespace,
         show_default=True,
@@ -152,8 +153,7 @@ def connect_client(where: InstallationLogin) -> Iterator[Client]:
         finally:
             client.close()
     except NotConfigured as error:
-        file = where.login.kubeconfig or "kubeconfig"
-        raise UsageError([ConfigError(file=file, expected="a cluster", got=str(error))]) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     except certs.CertsError as error:
@@ -186,7 +186,7 @@ class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     problems: list[ProblemReport]
 
 
-@click.group("certs")
+@click.group("certs", cls=SuggestingGroup)
 def verb() -> None:
     """Issue, rotate and check the webhook's certificates; rotate the signing keys of the processes."""
 

@@ -6,7 +6,8 @@ With `live` the objects are listed from the API server of the kubeconfig. A file
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
@@ -131,9 +132,7 @@ def capture_cluster(
         finally:
             client.close()
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=cluster_options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return Capture(
@@ -141,6 +140,29 @@ def capture_cluster(
         tuple(str(problem) for problem in observation.unreadable),
         tuple(sorted(observation.snapshot.forbidden)),
     )
+
+
+@contextmanager
+def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
+    """Yield a client of the live cluster, for a command that changes it.
+
+    Raises UsageError without `--cluster live` or a login, and RuntimeFailure for any fault of the API server within.
+    """
+    from trimtab.kube.client import connect_to_cluster
+    from trimtab.kube.errors import KubeFault, NotConfigured
+
+    if LIVE not in cluster_options.paths:
+        expected = "--cluster live, to change the cluster"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
+    try:
+        with closing(connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)) as client:
+            yield client
+    except NotConfigured as error:
+        raise UsageError(
+            [ConfigError(file=cluster_options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
+        ) from None
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
 
 
 def _list_progress() -> Callable[[str], None]:

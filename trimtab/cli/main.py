@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.config_error import ConfigError, suggest_name
 
 VERBS = {
     "admit": ("trimtab.cli.admit.command", "Show how policies would change pods, and why."),
@@ -30,7 +30,9 @@ VERBS = {
     "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs per pod."),
     "idle": ("trimtab.cli.idle.command", "Show what could sleep, what is mostly empty, and what no pod names."),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
+    "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
+    "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
     "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),
     "doctor": ("trimtab.cli.doctor.command", "Check the installation; each finding has its fix."),
@@ -40,14 +42,32 @@ VERBS = {
         "trimtab.cli.metrics_api.command",
         "Serve custom metrics for HPAs; check rules, propose an HPA.",
     ),
+    "version": ("trimtab.cli.help_commands", "Print the version."),
+    "help": ("trimtab.cli.help_commands", "Print the help of a command."),
     "demo": ("trimtab.cli.demo.command", "Run the webhook and a compaction on this machine, without a cluster."),
 }
 """Verb → its module, and one line of help."""
 
+VERB_ATTRIBUTES = {"version": "print_version", "help": "print_help"}
+"""Verb → the attribute of its module; `verb` for all others."""
+
 EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
 
 
-class Verbs(click.Group):
+class SuggestingGroup(click.Group):
+    """A click group that names the most similar command for one that does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            names = self.list_commands(ctx)
+            ctx.fail(f"There is no command {name!r}; {suggest_name(name, names) or 'there are ' + ', '.join(names)}")
+        return super().resolve_command(ctx, args)
+
+
+class Verbs(SuggestingGroup):
     """The click group that imports a verb's module when the verb runs, so that other verbs cost no start-up time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -57,7 +77,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, _ = VERBS[cmd_name]
-        verb = importlib.import_module(module).verb
+        verb = getattr(importlib.import_module(module), VERB_ATTRIBUTES.get(cmd_name, "verb"))
         assert isinstance(verb, click.Command)
         return verb
 
@@ -67,7 +87,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="trimtab", message="%(prog)s %(version)s")
+@click.version_option(None, "-V", "--version", package_name="trimtab", message="%(prog)s %(version)s")
 def cli() -> None:
     """A Kubernetes admission webhook and node-pool compactor that says why.
 
@@ -89,6 +109,15 @@ class UsageError(click.ClickException):
             click.echo(str(mistake), err=True)
         count = len(self.mistakes)
         click.echo(f"{count} mistake{'s' if count > 1 else ''}; nothing was done.", err=True)
+
+
+class LoginError(click.ClickException):
+    """No cluster can be named from the kubeconfig; the text is kubectl's, and nothing was done."""
+
+    exit_code = EXIT_USAGE
+
+    def show(self, file: object = None) -> None:
+        click.echo(f"error: {self.message}", err=True)
 
 
 class RuntimeFailure(click.ClickException):

@@ -19,26 +19,39 @@ from rich.console import Console
 from rich.progress import Progress, track
 
 from trimtab.cli.main import UsageError
+from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Reason
 
 API_VERSION = "trimtab.dev/v1alpha1"
 FORMS = ("table", "json", "yaml", "html")
+LIST_FORMS = ("table", "wide", "name", *FORMS[1:])
+"""kubectl's forms of a list: `wide` has more columns, `name` is KIND/NAME, one to a line."""
 
 Draw = Callable[[Console], None]
 """Draws the report on a terminal (or on a page)."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def add_list_output_options(function: F) -> F:
+    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide` and `-o name`."""
+    return _add_output_options(function, LIST_FORMS)
+
+
 def add_output_options(function: F) -> F:
     """Decorate a click command with `-o` and `--output-file`."""
+    return _add_output_options(function, FORMS)
+
+
+def _add_output_options(function: F, forms: tuple[str, ...]) -> F:
     function = click.option(
+        "-O",
         "--output-file",
         type=click.Path(dir_okay=False, writable=True),
         help="Write to this file instead of the terminal.",
     )(function)
     return click.option(
-        "-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="The format of the report."
+        "-o", "--output", type=click.Choice(forms), default="table", show_default=True, help="The format of the report."
     )(function)
 
 
@@ -54,7 +67,7 @@ def emit_report(
 
     `page` renders an HTML page of its own; without it the HTML form is the drawn table.
     """
-    if form == "table" and output_file is None:
+    if form in ("table", "wide") and output_file is None:
         draw(create_console())
         return
     text = page() if form == "html" and page is not None else render_report(form, report, draw, title)
@@ -96,9 +109,14 @@ _ManifestDumper.add_representer(str, _represent_text)
 
 
 def create_console() -> Console:
-    """Return a console for standard output; if that is no terminal, its width is COLUMNS or 120."""
+    """Return a console for standard output; if that is no terminal, it writes plain columns.
+
+    The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
+    """
     console = Console()
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=120)
+    if console.is_terminal:
+        return console
+    return PlainConsole() if "COLUMNS" in os.environ else PlainConsole(width=120)
 
 
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
@@ -108,7 +126,7 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
     if form == "yaml":
         plain = msgspec.json.decode(msgspec.json.encode(report))
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120)
-    console = Console(record=True, width=160, file=StringIO())
+    console = (Console if form == "html" else PlainConsole)(record=True, width=160, file=StringIO())
     draw(console)
     if form == "html":
         return console.export_html(inline_styles=True).replace("<head>", f"<head>\n<title>{title}</title>", 1)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from trimtab.admission.audit.stale_overhead import class_overheads
 from trimtab.cli import live_cluster, output
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
@@ -235,7 +235,7 @@ _SUMMARIES = click.option(
 )  # fmt: skip
 
 
-@click.group("runtimeclass")
+@click.group("runtimeclass", cls=SuggestingGroup)
 def verb() -> None:
     """Measure what a sandbox runtime costs per pod, and print it as a RuntimeClass.
 

@@ -8,7 +8,7 @@ import click
 from trimtab.cli import output
 from trimtab.cli.machines import inputs
 from trimtab.cli.machines.inputs import SelectedNodes
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.machines.machine_types import machine_types
@@ -29,7 +29,7 @@ FORMS = ("kubernetes", "eks", "gke", "aks")
 DEFAULT_VERSION = "v1.36.0"
 
 
-@click.group("scheduler")
+@click.group("scheduler", cls=SuggestingGroup)
 def verb() -> None:
     """Print a kube-scheduler configuration that packs nodes, or a second scheduler as manifests."""
 
@@ -58,7 +58,7 @@ def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | N
 @click.option(
     "--name", default=DEFAULT_NAME, show_default=True, help="The schedulerName; also the name of its objects."
 )
-@click.option("--namespace", default="kube-system", show_default=True, help="The namespace of the scheduler.")
+@click.option("-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the scheduler.")
 @click.option("--image", default=f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}", show_default=True,
               help="The image of kube-scheduler: take the version of your cluster.")  # fmt: skip
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")

@@ -99,8 +99,8 @@ class PdbIndex:
         by_label = self.by_label.get(namespace)
         candidates = candidate_entries(by_label, labels) if by_label else []
         candidates += self.by_namespace.get(namespace, ())
-        if not candidates:
-            return ()
+        if len(candidates) <= 1:
+            return tuple(candidates) if candidates and self._selects(self.pdbs[candidates[0]], labels) else ()
         return tuple(sorted(n for n in candidates if self._selects(self.pdbs[n], labels)))
 
     @staticmethod

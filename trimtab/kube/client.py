@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -332,6 +333,8 @@ def connect_to_cluster(
     Sends no request. Raises NotConfigured.
     """
     configuration = Configuration()
+    if kubeconfig and not Path(kubeconfig).exists():
+        raise NotConfigured(f"stat {kubeconfig}: no such file or directory")
     try:
         has_kubeconfig = kubeconfig or context or os.environ.get("KUBECONFIG")
         if not has_kubeconfig and _load_in_cluster(configuration):
@@ -339,8 +342,29 @@ def connect_to_cluster(
         config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
         return _client_of(configuration, deadlines)
     except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-        source = f"kubeconfig {kubeconfig}" if kubeconfig else "the current kubeconfig"
-        raise NotConfigured(f"{source}{f', context {context}' if context else ''}: {error}") from error
+        raise NotConfigured(_describe_kubeconfig_problem(kubeconfig, context, error)) from error
+
+
+def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, error: Exception) -> str:
+    """Return why the kubeconfig names no cluster, in kubectl's words where it has some."""
+    default = Path("~/.kube/config").expanduser()
+    variable = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    paths = [kubeconfig] if kubeconfig else variable or [str(default)]
+    if not any(Path(path).exists() for path in paths):
+        return f"stat {paths[0]}: no such file or directory; name a kubeconfig with --kubeconfig or KUBECONFIG"
+    names = _context_names(kubeconfig)
+    if context and names is not None and context not in names:
+        return f'context "{context}" does not exist; there are {", ".join(sorted(names)) or "none"}'
+    return f"the kubeconfig {os.pathsep.join(paths)} names no cluster: {error}"
+
+
+def _context_names(kubeconfig: str | None) -> list[str] | None:
+    """Return the names of the kubeconfig's contexts; None if they cannot be read."""
+    try:
+        contexts, _ = config.list_kube_config_contexts(config_file=kubeconfig)
+    except (ConfigException, OSError, ValueError, TypeError, KeyError):
+        return None
+    return [context["name"] for context in contexts]
 
 
 def _load_in_cluster(configuration: Configuration) -> bool:

@@ -140,24 +140,38 @@ def _compile_rules(texts: Mapping[int, tuple[str, ...]]) -> ExpanderMap | Invali
     return UnjudgedMap(unjudged) if unjudged else ExpanderMap(rules, texts)
 
 
-def build_priorities(
-    tiers: Sequence[Sequence[str]], legacy: Iterable[str] = (), demoted: Iterable[str] = ()
-) -> dict[int, list[str]]:
-    """Returns priority → patterns for node groups: the tiers from the best one down, then demoted groups, then legacy
-    ones, then a catch-all for groups that nobody named. A demoted or legacy group is in no tier."""
-    low = {*legacy, *demoted}
+def build_priorities(tiers: Sequence[Sequence[str]], legacy: Iterable[str] = ()) -> dict[int, list[str]]:
+    """Returns priority → patterns for node groups: the tiers from the best one down, then legacy groups, then a
+    catch-all for groups that nobody named. A legacy group is in no tier."""
+    legacy_names = list(legacy)
     priorities: dict[int, list[str]] = {}
-    kept = [names for tier in tiers if (names := [name for name in tier if name not in low])]
+    kept = [names for tier in tiers if (names := [name for name in tier if name not in legacy_names])]
     for number, names in enumerate(kept):
         priority = FIRST_PRIORITY - PRIORITY_STEP * min(number, MAX_TIERS - 1)
         priorities.setdefault(priority, []).extend(map(quote_group_name, names))
-    demoted_names = [name for name in demoted if name not in set(legacy)]
-    if demoted_names:
-        priorities[DEMOTED_PRIORITY] = [quote_group_name(name) for name in demoted_names]
-    if legacy_names := list(legacy):
+    if legacy_names:
         priorities[LEGACY_PRIORITY] = [quote_group_name(name) for name in legacy_names]
     priorities[CATCH_ALL_PRIORITY] = [CATCH_ALL]
     return priorities
+
+
+def demote_groups(priorities: Mapping[int, Sequence[str]], groups: Iterable[str]) -> dict[int, list[str]]:
+    """Returns the priorities with these groups moved to `DEMOTED_PRIORITY`, after all tiers and before legacy groups.
+
+    A group moves only if the map names it exactly, above `DEMOTED_PRIORITY`.
+    """
+    patterns = {quote_group_name(name) for name in groups}
+    demoted: dict[int, list[str]] = {}
+    moved: list[str] = []
+    for priority, written in sorted(priorities.items(), reverse=True):
+        is_above = priority > DEMOTED_PRIORITY
+        kept = [pattern for pattern in written if not (is_above and pattern in patterns)]
+        moved += [pattern for pattern in written if is_above and pattern in patterns]
+        if kept:
+            demoted[priority] = kept
+    if moved:
+        demoted[DEMOTED_PRIORITY] = [*demoted.get(DEMOTED_PRIORITY, ()), *moved]
+    return demoted
 
 
 def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:

@@ -95,9 +95,15 @@ def _list_prices() -> Mapping[str, tuple[int, str]]:
     return prices
 
 
+def _list_price(kind: str) -> tuple[int, str]:
+    """Returns (micro-dollars an hour, region) of an instance type; (0, "") if there is none."""
+    # Nodes without a type, as on bare metal, are looked up for every plan: the table is then not even read.
+    return _list_prices().get(kind, (0, "")) if kind else (0, "")
+
+
 def listed_region(kind: str) -> str:
     """Returns the region of the list price of an instance type; empty if there is none."""
-    return _list_prices().get(kind, (0, ""))[1]
+    return _list_price(kind)[1]
 
 
 def price_of(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
@@ -121,7 +127,7 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
     if by_labels is not None:
         return by_labels
     kind, own_region = node.labels.get(INSTANCE_TYPE_LABEL, ""), node.labels.get(REGION_LABEL, "")
-    amount, region = _list_prices().get(kind, (0, ""))
+    amount, region = _list_price(kind)
     # A price of another region may be wrong by tens of percent; no price is better than a wrong one.
     if amount and own_region and own_region != region:
         return NotYet(
@@ -140,7 +146,7 @@ def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> Ma
     kind, own_region = labels.get(INSTANCE_TYPE_LABEL, ""), labels.get(REGION_LABEL, "")
     if kind in settings:
         return MachinePrice(settings[kind], PriceSource.SETTINGS)
-    amount, region = _list_prices().get(kind, (0, ""))
+    amount, region = _list_price(kind)
     if not amount or (own_region and own_region != region):
         return None
     if _is_spot(labels):

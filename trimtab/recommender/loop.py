@@ -11,6 +11,7 @@ from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.errors import KubeFault
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import UsageSource
+from trimtab.recommender.expander_demotion import GroupDemoter
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.parameter_writer import ParameterWriter
 from trimtab.recommender.pod_watcher import PodWatchState
@@ -39,6 +40,7 @@ class Loop:
     parameters: ParameterWriter | None = None
     """Writes the parameters of the namespaces that opted in; None where there are none."""
     measurer: ReservationMeasurer | None = None
+    demoter: GroupDemoter | None = None
     """None if reservations are not measured."""
     alive: Callable[[], bool] = lambda: True
     """Whether the replica may go on; False when it no longer leads."""
@@ -85,6 +87,8 @@ class Loop:
         self._guarded("checkpoint", lambda: self._store(everything=False))
         if (measurer := self.measurer) is not None:
             self._guarded("reservations", lambda: measurer.measure_if_due(self.now()))
+        if (demoter := self.demoter) is not None:
+            self._guarded("demotions", lambda: demoter.update_map(self.now()))
 
     def store_all(self) -> bool:
         """Store everything before the process ends; returns whether that was possible."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from trimtab.cluster.reason import NotYet
+from trimtab.recommender.expander_demotion import DemotionMetrics
 from trimtab.recommender.publisher import ContainerRecommendations
 from trimtab.reservations.measure import PoolUse, ReservationChange, ResourceUse
 from trimtab.reservations.overhead_fit import OverheadFit
@@ -67,10 +68,13 @@ class Metrics:
             "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
         )
         self.faults = counter(
-            "errors", "Steps of rounds that failed: collect, import, publish, parameters, checkpoint.", "what"
+            "errors",
+            "Steps of rounds that failed: collect, import, publish, parameters, checkpoint, demotions.",
+            "what",
         )
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
         self.reservations = ReservationMetrics(registry)
+        self.demotions = DemotionMetrics(registry)
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Set the metrics of one computation of all recommendations."""

@@ -16,6 +16,7 @@ from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, op
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
+from trimtab.recommender.expander_demotion import GroupDemoter
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.parameter_writer import ParameterWriter
@@ -150,6 +151,7 @@ class Process:
             history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
             publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log, parameters=parameters, measurer=self._measurer(),
+            demoter=self._demoter(),
             publish_interval_seconds=settings.publish_interval_seconds, now=_now,
             elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
         )  # fmt: skip
@@ -165,6 +167,16 @@ class Process:
             read_overheads=partial(read_from_prometheus, server) if server else partial(read_from_kubelets, client),
             store=configmap_store(self.replica.fenced_writer, settings.namespace),
             metrics=self.metrics.reservations, log=self.log, interval_seconds=settings.reservation_interval_seconds,
+        )  # fmt: skip
+
+    def _demoter(self) -> GroupDemoter | None:
+        """What demotes node groups out of stock; None if it is not switched on."""
+        settings = self.settings
+        if not settings.demote_groups:
+            return None
+        return GroupDemoter(
+            writer=self.replica.fenced_writer, namespace=settings.autoscaler_namespace,
+            status_name=settings.autoscaler_status_configmap, metrics=self.metrics.demotions, log=self.log,
         )  # fmt: skip
 
     def _half_budget(self) -> WriteBudget:

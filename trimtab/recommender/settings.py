@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.runtime.settings import ListenAddress
 
@@ -118,6 +119,17 @@ class Settings(LeaderProcessSettings):
     max_stored_megabytes: int = 256
     """The largest amount of usage in MB (1000000 bytes) that is stored in ConfigMaps; the default is an eighth of
     etcd's default quota, for about 70 000 containers. Beyond it the recommender deletes the oldest days."""
+
+    demote_groups: bool = False
+    """True: node groups that the cloud has no nodes for come last for an hour in the map of the cluster autoscaler's
+    priority expander, if `trimtab machines priorities --apply` wrote that map. The Role comes from `trimtab install
+    --demote-groups`."""
+
+    autoscaler_namespace: str = STATUS_NAMESPACE
+    """The namespace in which the cluster autoscaler runs: its own flag `--namespace`."""
+
+    autoscaler_status_configmap: str = STATUS_NAME
+    """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`."""
 
     parameter_namespaces: tuple[str, ...] = ()
     """Namespaces, separated by `:`, in which the recommender writes the ConfigMap `trimtab-requests`, which policies of

@@ -1,5 +1,6 @@
 """Starts gunicorn for an application given as a string, and reports the address at which it listens."""
 
+import importlib.util
 import os
 import socket
 import ssl
@@ -91,8 +92,7 @@ def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
         "worker_class": "asgi",
-        # The event loop with which Trimtab is measured and tested.
-        "asgi_loop": "uvloop",
+        "asgi_loop": _event_loop_name(),
         "asgi_lifespan": "on",
         "http_parser": gunicorn_patches.choose_parser(),
         "keepalive": settings.keepalive_seconds,
@@ -106,6 +106,11 @@ def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
         "proc_name": "trimtab",
         **_heartbeat_options(),
     }
+
+
+def _event_loop_name() -> str:
+    """Returns uvloop, with which Trimtab is measured, where it is installed, and asyncio's loop elsewhere."""
+    return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 
 def _heartbeat_options() -> dict[str, str]:

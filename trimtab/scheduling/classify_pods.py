@@ -116,11 +116,11 @@ class PodClassifier:
             unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
         )  # fmt: skip
         requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
-        amounts = {
-            k: v
-            for k, v in (larger_amounts(requests, readmitted_requests) if readmitted_requests else requests).items()
-            if v > 0 and k != "pods"
-        }
+        if readmitted_requests:
+            requests = larger_amounts(requests, readmitted_requests)
+        amounts = dict(requests)
+        if "pods" in amounts or min(amounts.values(), default=1) <= 0:
+            amounts = {name: amount for name, amount in amounts.items() if amount > 0 and name != "pods"}
         devices = self._devices(pod)
         amounts |= {} if isinstance(devices, str) else devices
         # Volumes to attach are counted like a resource: CSINode limits them per driver (nodevolumelimits).

@@ -31,6 +31,7 @@ from trimtab.cli.doctor.observed import (
     DeploymentState,
     DryRunResult,
     EstafetteState,
+    ExpanderMapState,
     LeaseState,
     MetricsApiState,
     NamespaceState,
@@ -39,13 +40,15 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
 )
-from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.machines.expander_map import MAP_KEY
+from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, MANAGED_ANNOTATION
 
 OTHER = certs.issue(["x"], now=NOW)
 OLD = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=4000))
@@ -81,6 +84,15 @@ def scaler(**flags: str) -> dict[str, Any]:
             status_report=SCALER, flags={name.replace("_", "-"): value for name, value in flags.items()}
         )
     }
+
+
+ONLY_A = ExpanderMapState(data={MAP_KEY: "100: ['^a$']"})
+
+
+def groups(*names: str) -> dict[str, Any]:
+    """The autoscaler reports these node groups."""
+    present = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="NoActivity") for name in names)
+    return {"autoscaler": AutoscalerState(status_report=replace(SCALER, groups=present))}
 
 
 def leading(threshold: int) -> dict[str, Any]:
@@ -153,6 +165,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "error", process("webhook", None)),
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
+    ("process-scaled-to-zero", "error", process("webhook", DeploymentState(replicas=0, ready_replicas=0))),
+    ("process-scaled-to-zero", "warn", process("compactor", DeploymentState(replicas=0, ready_replicas=0))),
     ("process-not-ready", "warn", process("webhook", DeploymentState(replicas=2, ready_replicas=1))),
     ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("permission-missing", "error", {"missing_permissions": {"webhook": ("list nodes", "watch nodes")}}),
@@ -230,6 +244,14 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
     ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),
+    ("priority-map-invalid", "error", {"expander_map": ExpanderMapState(data={MAP_KEY: "100: [a"})}),
+    ("priority-map-without-groups", "warn", {**groups("b"), "expander_map": ONLY_A}),
+    ("priority-map-not-used", "warn", {**scaler(expander="least-waste"), "expander_map": ONLY_A}),
+    (
+        "priority-map-changed",
+        "warn",
+        {"expander_map": replace(ONLY_A, annotations={MANAGED_ANNOTATION: "yes", BASE_ANNOTATION: "0: ['.*']"})},
+    ),
     ("pool-without-right-to-scale", "warn", {"pools": PoolReading((SCALING,))}),
     (
         "pool-not-loaded",

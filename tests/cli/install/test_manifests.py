@@ -299,6 +299,20 @@ def test_the_recommender_writes_parameters_only_where_it_is_named() -> None:
     assert settings.parameter_namespaces == ("shop", "bank")
 
 
+def test_the_recommender_demotes_groups_only_where_that_is_switched_on() -> None:
+    assert not [item for item in render_manifests(VALUES) if "demotion" in item["metadata"]["name"]]
+    values = InstallValues(demote_groups=True, autoscaler_namespace="scaling", autoscaler_status="status-of-it")
+    role = one("Role", "trimtab-recommender-demotion", render_manifests(values))
+    assert role["metadata"]["namespace"] == "scaling"
+    names = {rule["resourceNames"][0]: rule["verbs"] for rule in role["rules"]}
+    assert names == {"cluster-autoscaler-priority-expander": ["get", "update"], "status-of-it": ["get"]}
+    settings = read_environment.read_as(
+        deployments.process_environment("recommender", values), recommender_settings.Settings
+    )
+    assert settings.demote_groups
+    assert (settings.autoscaler_namespace, settings.autoscaler_status_configmap) == ("scaling", "status-of-it")
+
+
 def test_only_the_recommender_may_write_parameters() -> None:
     guard = one("ValidatingAdmissionPolicy", "trimtab-requests-writer", render_manifests(
         InstallValues(parameter_namespaces=("shop",))

@@ -7,14 +7,18 @@ from tests.sizing.ranking.golden import WORKLOAD, candidate_of
 from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.sizing.ranking.legacy_pools import (
-    LEGACY_TAINT_KEY,
     PLACEHOLDER_LABEL,
+    MissingRoom,
+    PlaceholderChange,
     choose_taint,
     find_missing_room,
     find_refusals,
+    placeholder_name,
+    plan_placeholders,
     render_placeholders,
 )
 from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
+from trimtab.sizing.ranking.reasons import LEGACY_TAINT_KEY
 
 OLD, NEW = {"nodepool": "old"}, {"nodepool": "new"}
 TOLERATES = {"tolerations": [{"key": LEGACY_TAINT_KEY, "operator": "Exists"}]}
@@ -75,6 +79,53 @@ def test_placeholders_do_not_take_the_room_that_they_hold() -> None:
     inventory = both(pod("w-1", "old-1", "4"), held)
     old, new = split(inventory)
     assert find_missing_room(inventory, old, new, {}, batch=1).pods == ()
+
+
+def room_of(inventory: Inventory, batch: int = 9) -> MissingRoom:
+    old, new = split(inventory)
+    return find_missing_room(inventory, old, new, {}, batch)
+
+
+def test_every_pod_of_the_next_nodes_gets_a_placeholder_even_those_that_fit() -> None:
+    # With placeholders for the two others alone, these would take the room of the first two, and no node would come.
+    inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
+    assert len(room_of(inventory).pods) == 2
+    change = plan_placeholders(room_of(inventory), inventory.pods, is_draining=False)
+    assert {one.name for one in change.create} == {"w-0", "w-1", "w-2", "w-3"}
+
+
+def test_no_placeholder_is_created_while_a_legacy_node_is_drained() -> None:
+    inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
+    assert plan_placeholders(room_of(inventory), inventory.pods, is_draining=True) == PlaceholderChange((), ())
+
+
+def test_placeholders_go_once_all_pods_fit_without_them() -> None:
+    waiting = pod("w-1", "old-1", "4")
+    held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "true"})
+    inventory = both(waiting, held)
+    change = plan_placeholders(room_of(inventory), inventory.pods, is_draining=False)
+    assert [one.name for one in change.delete] == ["hold-1"]
+    assert change.create == ()
+
+
+def test_placeholders_of_pods_that_are_gone_are_deleted_and_others_stay() -> None:
+    large = pod("w-1", "old-1", "3"), pod("w-2", "old-2", "3")
+    name = placeholder_name(both(*large).pods[0])
+    held = [pod(one, "new-1", "3", labels={PLACEHOLDER_LABEL: "true"}) for one in (name, "of-a-pod-before")]
+    inventory = both(*large, *held)
+    change = plan_placeholders(room_of(inventory), inventory.pods, is_draining=False)
+    assert [one.name for one in change.create] == ["w-2"]
+    assert [one.name for one in change.delete] == ["of-a-pod-before"]
+
+
+def test_names_of_placeholders_differ_where_long_names_of_pods_differ_at_their_end() -> None:
+    first, second = cluster(*(pod("a" * 70 + end) for end in ("-1", "-2"))).pods
+    assert placeholder_name(first) != placeholder_name(second)
+
+
+def test_a_pod_that_waits_for_a_node_takes_the_room_first() -> None:
+    inventory = both(pod("w-1", "old-1", "3"), pod("waits", "", "3"))
+    assert [one.name for one in room_of(inventory).pods] == ["w-1"]
 
 
 def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None:

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sizing.ranking.golden import WORKLOAD, candidate_of
-from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.machines.expander_map import ExpanderMap, parse_expander_map
-from trimtab.sizing.ranking.priorities import find_out_of_stock, rate_groups
+from trimtab.sizing.ranking.priorities import rate_groups
 from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
 
 NAMES = ("E16ps_v6", "E8ps_v6", "E16s_v6", "D16s_v5")
@@ -20,9 +19,9 @@ def test_the_best_type_comes_first_then_the_best_of_another_family() -> None:
     assert rated.problems == ()
 
 
-def test_legacy_groups_come_last_and_demoted_ones_before_them() -> None:
-    rated = rate_groups(RANKING, TYPES, TYPES, legacy=["small"], demoted=["arm-16", "small"])
-    assert rated.priorities == {"x86-16": 100, "arm-8": 90, "arm-16": 2, "small": 1}
+def test_legacy_groups_come_last() -> None:
+    rated = rate_groups(RANKING, TYPES, TYPES, legacy=["arm-8"])
+    assert rated.priorities == {"arm-16": 100, "x86-16": 90, "small": 80, "arm-8": 1}
 
 
 def test_a_group_of_an_unknown_type_is_left_to_the_catch_all() -> None:
@@ -44,10 +43,3 @@ def test_every_map_does_what_it_says(types: dict[str, str]) -> None:
     assert isinstance(parsed, ExpanderMap)
     best = parsed.best_groups(sorted(types))
     assert {rated.priorities[name] for name in best} == {max(rated.priorities.values())}
-
-
-def test_a_group_in_backoff_is_demoted_for_an_hour() -> None:
-    groups = [NodeGroupStatus(name="a", healthy=True, scale_up="Backoff"),
-              NodeGroupStatus(name="b", healthy=True, scale_up="NoActivity")]  # fmt: skip
-    assert find_out_of_stock(groups, {"b": 50, "c": 2000}, now=100) == {"a": 3700, "c": 2000}
-    assert find_out_of_stock([], {"a": 3700}, now=3700) == {}

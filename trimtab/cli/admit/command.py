@@ -21,6 +21,8 @@ from trimtab.cli.admit.table import draw_admission, draw_running
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cli.output import show_progress
+from trimtab.cli.selection import ObjectSelection, add_selection_options
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -59,6 +61,7 @@ class _AdmitInputs:
     help="Policies. Default: the recommended set; with --running, the cluster's own if it has any.",
 )
 @live_cluster.add_cluster_options
+@add_selection_options
 @click.option(
     "--overhead",
     type=click.Choice(["server", "webhook"]),
@@ -77,6 +80,7 @@ def verb(
     look_at_running: bool,
     policy_paths: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
+    selection: ObjectSelection,
     overhead: str,
     vpa_webhook: bool,
     explain: bool,
@@ -96,11 +100,12 @@ def verb(
     _check_options(filenames, look_at_running, cluster)
     if look_at_running:
         _audit_running_pods(
-            policy_paths, cluster, _admission_settings(overhead), vpa_webhook, explain, strict, output, output_file
-        )
+            policy_paths, cluster, selection, _admission_settings(overhead), vpa_webhook, explain, strict, output,
+            output_file,
+        )  # fmt: skip
         return
     contents = live_cluster.read_paths(filenames)
-    inputs = _read_inputs(contents, policy_paths, cluster, vpa_webhook)
+    inputs = _read_inputs(contents, policy_paths, cluster, selection, vpa_webhook)
     if explain and live_cluster.LIVE in cluster.paths:
         inputs = _add_missing_recommendations(inputs, cluster)
     settings = _admission_settings(overhead)
@@ -144,12 +149,10 @@ def _check_options(filenames: tuple[str, ...], look_at_running: bool, cluster: l
 
 
 def _audit_running_pods(
-    policy_paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, settings: AdmissionSettings, vpa_acts: bool,
-    explain: bool,
-    strict: bool,
-    form: str, output_file: str | None,
+    policy_paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, selection: ObjectSelection,
+    settings: AdmissionSettings, vpa_acts: bool, explain: bool, strict: bool, form: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts)
+    report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts, selection=selection)
     title = "trimtab admit --running"
     output.emit_report(form, output_file, report, lambda console: draw_running(console, report, explain=explain), title)
     if strict and not report.is_well:
@@ -177,6 +180,7 @@ def _read_inputs(
     contents: list[live_cluster.Content],
     policy_paths: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
+    selection: ObjectSelection,
     vpa_acts: bool,
 ) -> _AdmitInputs:
     """Read all files, so that all mistakes of all files are reported together."""
@@ -200,6 +204,10 @@ def _read_inputs(
         names = ", ".join(name for name, _ in contents)
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
+    pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
+    if not pods:
+        expected = "a pod in the files that --namespace and --selector select"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts))
     not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
@@ -210,6 +218,10 @@ def _read_inputs(
         *(f"A key occurs twice; the last one counts: {key}" for key in repeated),
     )
     return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
+
+
+def _template_labels(template: PodTemplateLocation) -> dict[str, str]:
+    return value_or(template.pod.metadata.labels, {})
 
 
 def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from trimtab.cli import live_cluster
 from trimtab.cli.admit.report import ChangeReport, report_change
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.selection import ObjectSelection
 from trimtab.cluster.api.admissionregistration import is_trimtab_configuration
-from trimtab.cluster.api.meta import Dated
+from trimtab.cluster.api.meta import Dated, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
@@ -104,8 +105,9 @@ def audit_running_pods(
     settings: AdmissionSettings,
     *,
     vpa_acts: bool,
+    selection: ObjectSelection | None = None,
 ) -> RunningReport:
-    """Read the cluster, and compare every running pod with what policies would set."""
+    """Read the cluster, and compare every selected running pod with what policies would set."""
     documents, mistakes = _parse_documents(live_cluster.read_live_objects(cluster_options, AUDITED_KINDS))
     snapshot_build = build_snapshot(documents)
     policies, notes, policy_mistakes = _choose_policies(tuple(policy_paths), documents)
@@ -119,7 +121,10 @@ def audit_running_pods(
         documents, Settings().configuration_name, all_read=live_cluster.LIVE in cluster_options.paths
     )
     audit_inputs = AuditInputs(policies=policies, facts=facts, terms=settings)
-    pods = snapshot_build.snapshot.objects_of(Pod)
+    pods = [
+        pod for pod in snapshot_build.snapshot.objects_of(Pod)
+        if selection is None or selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {}))
+    ]  # fmt: skip
     # Without a limit: the report lists every pod.
     audit = Auditor(most=sys.maxsize).audit_pods(
         map(AuditedPodReader(match_dependencies(policies).annotations), pods), audit_inputs

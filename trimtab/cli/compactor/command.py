@@ -13,7 +13,16 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.compactor import report as report_module
 from trimtab.cli.compactor import state
-from trimtab.cli.main import EXIT_USAGE, UsageError
+from trimtab.cli.compactor.history import (
+    DURATION,
+    HistoryFilter,
+    build_history_report,
+    draw_history,
+    history_nodes,
+    watch_history,
+)
+from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
+from trimtab.cli.output import write_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
@@ -37,18 +46,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _add_login_options(function: F) -> F:
     """Decorate a subcommand with the options of a login, and with the compactor's namespace."""
     function = click.option(
-        "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+        "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
     )(function)
     return live_cluster.add_login_options(function)
 
 
-@click.group("compactor", invoke_without_command=True)
+@click.group("compactor", cls=SuggestingGroup, invoke_without_command=True)
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     help="The address for metrics and health. Default: 0.0.0.0:9090; port 0 takes a free one.",
 )
-@click.option("--namespace", help=f"Trimtab's own namespace. Default: {Settings().namespace}.")
+@click.option("-n", "--namespace", help=f"Trimtab's own namespace. Default: {Settings().namespace}.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
@@ -63,7 +72,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
     A pool only rehearses until its ConfigMap has `mode: act`. You can also set every option in the environment, such
-    as TRIMTAB_COMPACTOR_LISTEN: docs/reference/settings.md.
+    as TRIMTAB_COMPACTOR_LISTEN; `trimtab explain TRIMTAB_COMPACTOR_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return
@@ -87,12 +96,33 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
 @verb.command("history")
 @click.option("--pool", help="Show only this pool.")
 @click.option("--node", help="Show only this node.")
+@click.option("--since", "since_seconds", type=DURATION, metavar="DURATION", help="Only the last 30m, 12h, 7d or so.")
+@click.option("--limit", type=click.IntRange(1), metavar="NUMBER", help="Only this many, the last ones.")
+@click.option("--evictions/--no-evictions", default=True, show_default=True, help="Whether each evicted pod is a line.")
+@click.option("-w", "--watch", is_flag=True, help="Go on, and print each new decision, until you stop it.")
 @_add_login_options
-@output.add_output_options
-def show_history(pool: str | None, node: str | None, output: str, output_file: str | None, **login: Any) -> None:
-    """Show the last decisions, each with its reason."""
-    report = report_module.build_history_report(state.read_compactor_state(state.ClusterLogin(**login)), pool, node)
-    _emit(output, output_file, report, lambda console: report_module.draw_history(console, report))
+@output.add_list_output_options
+def show_history(
+    pool: str | None, node: str | None, since_seconds: int | None, limit: int | None, evictions: bool, watch: bool,
+    output: str, output_file: str | None, **login: Any,
+) -> None:  # fmt: skip
+    """Show the last decisions, each with its reason; the oldest is first."""
+    if watch and output not in ("table", "wide", "name"):
+        raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=output)])
+    cluster_login = state.ClusterLogin(**login)
+    compactor_state = state.read_compactor_state(cluster_login)
+    filters = HistoryFilter(
+        pool=pool, node=node, limit=limit, evictions=evictions,
+        since=None if since_seconds is None else compactor_state.read_at - since_seconds,
+    )  # fmt: skip
+    report = build_history_report(compactor_state, filters)
+    is_wide = output == "wide"
+    if output == "name":
+        write_text("".join(f"node/{name}\n" for name in history_nodes(report)), output_file)
+    else:
+        _emit(output, output_file, report, lambda console: draw_history(console, report, is_wide=is_wide))
+    if watch:
+        watch_history(cluster_login, filters, report, is_wide=is_wide)
 
 
 @verb.command("pause")

@@ -1,4 +1,4 @@
-"""The reports of `trimtab compactor status` and `history`, and their tables."""
+"""The report of `trimtab compactor status`, and its table."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -67,29 +67,6 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     drains: list[DrainReport]
     mistakes: list[str]
     """The mistakes in the pools' ConfigMaps."""
-
-
-class RecordReport(ReportPart, frozen=True, kw_only=True):
-    """One decision of the compactor."""
-
-    at: str
-    pool: str
-    what: str
-    code: str
-    why: str
-    node: str
-    pod: str
-    drain: str
-    rehearsed: bool
-
-
-class HistoryReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/compactor-history-report.schema.json."""
-
-    api_version: str = API_VERSION
-    kind: str = "CompactorHistoryReport"
-    records: list[RecordReport]
-    """The oldest record is first."""
 
 
 def build_status_report(state: CompactorState) -> StatusReport:
@@ -186,30 +163,6 @@ def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) 
     return "emptying" if annotation.emptied is None else "emptied"
 
 
-def build_history_report(state: CompactorState, pool: str | None, node: str | None) -> HistoryReport:
-    """Return all stored records, or those of one pool or node."""
-    records = [record for pool_state in state.pool_states.values() for record in pool_state.ring]
-    chosen = [
-        record for record in records if (pool is None or record.pool == pool) and (node is None or record.node == node)
-    ]
-    return HistoryReport(
-        records=[
-            RecordReport(
-                at=format_timestamp(record.at),
-                pool=record.pool,
-                what=record.what,
-                code=record.code,
-                why=record.why,
-                node=record.node,
-                pod=record.pod,
-                drain=record.drain,
-                rehearsed=record.rehearsed,
-            )
-            for record in sorted(chosen, key=lambda record: record.at)
-        ]
-    )
-
-
 def draw_status(console: Console, report: StatusReport) -> None:
     console.print(f"[bold red]paused:[/] {escape(report.paused)}" if report.paused else "not paused")
     console.print(f"leader: {escape(report.leader) or 'none'}")
@@ -234,11 +187,3 @@ def draw_status(console: Console, report: StatusReport) -> None:
 def _format_next_nodes(pool: PoolStatus) -> str:
     more = len(pool.next) - 3
     return ", ".join(pool.next[:3]) + (f" and {more} more" if more > 0 else "") or "nothing"
-
-
-def draw_history(console: Console, report: HistoryReport) -> None:
-    table = Table("at", "pool", "what", "why", "reason", box=None, pad_edge=False)
-    for record in report.records:
-        what = f"{record.what} (rehearsed)" if record.rehearsed else record.what
-        table.add_row(record.at, record.pool, what, escape(record.why), record.code)
-    console.print(table if report.records else "there is no decision yet")

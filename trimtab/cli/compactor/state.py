@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
@@ -88,9 +88,7 @@ def open_client(login: ClusterLogin) -> Iterator[Client]:
     try:
         client = connect_to_cluster(login.kubeconfig, login.context)
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     try:
         yield client
     except KubeFault as error:

@@ -16,6 +16,7 @@ import msgspec
 
 from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
+from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -46,6 +47,7 @@ from trimtab.kube.errors import Unreachable, refusal_of_response
 from trimtab.kube.listing import iter_pages
 from trimtab.kube.objects import decode_as
 from trimtab.kube.resources import LIST_SOURCES, collection_path
+from trimtab.machines.expander_map import MAP_NAME
 from trimtab.policy import vpa_webhook
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.podpolicy import API_VERSION, KIND
@@ -265,6 +267,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
+        expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
 
 

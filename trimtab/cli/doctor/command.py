@@ -14,6 +14,7 @@ from rich.table import Table
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.doctor import (
+    check_expander_map,
     check_installation,
     check_integrations,
     check_metrics_api,
@@ -23,13 +24,13 @@ from trimtab.cli.doctor import (
 from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import EXIT_FOUND, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, LoginError, RuntimeFailure
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cluster.config_error import ConfigError
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
-    *check_webhook.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS, *check_installation.CHECKS,
+    *check_webhook.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS,
+    *check_expander_map.CHECKS, *check_installation.CHECKS,
 )  # fmt: skip
 
 
@@ -151,6 +152,7 @@ def _format_summary(report: DoctorReport) -> str:
 
 @click.command("doctor")
 @click.option(
+    "-n",
     "--namespace",
     default=InstallValues().namespace,
     show_default=True,
@@ -207,9 +209,7 @@ def _check_cluster(
     try:
         client = connect_to_cluster(options.kubeconfig, options.context)
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     try:
         cluster = read_cluster(client, namespace, ask_in)
     except KubeFault as error:

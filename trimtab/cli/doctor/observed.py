@@ -149,6 +149,14 @@ class AutoscalerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpanderMapState:
+    """The ConfigMap with the map of the autoscaler's priority expander."""
+
+    data: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstafetteState:
     """The Deployments and nodes of an estafette node-compactor."""
 
@@ -277,6 +285,8 @@ class ObservedCluster:
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
     metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
+    expander_map: Read[ExpanderMapState | None] = None
+    """None if the autoscaler has no priority map."""
 
 
 Plain = Mapping[str, Any]

@@ -217,17 +217,22 @@ PROCESS_MISSING = Code(
     "process-missing",
     "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes are "
     "optional.",
-    "Run `trimtab install --apply` with the options of the installation; with Helm, set the value `PROCESS.enabled: "
-    "true`.",
+    "Run `trimtab install --apply` with the options of the installation; with Helm, set `enabled: true` of "
+    "the process in the values.",
 )
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
+SCALED_TO_ZERO = Code(
+    "process-scaled-to-zero",
+    "The Deployment of a process has 0 replicas: a user or an autoscaler scaled it down, and the process does not run.",
+    "`kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
+)
 NAMESPACE_MISMATCH = Code(
     "namespace-mismatch",
-    "A process but is configured with a different namespace from the one that it runs in: it looks for its Secret, "
+    "A process is configured with a different namespace from the one that it runs in: it looks for its Secret, "
     "its pools and its Lease there, and may not read them.",
     "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: docs/how-to/install-in-a-cluster.md.",
 )
@@ -288,8 +293,8 @@ ALL_PAUSED = Code(
 CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs the CustomResourceDefinition "
-    "once and never upgrades it.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs the CustomResourceDefinition once and never upgrades it.",
 )
 POLICY_INVALID = Code(
     "policy-not-loaded",
@@ -302,6 +307,27 @@ POLICY_BRAKED = Code(
     "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
     " takes one "
     "more step: docs/how-to/watch-running-pods.md.",
+)
+EXPANDER_MAP_INVALID = Code(
+    "priority-map-invalid",
+    "The cluster autoscaler cannot read the map of its priority expander, and ignores the whole map.",
+    "Write a valid map: `trimtab machines priorities` prints one.",
+)
+EXPANDER_MAP_WITHOUT_GROUPS = Code(
+    "priority-map-without-groups",
+    "The autoscaler's priority map matches some node groups and not others: those get no nodes while another group"
+    " would do.",
+    "Add a catch-all to the map, 0: [.*]; `trimtab machines priorities` writes one.",
+)
+EXPANDER_MAP_UNUSED = Code(
+    "priority-map-not-used",
+    "There is a map for the priority expander, and the autoscaler runs with another expander.",
+    "Start the cluster autoscaler with --expander=priority,least-waste, or delete the map.",
+)
+EXPANDER_MAP_CHANGED = Code(
+    "priority-map-changed",
+    "Another client changed the priority map that Trimtab wrote: groups that are out of stock are not demoted.",
+    "`trimtab machines priorities --apply` writes it again; `--undo` gives it up.",
 )
 REQUIRED_CLASS_MISSING = Code(
     "required-class-missing",
@@ -321,7 +347,7 @@ STATUS_BEHIND = Code(
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
+    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",

@@ -10,11 +10,12 @@ import click
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.idle import report as parts
-from trimtab.cli.idle.report import IdleReport
+from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import draw_idle_report
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cli.plan.inputs import parse_documents, parse_now
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
+from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
@@ -43,6 +44,7 @@ from trimtab.usage.series import Series, container_key
 
 @click.command("idle")
 @live_cluster.add_cluster_options
+@add_selection_options
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage of two weeks or more: CSV, Parquet or a saved answer of Prometheus.")  # fmt: skip
 @click.option("--summary", "summaries", multiple=True, metavar="FILE",
@@ -65,7 +67,7 @@ from trimtab.usage.series import Series, container_key
 @click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
 @click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
 @output.add_output_options
-def verb(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **options: Any) -> None:
     """Show what could sleep, which claims are mostly empty, and what no pod names.
 
     "No pod names it" is not "unused": a program may read an object through the API. What has a sign of such a reader is
@@ -103,6 +105,7 @@ def verb(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
         notes=[*notes, *current.notes, *usage_notes, *_hints(options),
                *(f"A sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
+    report = select_rows(report, selection, manifests)
     output.emit_report(
         options["output"], options["output_file"], report, lambda console: draw_idle_report(console, report),
         "trimtab idle",
@@ -176,7 +179,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -
         finally:
             client.close()
     except NotConfigured as error:
-        raise UsageError([ConfigError(file="kubeconfig", expected="a cluster", got=str(error))]) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return whole.objects, [f"What these objects name is not known: {problem}" for problem in whole.unreadable]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.selection import ObjectSelection
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.idle.claim_usage import ClaimFinding
@@ -100,6 +103,25 @@ class IdleReport(ReportPart, frozen=True, kw_only=True):
     claims: list[ClaimRow]
     unknown: list[UnknownRow]
     notes: list[str]
+
+
+def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Sequence[Manifest]) -> IdleReport:
+    """Return the report with the rows of selected objects; what pods name is judged in the whole cluster."""
+    if selection.is_everything:
+        return report
+    labels = {name_of(manifest): (manifest.get("metadata") or {}).get("labels") or {} for manifest in manifests}
+
+    def includes(name: ObjectName) -> bool:
+        return selection.includes(name.namespace, labels.get((name.kind, name.namespace, name.name), {}))
+
+    return msgspec.structs.replace(
+        report,
+        orphans=[row for row in report.orphans if includes(row.object)],
+        unjudged=[row for row in report.unjudged if includes(row.object)],
+        sleepers=[row for row in report.sleepers if includes(row.object)],
+        missed_sleep=[row for row in report.missed_sleep if includes(row.object)],
+        claims=[row for row in report.claims if includes(row.object)],
+    )
 
 
 def build_orphan_rows(

@@ -12,7 +12,7 @@ from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import find_other_providers
 from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ DEFAULTS = InstallValues()
     "--dry-run", is_flag=True, help="With --apply or --remove: the API server checks every change and stores none."
 )
 @click.option(
+    "-n",
     "--namespace",
     default=DEFAULTS.namespace,
     show_default=True,
@@ -64,6 +65,11 @@ DEFAULTS = InstallValues()
     "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
     help="Let the recommender write ConfigMap trimtab-requests here, from which compiled policies read requests. "
     "May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--demote-groups", is_flag=True,
+    help="Let the recommender demote node groups that are out of stock, for an hour, in the priority map that `trimtab "
+    "machines priorities --apply` wrote.",
 )  # fmt: skip
 @click.option(
     "--mode", type=click.Choice(["webhook", "policies", "both"]), default=DEFAULTS.mode, show_default=True,
@@ -182,9 +188,7 @@ def _apply_or_remove(
             yield from apply.leave_mode(writer, values)
         client.close()
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=login.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None
 

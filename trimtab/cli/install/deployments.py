@@ -241,13 +241,19 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
         variable_name(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
-        **(_parameter_environment(values) if process == "recommender" else {}),
+        **(_recommender_environment(values) if process == "recommender" else {}),
     }  # fmt: skip
 
 
-def _parameter_environment(values: InstallValues) -> dict[str, str]:
+def _recommender_environment(values: InstallValues) -> dict[str, str]:
     names = values.parameter_namespaces
-    return {variable_name("recommender", "parameter_namespaces"): ":".join(names)} if names else {}
+    parameters = {variable_name("recommender", "parameter_namespaces"): ":".join(names)} if names else {}
+    demotion = {
+        "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
+        "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
+        variable_name("recommender", "demote_groups"): "true",
+    }  # fmt: skip
+    return {**parameters, **(demotion if values.demote_groups else {})}
 
 
 def _process_container(process: str, values: InstallValues) -> Manifest:
@@ -269,7 +275,7 @@ def render_guards(values: InstallValues) -> Iterator[Manifest]:
     """Yield the PodDisruptionBudget and the NetworkPolicy of each process."""
     for process in PROCESSES:
         selector = {"matchLabels": component_labels(process)}
-        budget = {"maxUnavailable": 1, "selector": selector}
+        budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
         yield build_manifest(
             "policy/v1", "PodDisruptionBudget", account_name(process), values, component=process, spec=budget
         )

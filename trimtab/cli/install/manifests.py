@@ -2,6 +2,7 @@
 and the APIService last."""
 
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
+from trimtab.cli.install.demotion_access import render_demotion_access
 from trimtab.cli.install.deployments import render_guards, render_webhook, render_workers
 from trimtab.cli.install.metrics_api import render_metrics_api
 from trimtab.cli.install.names import InstallValues, Manifest, component_labels
@@ -22,6 +23,7 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         *render_accounts(values),
         *render_account_policies(values),
         *render_parameter_access(values),
+        *render_demotion_access(values),
         *render_guards(values),
         *render_webhook(values),
         *render_workers(values),

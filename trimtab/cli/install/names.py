@@ -35,6 +35,9 @@ class InstallValues:
     parameter_namespaces: tuple[str, ...] = ()
     """The namespaces in which the recommender writes requests as parameters of the API server's policies."""
 
+    demote_groups: bool = False
+    """Whether the recommender demotes node groups that are out of stock in the autoscaler's priority map."""
+
     mode: str = "webhook"
     """What changes pods: `webhook`, `policies` (compiled ones, which the API server evaluates) or `both`."""
 

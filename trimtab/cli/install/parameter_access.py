@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from trimtab.cli.install.names import InstallValues, Manifest, account_name, build_manifest
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.machines.expander_map import MAP_NAME
 
 _API = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -44,10 +45,13 @@ def _guards(values: InstallValues) -> Iterator[Manifest]:
     is_recommender = f"request.userInfo.username == '{user}'"
     is_parameters = f"object.metadata.name == '{PARAMETERS_NAME}'"
     elsewhere = f"{is_recommender} && request.namespace != '{values.namespace}'"
+    # Its Role restricts it to this name there (see `demotion_access`).
+    is_priority_map = f"request.namespace == '{values.autoscaler_namespace}' && object.metadata.name == '{MAP_NAME}'"
+    may_write = f"{is_parameters} || ({is_priority_map})" if values.demote_groups else is_parameters
     yield from _guard("trimtab-requests-writer", is_parameters, is_recommender, (
         f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}: policies read requests from it"
     ))  # fmt: skip
-    yield from _guard("trimtab-recommender-parameters", elsewhere, is_parameters, (
+    yield from _guard("trimtab-recommender-parameters", elsewhere, may_write, (
         f"outside of {values.namespace} this account may write only ConfigMap {PARAMETERS_NAME}"
     ))  # fmt: skip
 

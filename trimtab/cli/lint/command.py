@@ -1,6 +1,7 @@
 """The command line of `trimtab lint`."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,7 +25,9 @@ from trimtab.cli.lint.usage import read_usage_history
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import emit_report, write_text
+from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.garbage_collection import without_garbage_collection
 
 LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
 
@@ -39,6 +42,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     help="Manifest files or folders; - is standard input.",
 )
 @live_cluster.add_cluster_options
+@add_namespace_options
 @click.option(
     "--usage", "usage_paths", multiple=True, metavar="PATH", help="Usage samples, in the forms of `trimtab recommend`."
 )
@@ -63,11 +67,16 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     help="The format of the report.",
 )
 @click.option(
-    "--output-file", type=click.Path(dir_okay=False, writable=True), help="Write to this file instead of the terminal."
+    "-O",
+    "--output-file",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write to this file instead of the terminal.",
 )
+@without_garbage_collection()
 def verb(
     filenames: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
+    selection: ObjectSelection,
     usage_paths: tuple[str, ...],
     version_text: str | None,
     only: tuple[str, ...],
@@ -83,7 +92,7 @@ def verb(
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
     trimtab.dev/lint-ignore: "L35 reason". What a rule needs and does not have is said in one line, and is never taken
-    for well. Exits with 1 if there is an error (with --strict: a warning); the rules are in docs/reference/lint.md.
+    for well. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     _check_codes(only, without)
     minor = _read_minor(version_text)
@@ -92,6 +101,11 @@ def verb(
     usage, usage_notes = read_usage_history(usage_paths, objects.snapshot)
     snapshot = with_usage(objects.snapshot, usage)
     result = check_snapshot(snapshot, select_rules(ALL_RULES, only, without))
+    if not selection.is_everything:
+        result = replace(
+            result,
+            findings=tuple(finding for finding in result.findings if selection.includes(finding.subject.namespace)),
+        )
     if write_baseline is not None:
         write_text(encode_baseline(result.findings), write_baseline)
         baseline = decode_baseline(encode_baseline(result.findings))

@@ -18,7 +18,7 @@ import msgspec
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import LISTED_KINDS, read_lint_snapshot
 from trimtab.cli import live_cluster
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.runtime import clock
@@ -103,9 +103,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
         finally:
             client.close()
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=cluster.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     now = int(clock.utc_now().timestamp())

@@ -20,10 +20,10 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
+from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compactor.settings import Settings
 from trimtab.machines.prices import MachinePrice, quote_price
 from trimtab.sizing.ranking.legacy_pools import (
-    LEGACY_TAINT_KEY,
     PLACEHOLDER_LABEL,
     PLACEHOLDER_PRIORITY,
     LegacyTaint,
@@ -31,9 +31,11 @@ from trimtab.sizing.ranking.legacy_pools import (
     choose_taint,
     find_missing_room,
     find_refusals,
+    plan_placeholders,
     render_placeholders,
 )
 from trimtab.sizing.ranking.rank_types import RankingRules
+from trimtab.sizing.ranking.reasons import LEGACY_TAINT_KEY
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
@@ -58,7 +60,9 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 @click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
               help="With --apply: repeat until no legacy node has pods; nodes added later are tainted.")  # fmt: skip
 @click.option("--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and nothing else.")
-@click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders.")
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders."
+)
 def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
     follow: float | None, undoing: bool, namespace: str,
@@ -69,32 +73,36 @@ def verb(
     run there, PreferNoSchedule otherwise. Placeholder pods of low priority let the cluster autoscaler buy nodes for the
     pods of the next nodes, and are deleted once those fit. The compactor then drains the nodes by the settings of
     their pool, within its budgets and windows. Nothing moves while the new pool is at its maximum or out of stock.
-
-    Experimental: whole migrations still stop early in tests. Try it on a test cluster first.
     """
     if not pool_nodes.pool:
         raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])
     if undoing:
-        _change(pool_nodes, lambda client: [remove_traces(client, pool_nodes.nodes, namespace)])
+        with live_cluster.connect_live(pool_nodes.cluster) as client:
+            click.echo(remove_traces(client, pool_nodes.nodes, namespace))
         return
     if not target or target == pool_nodes.pool:
         raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
     if follow is not None and not applying:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
+    is_first = True
     while True:
-        templates = _read_templates(pool_nodes)
-        taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, templates)
-        refusals = _list_refusals(pool_nodes, types, target, compares)
+        taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
         missing = _find_room(pool_nodes, target, batch)
+        # The types are compared once: an empty pool has no workload by which they could be.
+        refusals = _list_refusals(pool_nodes, types, target, missing, compares and is_first)
         for line in _describe(pool_nodes, target, taint, refusals, missing):
             click.echo(line)
-        if refusals:
+        if refusals and is_first:
             raise RuntimeFailure("Refused; nothing was done.")
         if not applying:
             return
-        _change(pool_nodes, lambda client: apply_step(client, pool_nodes, target, taint, missing, namespace))  # noqa: B023
+        if not refusals:
+            with live_cluster.connect_live(pool_nodes.cluster) as client:
+                for line in apply_step(client, pool_nodes, target, taint, missing, namespace):
+                    click.echo(line)
         if follow is None or not missing.nodes:
             return
+        is_first = False
         time.sleep(follow)
         again = inputs.read_pool_nodes(pool_nodes.cluster)
         pool_nodes = replace(
@@ -108,15 +116,18 @@ def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...
     return tuple(node for node in pool_nodes.inventory.nodes if pool_name(node) == target)
 
 
-def _list_refusals(pool_nodes: SelectedNodes, types: TypeOptions, target: str, compares: bool) -> tuple[str, ...]:
+def _list_refusals(
+    pool_nodes: SelectedNodes, types: TypeOptions, target: str, missing: MissingRoom, compares: bool
+) -> tuple[str, ...]:
+    """Return why nothing may move now. The groups of the new pool matter only while room is missing there."""
     from trimtab.cli.machines.priorities import find_autoscaler
 
-    autoscaler = find_autoscaler(pool_nodes)
+    autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
     groups = autoscaler.groups_of_pool(target) if autoscaler else ()
     ranking = None
     kinds = [{node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
              for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))]  # fmt: skip
-    if compares:
+    if compares and missing.nodes:
         ranking = build_ranking(pool_nodes, types, inputs.read_priced_types(pool_nodes, types), RankingRules())
     return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1]))
 
@@ -138,7 +149,8 @@ def _describe(
     if not missing.nodes:
         yield f"no node of {pool_nodes.pool} has pods of the workload: nothing is left to move"
     elif missing.pods:
-        yield f"{target} lacks room for {len(missing.pods)} pods of {', '.join(missing.nodes)}: placeholders make it"
+        where = ", ".join(missing.nodes)
+        yield f"{target} lacks room for {len(missing.pods)} of the {len(missing.moving)} pods of {where}"
     else:
         yield f"{target} has room for the pods of {', '.join(missing.nodes)}: the compactor may drain them"
 
@@ -146,13 +158,8 @@ def _describe(
 def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequirements]:
     """Return the requirements of every owner's next pod, of owners without pods too."""
     if live_cluster.LIVE in pool_nodes.cluster.paths:
-        owners: list[dict[str, Any]] = []
-
-        def collect(client: Any) -> list[Any]:
-            owners.extend(_list_owners(client))
-            return []
-
-        _change(pool_nodes, collect)
+        with live_cluster.connect_live(pool_nodes.cluster) as client:
+            owners = _list_owners(client)
     else:
         owners = [document.value for document in pool_nodes.documents if isinstance(document.value, dict)]
     reader = PodReader()
@@ -181,57 +188,45 @@ def _list_owners(client: "Client") -> list[dict[str, Any]]:
     return listed
 
 
-def _change(pool_nodes: SelectedNodes, act: Any) -> None:
-    """Call `act` with a client of the live cluster and print its lines. Raises RuntimeFailure."""
-    from trimtab.kube.client import connect_to_cluster
-    from trimtab.kube.errors import KubeFault
-
-    cluster = pool_nodes.cluster
-    if live_cluster.LIVE not in cluster.paths:
-        expected = "--cluster live, to change the cluster"
-        raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
-    try:
-        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
-        try:
-            for line in act(client):
-                click.echo(line)
-        finally:
-            client.close()
-    except KubeFault as error:
-        raise RuntimeFailure(str(error)) from None
-
-
 def apply_step(
     client: "Client", pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, missing: MissingRoom, namespace: str
 ) -> Iterable[str]:
-    """Taint the legacy nodes and make room, or delete the placeholders where there is room; yield what was done."""
+    """Taint the legacy nodes, then create and delete placeholders as the room requires; yield what was done."""
     from trimtab.kube.errors import Conflict
     from trimtab.kube.objects import Writer, apply, delete
 
     writer = Writer(client=client, manager="trimtab-command")
     yield from set_legacy_taint(client, pool_nodes.nodes, taint.taint)
-    there = [pod for pod in pool_nodes.inventory.pods if PLACEHOLDER_LABEL in pod.requirements.labels]
-    if not missing.pods:
-        for pod in there:
-            delete(writer, "Pod", pod.name, pod.namespace)
-        if there:
-            yield f"deleted {len(there)} placeholders: the pods of {', '.join(missing.nodes) or 'no node'} have room"
+    change = plan_placeholders(missing, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing))
+    for pod in change.delete:
+        delete(writer, "Pod", pod.name, pod.namespace)
+    if change.delete:
+        yield f"deleted {len(change.delete)} placeholders"
+    if not change.create:
         return
     apply(writer, {
         "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}, "value": PLACEHOLDER_PRIORITY,
         "preemptionPolicy": "Never", "description": "Pods that hold room for pods of a pool that is being emptied.",
     })  # fmt: skip
     nodes = _target_nodes(pool_nodes, target)
-    selector = _pool_selector(nodes, target)
-    made = 0
-    for document in render_placeholders(missing.pods, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)):
-        if document["metadata"]["name"] not in {pod.name for pod in there}:  # type: ignore[index]
-            try:
-                apply(writer, document)
-                made += 1
-            except Conflict:
-                continue
-    yield f"{made} placeholders made, {len(there)} were there"
+    selector, created = _pool_selector(nodes, target), 0
+    for document in render_placeholders(change.create, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)):
+        try:
+            apply(writer, document)
+            created += 1
+        except Conflict:
+            # Another client owns a field of it, or it is being deleted: the next run looks again.
+            continue
+    yield f"created {created} placeholders"
+
+
+def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
+    """Return whether the compactor has cordoned a legacy node that still has pods."""
+    inventory = pool_nodes.inventory
+    occupied = {pod.node for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)}
+    return bool(missing.nodes) and any(
+        node.is_cordoned and CORDONED_BY_US in node.annotations and node.name in occupied for node in pool_nodes.nodes
+    )
 
 
 def _pool_selector(nodes: tuple[NodeInfo, ...], target: str) -> Mapping[str, str]:
@@ -259,9 +254,11 @@ def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint 
             if whole is None:
                 break
             taints = [msgspec.convert(one, Taint, strict=False) for one in whole["spec"].get("taints") or ()]
-            wanted = [one for one in taints if one.key != LEGACY_TAINT_KEY] + ([taint] if taint else [])
-            if wanted == taints:
+            if (taint is None or taint in taints) and not any(
+                one.key == LEGACY_TAINT_KEY and one != taint for one in taints
+            ):
                 break
+            wanted = [one for one in taints if one.key != LEGACY_TAINT_KEY] + ([taint] if taint else [])
             try:
                 set_taints(writer, node.name, whole["metadata"]["resourceVersion"], wanted)
                 changed += 1

@@ -16,16 +16,31 @@ from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
-from trimtab.machines.expander_map import MAP_KEY, MAP_NAME
-from trimtab.sizing.ranking.priorities import GroupPriorities, find_out_of_stock, order_tiers, rate_groups
+from trimtab.cluster.timestamps import Seconds
+from trimtab.machines.expander_map import (
+    MAP_KEY,
+    MAP_NAME,
+    ExpanderMap,
+    demote_groups,
+    format_priorities,
+    parse_expander_map,
+)
+from trimtab.runtime import clock
+from trimtab.sizing.ranking.demotion import (
+    BASE_ANNOTATION,
+    DEMOTIONS_ANNOTATION,
+    MANAGED_ANNOTATION,
+    find_out_of_stock,
+    record_demotions,
+)
+from trimtab.sizing.ranking.priorities import GroupPriorities, order_tiers, rate_groups
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
-MANAGED_ANNOTATION = "trimtab.dev/managed"
 PREVIOUS_ANNOTATION = "trimtab.dev/previous-priorities"
-"""The data of the map before ours as JSON; null if there was none."""
+"""The data of the map before Trimtab's as JSON; null if there was none."""
 GARDENER_LABEL = "worker.gardener.cloud/pool"
 FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 
@@ -39,7 +54,9 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 @click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
               help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
                    "workers.")  # fmt: skip
-@click.option("--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler.")
+@click.option(
+    "-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler."
+)
 @click.option("--apply", "applying", is_flag=True, help="Write the map. The one that was there is kept for --undo.")
 @click.option(
     "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
@@ -57,7 +74,8 @@ def verb(
     autoscaler must run with --expander=priority, best with a second one, as in priority,least-waste.
     """
     if undoing:
-        _run_with_client(pool_nodes, lambda client: undo_map(client, namespace))
+        with live_cluster.connect_live(pool_nodes.cluster) as client:
+            click.echo(undo_map(client, namespace))
         return
     priced = inputs.read_priced_types(pool_nodes, types)
     ranking = build_ranking(pool_nodes, types, priced, RankingRules())
@@ -77,11 +95,13 @@ def verb(
         )])  # fmt: skip
     if rated.problems:
         raise RuntimeFailure("\n".join(["The map would not do what it should; nothing was done.", *rated.problems]))
-    manifest = render_map(rated.text, namespace)
+    demotions = find_out_of_stock(read_autoscaler_status(pool_nodes).groups, {}, int(clock.utc_now().timestamp()))
+    manifest = render_map(rated.text, demotions, namespace)
     if not applying:
         output.write_text(output.format_manifests([manifest]), output_file)
     else:
-        _run_with_client(pool_nodes, lambda client: apply_map(client, manifest, taking_over))
+        with live_cluster.connect_live(pool_nodes.cluster) as client:
+            click.echo(apply_map(client, manifest, taking_over))
     for name in rated.unnamed:
         click.echo(f"Note: only the catch-all matches group {name}: its machine type is not ranked or not known "
                    "(--group)", err=True)  # fmt: skip
@@ -111,7 +131,7 @@ def _rate_groups(
     ]
     if mistakes:
         raise UsageError(mistakes)
-    return rate_groups(ranking, types, known, legacy, find_out_of_stock(autoscaler.groups, {}, 0))
+    return rate_groups(ranking, types, known, legacy)
 
 
 def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
@@ -136,9 +156,13 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
     return found
 
 
-def render_map(text: str, namespace: str) -> dict[str, Any]:
-    """Return the ConfigMap with this text."""
-    metadata = {"name": MAP_NAME, "namespace": namespace, "annotations": {MANAGED_ANNOTATION: "machines-priorities"}}
+def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:
+    """Return the ConfigMap with these groups demoted, and with the annotations by which the recommender ends that."""
+    parsed = parse_expander_map(base)
+    assert isinstance(parsed, ExpanderMap)
+    text = format_priorities(demote_groups(parsed.texts, demotions))
+    annotations = {MANAGED_ANNOTATION: "machines-priorities", **record_demotions(base, demotions)}
+    metadata = {"name": MAP_NAME, "namespace": namespace, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {MAP_KEY: text}}
 
 
@@ -184,24 +208,6 @@ def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[st
     return {"spec": {"provider": {"workers": workers}}}
 
 
-def _run_with_client(pool_nodes: SelectedNodes, act: Any) -> None:
-    from trimtab.kube.client import connect_to_cluster
-    from trimtab.kube.errors import KubeFault
-
-    cluster = pool_nodes.cluster
-    if live_cluster.LIVE not in cluster.paths:
-        expected = "--cluster live, to change the cluster"
-        raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
-    try:
-        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
-        try:
-            click.echo(act(client))
-        finally:
-            client.close()
-    except KubeFault as error:
-        raise RuntimeFailure(str(error)) from None
-
-
 def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) -> str:
     """Write the map; returns what was done. Raises UsageError if somebody else's map is there and is not taken over."""
     from trimtab.kube.objects import Writer, apply, get_plain, replace_plain
@@ -242,7 +248,7 @@ def undo_map(client: "Client", namespace: str) -> str:
     if previous is None:
         delete(writer, "ConfigMap", MAP_NAME, namespace, uid=there["metadata"]["uid"])
         return f"deleted {namespace}/{MAP_NAME}"
-    ours = (MANAGED_ANNOTATION, PREVIOUS_ANNOTATION)
+    ours = (MANAGED_ANNOTATION, PREVIOUS_ANNOTATION, BASE_ANNOTATION, DEMOTIONS_ANNOTATION)
     kept = {key: value for key, value in annotations.items() if key not in ours}
     replace_plain(writer, {**there, "data": previous, "metadata": {**there["metadata"], "annotations": kept}})
     return f"put the previous {namespace}/{MAP_NAME} back"

@@ -11,7 +11,7 @@ import click
 import yaml
 
 import certs
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
@@ -25,7 +25,7 @@ from trimtab.runtime.files import MissingKeyPair, RuntimeFault
 from trimtab.usage.errors import UsageFault
 
 
-@click.group("metrics-api", invoke_without_command=True)
+@click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
 @click.option(
     "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
 )
@@ -48,8 +48,8 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
 
     API servers ask it for the metrics of its rules; every replica collects and serves all of them. It changes nothing
-    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN:
-    docs/reference/settings.md.
+    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN;
+    `trimtab explain TRIMTAB_METRICS_API_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import live_cluster, output
-from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
+from trimtab.cli.output import write_text
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
@@ -60,7 +62,7 @@ class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     findings: list[PolicyFindingReport]
 
 
-@click.group("policies")
+@click.group("policies", cls=SuggestingGroup)
 def verb() -> None:
     """Check, test, list and explain policies; print their schema."""
 
@@ -91,10 +93,15 @@ def check_policies(
 
 @verb.command("list")
 @_PATHS
-@output.add_output_options
+@output.add_list_output_options
 def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """List the policies in these paths, or the shipped ones, in the order in which they decide."""
-    _emit(output, output_file, _build_report(load_given_policies(paths).all, ()), _draw_list)
+    report = _build_report(load_given_policies(paths).all, ())
+    if output == "name":
+        write_text("".join(f"podpolicy/{policy.name}\n" for policy in report.policies), output_file)
+        return
+    draw = partial(_draw_list, is_wide=output == "wide")
+    _emit(output, output_file, report, draw)
 
 
 @verb.command("explain")
@@ -108,7 +115,7 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
     unknown_names = [name for name in names if name not in policies_by_name]
     if unknown_names:
         raise UsageError(
-            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=suggest_name(name, policies_by_name))
+            ConfigError(file="NAME", expected="a policy", got=repr(name), todo=_suggest_policy(name, policies_by_name))
             for name in unknown_names
         )
     _emit(
@@ -202,6 +209,10 @@ def _report_policy(policy: PodPolicy) -> PolicyReport:
     )
 
 
+def _suggest_policy(name: str, names: Iterable[str]) -> str:
+    return suggest_name(name, names) or f"there are {', '.join(sorted(names))}"
+
+
 def _emit(
     form: str, output_file: str | None, report: PoliciesReport, draw: Callable[[Console, PoliciesReport], None]
 ) -> None:
@@ -215,14 +226,16 @@ def _draw_check(console: Console, report: PoliciesReport) -> None:
         console.print(Text(f"! {finding.policy}: {finding.text} ({finding.code})", style="yellow"))
 
 
-def _draw_list(console: Console, report: PoliciesReport) -> None:
+def _draw_list(console: Console, report: PoliciesReport, *, is_wide: bool) -> None:
     table = Table(header_style="bold")
-    for name in ("Priority", "Name", "Mode", "What it is for", "File"):
+    wide_columns = ("Matches", "Actions") if is_wide else ()
+    for name in ("Priority", "Name", "Mode", "What it is for", "File", *wide_columns):
         table.add_column(name, overflow="fold", justify="right" if name == "Priority" else "left")
     for policy in report.policies:
         mode = policy.mode if policy.enabled else "off"
         mode += f", {policy.rollout}%" if policy.rollout < 100 else ""
-        table.add_row(str(policy.priority), policy.name, mode, policy.description, policy.file)
+        wide_cells = (Text("\n".join(policy.whom)), Text("\n".join(policy.what))) if is_wide else ()
+        table.add_row(str(policy.priority), policy.name, mode, policy.description, policy.file, *wide_cells)
     console.print(table)
 
 

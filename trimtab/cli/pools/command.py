@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trimtab.cli import live_cluster, output
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
 from trimtab.cluster.estafette import import_pools
@@ -28,7 +28,7 @@ STOP_TIMEOUT_SECONDS = 330
 """Longer than the 300 s of grace period that estafette's chart gives a pod."""
 
 
-@click.group("pools")
+@click.group("pools", cls=SuggestingGroup)
 def verb() -> None:
     """Import pools from another compactor's configuration."""
 
@@ -43,7 +43,9 @@ def verb() -> None:
     help="Stop the estafette node-compactor, uncordon the nodes that it left cordoned and remove its annotations. "
     "Without --apply the command only lists what it would do.",
 )  # fmt: skip
-@click.option("--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor.")
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+)
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
 )

@@ -143,6 +143,7 @@ _SOURCES = (
 )
 _SELECTION = (
     click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only pods in this namespace."),
+    click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces, also if one is named; the default."),
     click.option(
         "-l",
         "--selector",
@@ -290,7 +291,10 @@ def parse_options(
     except ValueError as error:
         mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
     selected, more_mistakes = parse_selection(
-        more["namespaces"], more["kinds"], more["selector"], has_cluster=bool(cluster.paths)
+        () if more["all_namespaces"] else more["namespaces"],
+        more["kinds"],
+        more["selector"],
+        has_cluster=bool(cluster.paths),
     )
     mistakes += more_mistakes
     if more["against"] and more["number"]:

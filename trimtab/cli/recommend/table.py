@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.recommend.report import ComparisonReport, ContainerReport, RecommendReport, ResourceReport, TotalReport
 from trimtab.sizing.reasons import NO_USAGE
 
@@ -46,7 +47,8 @@ _COLUMNS = (
 
 def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
     """Draw a row per container, with the reasons in a column on a wide terminal, else below the table."""
-    is_wide, has_snapshot = console.width >= MIN_WIDTH_FOR_REASONS, any(row.replicas is not None for row in rows)
+    is_wide = isinstance(console, PlainConsole) or console.width >= MIN_WIDTH_FOR_REASONS
+    has_snapshot = any(row.replicas is not None for row in rows)
     columns = [column for column in _COLUMNS if is_wide or column[0] != "Why"]
     table = Table(header_style="bold", expand=False, border_style=GREY)
     for name, needs_snapshot in columns:

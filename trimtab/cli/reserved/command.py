@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.reserved.formula_command import compare_formulas
 from trimtab.cli.reserved.measure_command import measure_reservations
 
 
-@click.group("reserved")
+@click.group("reserved", cls=SuggestingGroup)
 def verb() -> None:
     """Show what is reserved of a node for its kubelet, its runtime and its system.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cli import live_cluster
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.recommend.sources import several_clusters_mistake
 from trimtab.cluster.api.core import Node
@@ -94,9 +94,7 @@ def measure_live(
         finally:
             client.close()
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=cluster.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return measurements

@@ -11,7 +11,7 @@ from trimtab.autoscaling.simulation.propose_vpas import VpaAction, propose_vpa
 from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
 from trimtab.cli import live_cluster, output
 from trimtab.cli.idle.command import parse_minor_version
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cli.vpa.report import (
     VpaProposeReport,
@@ -33,7 +33,7 @@ _USAGE = click.option("--usage", "usage", multiple=True, required=True, metavar=
 _NAMESPACE = click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only this namespace.")
 
 
-@click.group("vpa")
+@click.group("vpa", cls=SuggestingGroup)
 def verb() -> None:
     """Simulate a VPA on usage, and propose VPAs. Nothing is changed."""
 

@@ -35,9 +35,12 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
     def total(saves: Callable[[Item], int], nodes: set[int]) -> int:
         return sum(_max_savings([i for i in part if i.node in nodes], saves, free) for part, free in parts_with_free)
 
+    most_saves, most_nodes = total(lambda i: i.saves, candidates), total(lambda _: 1, candidates)
+    is_any_pinned = removable != candidates
     return Bound(
-        saves=total(lambda i: i.saves, candidates), nodes=total(lambda _: 1, candidates), pinned=len(pinned),
-        unpinned_nodes=total(lambda _: 1, removable), unpinned_saves=total(lambda i: i.saves, removable),
+        saves=most_saves, nodes=most_nodes, pinned=len(pinned),
+        unpinned_nodes=total(lambda _: 1, removable) if is_any_pinned else most_nodes,
+        unpinned_saves=total(lambda i: i.saves, removable) if is_any_pinned else most_saves,
     )  # fmt: skip
 
 
@@ -73,12 +76,7 @@ def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]
 
     `uses`: node → which of the masks (node → 1 if pods may be placed) its pods have.
     """
-    spans = {
-        number: bytearray(masks[number])
-        for set_numbers in uses.values()
-        for number in set_numbers
-        if any(masks[number])
-    }
+    spans = {number: bytearray(masks[number]) for number in set().union(*uses.values()) if any(masks[number])}
     for node, set_numbers in uses.items():
         for number in set_numbers:
             if number in spans:
@@ -136,6 +134,6 @@ def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
 
 def _bound_item(problem: CompactionProblem, node: int, moving: tuple[int, int, int]) -> Item:
     model = problem.model
-    free = (model.major[node], model.minor[node], model.slots[node])
-    takes = tuple([max(0, free_amount) + amount for free_amount, amount in zip(free, moving, strict=True)])
-    return Item(node=node, saves=problem.savings.get(node, 0), takes=takes, free=free)
+    major, minor, slots = model.major[node], model.minor[node], model.slots[node]
+    takes = (max(0, major) + moving[0], max(0, minor) + moving[1], max(0, slots) + moving[2])
+    return Item(node=node, saves=problem.savings.get(node, 0), takes=takes, free=(major, minor, slots))

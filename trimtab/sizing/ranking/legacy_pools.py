@@ -6,11 +6,14 @@ The taint is `NoSchedule` only if both hold, else `PreferNoSchedule`, which keep
 - no pod on the nodes, and no template of any owner (a CronJob, a workload without replicas), can only run there.
 
 Room is made before anything is drained: placeholder pods of low priority, which may run on the new pool only, let the
-cluster autoscaler buy nodes. They are deleted as soon as the pods of the next nodes would fit without them.
+cluster autoscaler buy nodes. Every pod of the next nodes gets one, also those for which there is room already: the
+placeholders of the others would take that room. They are deleted as soon as the pods of the next nodes would fit
+without them. None are created while a legacy node is drained: they would take the room of the pods under way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import msgspec
 
@@ -19,44 +22,25 @@ from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
-from trimtab.cluster.reason import Code, Reason, Unreadable
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import place_pods
 from trimtab.scheduling.node_filters import node_rejection_reason, tolerates_taint
 from trimtab.sizing.ranking.rank_types import Ranking
+from trimtab.sizing.ranking.reasons import (
+    DAEMON_REJECTS_TAINT,
+    LEGACY_TAINT_KEY,
+    ONLY_ON_LEGACY,
+    TARGET_FULL,
+    TARGET_NOT_BETTER,
+    TARGET_OUT_OF_STOCK,
+)
 
-LEGACY_TAINT_KEY = "trimtab.dev/legacy"
 PLACEHOLDER_LABEL = "trimtab.dev/placeholder"
+PLACEHOLDER_FOR_ANNOTATION = "trimtab.dev/placeholder-for"
+"""namespace/name of the pod for which the placeholder holds room."""
 PLACEHOLDER_PRIORITY = -10
 """The lowest priority for which the cluster autoscaler still adds nodes (--expendable-pods-priority-cutoff)."""
-
-DAEMON_REJECTS_TAINT = Code(
-    "daemon-does-not-tolerate-legacy",
-    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so it is only "
-    "PreferNoSchedule.",
-    f"Let the DaemonSet tolerate {LEGACY_TAINT_KEY}.",
-)
-ONLY_ON_LEGACY = Code(
-    "runs-only-on-legacy",
-    "A pod, or the template of a workload, fits on no node outside the legacy pool, so its taint is only "
-    "PreferNoSchedule.",
-    "Change its node selector or affinity, or move its volume.",
-)
-TARGET_FULL = Code(
-    "target-at-maximum",
-    "The node group that should take the pods has as many nodes as it may have.",
-    "Raise its maximum size.",
-)
-TARGET_OUT_OF_STOCK = Code(
-    "target-in-backoff",
-    "The cloud could not provide nodes for the node group that should take the pods.",
-    "Wait, or choose another pool with `--to`.",
-)
-TARGET_NOT_BETTER = Code(
-    "target-not-ranked-above",
-    "The machine type of the new pool is not ranked above that of the legacy pool, so nothing would be saved.",
-    "Look at `trimtab machines rank`.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +121,14 @@ def find_refusals(
 
 @dataclass(frozen=True, slots=True)
 class MissingRoom:
-    """The pods of the next legacy nodes that do not fit on the new pool yet."""
+    """The room that the pods of the next legacy nodes need on the new pool."""
 
     nodes: tuple[str, ...]
-    """The legacy nodes whose pods need the room; empty if no legacy node has pods."""
+    """The next legacy nodes; empty if no legacy node has pods."""
+    moving: tuple[PodInfo, ...]
+    """All pods of the workload on these nodes, without their node."""
     pods: tuple[PodInfo, ...]
-    """Empty if all of them fit: then the nodes may be drained."""
+    """Those that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
 
 
 def find_missing_room(
@@ -150,39 +136,86 @@ def find_missing_room(
 ) -> MissingRoom:
     """Returns the pods of the next `batch` legacy nodes for which the new pool has no room, placeholders not counted.
 
-    `prices`: node → micro-dollars an hour; the dearest nodes come first, unknown ones last.
+    Pods that wait for a node come before them. `prices`: node → micro-dollars an hour; the dearest nodes come first,
+    unknown ones last.
     """
+    workload = [pod for pod in inventory.pods if not (pod.is_finished or is_placeholder(pod))]
     by_node: dict[str, list[PodInfo]] = {}
-    for pod in inventory.pods:
-        if not (pod.is_finished or pod.is_daemon or pod.is_static or PLACEHOLDER_LABEL in pod.requirements.labels):
+    for pod in workload:
+        if not (pod.is_daemon or pod.is_static):
             by_node.setdefault(pod.node, []).append(pod)
-    waiting = sorted((n for n in legacy if by_node.get(n.name)), key=lambda n: (-prices.get(n.name, 0), n.name))[:batch]
-    moving = [msgspec.structs.replace(pod, node="") for node in waiting for pod in by_node[node.name]]
+    occupied = (node for node in legacy if node.name in by_node)
+    dearest = sorted(occupied, key=lambda node: (-prices.get(node.name, 0), node.name))[:batch]
+    moving = tuple(msgspec.structs.replace(pod, node="") for node in dearest for pod in by_node[node.name])
     names = {node.name for node in target}
-    staying = [
-        pod for pod in inventory.pods
-        if pod.node in names and not pod.is_finished and PLACEHOLDER_LABEL not in pod.requirements.labels
-    ]  # fmt: skip
+    staying = [pod for pod in workload if pod.node in names]
     model = build_cluster_model(
-        replace(inventory, nodes=tuple(target), pods=(*staying, *moving), reserved_pods=(), assumed_requests={})
-    )
+        replace(
+            inventory, nodes=tuple(target), pods=(*staying, *by_node.get("", ()), *moving), reserved_pods=(),
+            assumed_requests={},
+        )
+    )  # fmt: skip
     capacity = FreeCapacity(model)
-    places = place_pods(capacity, [pod_class for _, pod_class in model.pending_pods], range(len(target)))
-    missing = [pod for (pod, _), place in zip(model.pending_pods, places, strict=True) if place is None]
-    return MissingRoom(tuple(node.name for node in waiting), tuple(missing))
+    keys = {pod.key for pod in moving}
+    # False sorts first: pods that wait for a node take the room before those that still run.
+    queue = sorted(model.pending_pods, key=lambda one: one[0].key in keys)
+    places = place_pods(capacity, [pod_class for _, pod_class in queue], range(len(target)))
+    missing = [pod for (pod, _), place in zip(queue, places, strict=True) if place is None and pod.key in keys]
+    return MissingRoom(tuple(node.name for node in dearest), moving, tuple(missing))
+
+
+def is_placeholder(pod: PodInfo) -> bool:
+    """Returns whether the pod only holds room for a pod of a legacy node."""
+    return PLACEHOLDER_LABEL in pod.requirements.labels
+
+
+def placeholder_name(pod: PodInfo) -> str:
+    """Returns the name of the placeholder of this pod, the same at every run."""
+    # Pods of one workload differ in the last characters of their names only, so that a name cut at a length would not
+    # tell them apart.
+    return f"trimtab-placeholder-{sha256(pod.key.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderChange:
+    """The placeholders to create and to delete."""
+
+    create: tuple[PodInfo, ...]
+    """The pods that need one."""
+    delete: tuple[PodInfo, ...]
+    """Placeholders."""
+
+
+def plan_placeholders(room: MissingRoom, pods: Iterable[PodInfo], *, is_draining: bool) -> PlaceholderChange:
+    """Returns which placeholders to create and to delete.
+
+    - all of them are deleted once the pods of the next nodes have room without them;
+    - otherwise each of those pods has one, and no other pod has one;
+    - the first ones are not created while a legacy node is drained (`is_draining`).
+
+    `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates it again.
+    """
+    present = {pod.name: pod for pod in pods if is_placeholder(pod)}
+    if not room.pods:
+        return PlaceholderChange((), tuple(present.values()))
+    needed = {placeholder_name(pod): pod for pod in room.moving}
+    delete = tuple(pod for name, pod in present.items() if pod.is_finished or name not in needed)
+    if is_draining and not present:
+        return PlaceholderChange((), ())
+    return PlaceholderChange(tuple(pod for name, pod in needed.items() if name not in present), delete)
 
 
 def render_placeholders(
-    missing: Iterable[PodInfo],
+    pods: Iterable[PodInfo],
     selector: Mapping[str, str],
     namespace: str,
     priority_class: str,
     taints: Iterable[Taint],
 ) -> list[dict[str, object]]:
-    """Returns one placeholder pod for each pod without room: the same requests, on the new pool only."""
+    """Returns one placeholder for each of these pods: the same requests, on the new pool only."""
     tolerations = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
-    pods: list[dict[str, object]] = []
-    for pod in missing:
+    placeholders: list[dict[str, object]] = []
+    for pod in pods:
         requests = pod.requirements.requests
         if isinstance(requests, Unreadable):
             continue
@@ -191,11 +224,11 @@ def render_placeholders(
             "name": "placeholder", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts},
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         }  # fmt: skip
-        pods.append({
+        placeholders.append({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "name": f"trimtab-placeholder-{pod.namespace}-{pod.name}"[:63].rstrip("-."), "namespace": namespace,
-                "labels": {PLACEHOLDER_LABEL: "true"},
+                "name": placeholder_name(pod), "namespace": namespace, "labels": {PLACEHOLDER_LABEL: "true"},
+                "annotations": {PLACEHOLDER_FOR_ANNOTATION: pod.key},
             },
             "spec": {
                 "priorityClassName": priority_class, "nodeSelector": dict(selector), "tolerations": tolerations,
@@ -205,4 +238,4 @@ def render_placeholders(
                 "containers": [container],
             },
         })  # fmt: skip
-    return pods
+    return placeholders

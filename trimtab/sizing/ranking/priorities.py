@@ -2,14 +2,12 @@
 
 The groups of the best type come first, then those of the best type of another family, so that a shortage of one family
 has a way out; then the other ranked types. A group whose type is left out or unknown is named by nobody: the catch-all
-keeps it usable. Legacy groups come last. A group that the cloud cannot provide nodes for is demoted for an hour.
+keeps it usable. Legacy groups come last.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
-from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.expander_map import (
     CATCH_ALL_PRIORITY,
     DEMOTED_PRIORITY,
@@ -23,11 +21,6 @@ from trimtab.machines.expander_map import (
 from trimtab.machines.go_regexp import quote_group_name
 from trimtab.sizing.ranking.rank_types import Ranking
 from trimtab.sizing.ranking.score import TypeScore
-
-DEMOTION_SECONDS = 3600
-"""How long a group without nodes to sell stays demoted after it was last seen so."""
-OUT_OF_STOCK = "Backoff"
-"""The scaleUp state of a group whose last scale-up failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +49,11 @@ def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
 
 
 def rate_groups(
-    ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = (),
-    demoted: Iterable[str] = (),
-) -> GroupPriorities:  # fmt: skip
+    ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = ()
+) -> GroupPriorities:
     """Returns the map for these node groups.
 
-    `types`: group → machine type, as far as it is known. `legacy`, `demoted`: groups.
+    `types`: group → machine type, as far as it is known. `legacy`: groups.
     """
     names = sorted(set(groups))
     offered = {types[name] for name in names if name in types}
@@ -72,10 +64,9 @@ def rate_groups(
     )  # fmt: skip
     tiers = [[name for name in names if types.get(name) == score.candidate.name] for score in order_tiers(available)]
     legacy_names = [name for name in names if name in set(legacy)]
-    demoted_names = [name for name in names if name in set(demoted) - set(legacy)]
-    text = format_priorities(build_priorities(tiers, legacy_names, demoted_names))
-    expected = _expected_priorities(text, names, legacy_names, demoted_names)
-    named = {name for tier in tiers for name in tier} | set(legacy_names) | set(demoted_names)
+    text = format_priorities(build_priorities(tiers, legacy_names))
+    expected = _expected_priorities(text, names, legacy_names)
+    named = {name for tier in tiers for name in tier} | set(legacy_names)
     return GroupPriorities(
         text=text, priorities=expected, unnamed=tuple(name for name in names if name not in named),
         problems=tuple(replay_priorities(text, expected)),
@@ -83,7 +74,7 @@ def rate_groups(
     )  # fmt: skip
 
 
-def _expected_priorities(text: str, names: list[str], legacy: list[str], demoted: list[str]) -> dict[str, int]:
+def _expected_priorities(text: str, names: list[str], legacy: list[str]) -> dict[str, int]:
     """Returns the priority that each group is meant to have, by where its exact name stands in the text."""
     parsed = parse_expander_map(text)
     written = parsed.texts if isinstance(parsed, ExpanderMap) else {}
@@ -91,18 +82,5 @@ def _expected_priorities(text: str, names: list[str], legacy: list[str], demoted
         pattern: priority for priority, patterns in written.items() for pattern in patterns
         if priority > DEMOTED_PRIORITY
     }  # fmt: skip
-    low = dict.fromkeys(demoted, DEMOTED_PRIORITY) | dict.fromkeys(legacy, LEGACY_PRIORITY)
+    low = dict.fromkeys(legacy, LEGACY_PRIORITY)
     return {name: low.get(name, place.get(quote_group_name(name), CATCH_ALL_PRIORITY)) for name in names}
-
-
-def find_out_of_stock(
-    groups: Iterable[NodeGroupStatus], demotions: Mapping[str, Seconds], now: Seconds
-) -> dict[str, Seconds]:
-    """Returns group → until when it is demoted: an hour from now for a group in Backoff, and what is left of earlier
-    demotions.
-
-    A group that cannot have a node is demoted, so that the expander chooses another one; without this it is chosen
-    again whenever the autoscaler's own backoff ends.
-    """
-    lasting = {name: until for name, until in demotions.items() if until > now}
-    return lasting | {group.name: now + DEMOTION_SECONDS for group in groups if group.scale_up == OUT_OF_STOCK}

@@ -1,6 +1,9 @@
-"""The reason codes of this package: why a machine type is no candidate."""
+"""The reason codes of this package: why a machine type is no candidate, and why a pool cannot simply be emptied."""
 
 from trimtab.cluster.reason import Code
+
+LEGACY_TAINT_KEY = "trimtab.dev/legacy"
+"""The key of the taint on the nodes of a pool that should go."""
 
 TOO_SMALL = Code(
     "machine-too-small",
@@ -42,4 +45,31 @@ NO_WORKLOAD = Code(
     "no-workload",
     "The pods on the nodes request no cpu or no memory, so that there is no ratio by which types could be compared.",
     "Give the pods requests first: `trimtab recommend` prints them.",
+)
+DAEMON_REJECTS_TAINT = Code(
+    "daemon-does-not-tolerate-legacy",
+    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so it is only "
+    "PreferNoSchedule.",
+    f"Let the DaemonSet tolerate {LEGACY_TAINT_KEY}.",
+)
+ONLY_ON_LEGACY = Code(
+    "runs-only-on-legacy",
+    "A pod, or the template of a workload, fits on no node outside the legacy pool, so its taint is only "
+    "PreferNoSchedule.",
+    "Change its node selector or affinity, or move its volume.",
+)
+TARGET_FULL = Code(
+    "target-at-maximum",
+    "The node group that should take the pods has as many nodes as it may have.",
+    "Raise its maximum size.",
+)
+TARGET_OUT_OF_STOCK = Code(
+    "target-in-backoff",
+    "The cloud could not provide nodes for the node group that should take the pods.",
+    "Wait, or choose another pool with `--to`.",
+)
+TARGET_NOT_BETTER = Code(
+    "target-not-ranked-above",
+    "The machine type of the new pool is not ranked above that of the legacy pool, so nothing would be saved.",
+    "Look at `trimtab machines rank`.",
 )

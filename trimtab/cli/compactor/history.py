@@ -1,0 +1,146 @@
+"""The report of `trimtab compactor history`: the stored decisions, filtered by pool, node and time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from trimtab.cli.compactor.state import ClusterLogin, CompactorState, read_compactor_state
+from trimtab.cli.output import API_VERSION, ReportPart, create_console
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+
+DAY_SECONDS = 86_400
+WATCH_SECONDS = 5
+"""The compactor stores its state after every decision; it plans every 30 s by default."""
+EVICTED, REFUSED = "evicted", "refused"
+EVICTION_DECISIONS = (EVICTED, REFUSED)
+
+
+class RecordReport(ReportPart, frozen=True, kw_only=True):
+    """One decision of the compactor."""
+
+    at: str
+    pool: str
+    what: str
+    code: str
+    why: str
+    node: str
+    pod: str
+    drain: str
+    rehearsed: bool
+
+
+class HistoryReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/compactor-history-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "CompactorHistoryReport"
+    records: list[RecordReport]
+    """The oldest record is first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """The decisions that a report is about; an empty field selects all."""
+
+    pool: str | None = None
+    node: str | None = None
+    since: Seconds | None = None
+    limit: int | None = None
+    """The most records, the last ones."""
+    evictions: bool = True
+    """Whether evictions of single pods are records."""
+
+
+class _Duration(click.ParamType[int]):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        seconds = parse_since(str(value))
+        if seconds is None:
+            self.fail(f"expected a duration such as 30m, 12h or 7d, got {value!r}", param, ctx)
+        return seconds
+
+
+DURATION = _Duration()
+
+
+def parse_since(text: str) -> int | None:
+    """Return the seconds of a text such as 90s, 30m, 12h, 7d or 2w; None for any other text."""
+    number, unit = text[:-1], text[-1:]
+    sizes = {"s": 1, "m": 60, "h": 3600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
+    if not number.isascii() or not number.isdecimal() or len(number) > 6 or unit not in sizes:
+        return None
+    return int(number) * sizes[unit]
+
+
+def build_history_report(state: CompactorState, filters: HistoryFilter | None = None) -> HistoryReport:
+    """Return the stored records that the filter selects."""
+    filters = filters or HistoryFilter()
+    records = sorted(
+        (
+            record
+            for pool_state in state.pool_states.values()
+            for record in pool_state.ring
+            if filters.pool in (None, record.pool)
+            and filters.node in (None, record.node)
+            and (filters.since is None or record.at >= filters.since)
+            and (filters.evictions or record.what not in EVICTION_DECISIONS)
+        ),
+        key=lambda record: record.at,
+    )
+    return HistoryReport(
+        records=[
+            RecordReport(
+                at=format_timestamp(record.at), pool=record.pool, what=record.what, code=record.code, why=record.why,
+                node=record.node, pod=record.pod, drain=record.drain, rehearsed=record.rehearsed,
+            )
+            for record in records[-filters.limit if filters.limit else 0 :]
+        ]
+    )  # fmt: skip
+
+
+def history_nodes(report: HistoryReport) -> list[str]:
+    """Return the names of the nodes of the records, each once, in order."""
+    return list(dict.fromkeys(record.node for record in report.records if record.node))
+
+
+def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = False) -> None:
+    """Draw a row per decision; a wide table also names the node, the pod and the drain."""
+    if not report.records:
+        console.print("no decision is stored")
+        return
+    wide_columns = ("node", "pod", "drain") if is_wide else ()
+    table = Table("at", "pool", "what", *wide_columns, "why", "reason", box=None, pad_edge=False)
+    for record in report.records:
+        what = f"{record.what} (rehearsed)" if record.rehearsed else record.what
+        wide_cells = (record.node or "–", record.pod or "–", record.drain or "–") if is_wide else ()
+        table.add_row(record.at, record.pool, what, *wide_cells, escape(record.why), record.code)
+    console.print(table)
+
+
+def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
+    """Return the records of the later report that the earlier one does not have."""
+    known = set(earlier.records)
+    return HistoryReport(records=[record for record in later.records if record not in known])
+
+
+def watch_history(login: ClusterLogin, filters: HistoryFilter, report: HistoryReport, *, is_wide: bool) -> None:
+    """Print each new decision, until the user stops the command."""
+    try:
+        while True:
+            time.sleep(WATCH_SECONDS)
+            later = build_history_report(read_compactor_state(login), filters)
+            added = new_records(report, later)
+            if added.records:
+                draw_history(create_console(), added, is_wide=is_wide)
+            report = later
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,73 @@
+"""Check of the map of the cluster autoscaler's priority expander: is it read, and does it name every node group?"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
+from trimtab.cli.doctor.observed import AutoscalerState, ExpanderMapState, ObservedCluster
+from trimtab.cli.doctor.reasons import (
+    EXPANDER_MAP_CHANGED,
+    EXPANDER_MAP_INVALID,
+    EXPANDER_MAP_UNUSED,
+    EXPANDER_MAP_WITHOUT_GROUPS,
+)
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.reason import Unreadable
+from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
+from trimtab.sizing.ranking.demotion import MANAGED_ANNOTATION, MapLeftAlone, update_demotions
+
+_MAX_NAMES = 5
+
+
+def decode_expander_map(document: Mapping[str, Any]) -> ExpanderMapState:
+    """Return the data and the annotations of the map's ConfigMap."""
+    return ExpanderMapState(data=document.get("data") or {}, annotations=document["metadata"].get("annotations") or {})
+
+
+def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether the autoscaler can use its priority map, and whether Trimtab still recognizes its own."""
+    state = cluster.expander_map
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    if state is None:
+        yield report_ok("the cluster autoscaler has no priority map")
+        return
+    autoscaler = cluster.autoscaler
+    if isinstance(autoscaler, Unreadable):
+        autoscaler = AutoscalerState(status_report=None)
+    expander = (autoscaler.flags or {}).get("expander", "least-waste")
+    if autoscaler.flags is not None and "priority" not in expander.split(","):
+        yield report_warning(EXPANDER_MAP_UNUSED, f"the autoscaler runs with --expander={expander}")
+    parsed = parse_expander_map(state.data.get(MAP_KEY, ""))
+    if isinstance(parsed, InvalidMap):
+        yield report_error(EXPANDER_MAP_INVALID, f"the autoscaler ignores the whole map: {parsed.problem}")
+        return
+    if isinstance(parsed, UnjudgedMap):
+        yield report_unknown(f"what the autoscaler makes of its priority map is not known: {parsed.problem}")
+        return
+    yield from _check_groups(parsed, autoscaler.status_report)
+    if MANAGED_ANNOTATION in state.annotations:
+        decision = update_demotions(state.data, state.annotations, Autoscaler(), 0)
+        if isinstance(decision, MapLeftAlone):
+            yield report_warning(EXPANDER_MAP_CHANGED, f"Trimtab's priority map stays as it is: {decision.problem}")
+
+
+def _check_groups(parsed: ExpanderMap, status: Autoscaler | Unreadable | None) -> Iterator[DoctorFinding]:
+    groups = status.groups if isinstance(status, Autoscaler) else ()
+    unnamed = [group.name for group in groups if parsed.priority_of(group.name) is None]
+    if unnamed:
+        names = ", ".join(unnamed[:_MAX_NAMES]) + (", …" if len(unnamed) > _MAX_NAMES else "")
+        yield report_warning(EXPANDER_MAP_WITHOUT_GROUPS, f"no pattern of the priority map matches {names}")
+    else:
+        yield report_ok(f"the autoscaler can read its priority map, which names all of its {len(groups)} node groups")
+
+
+CHECKS = (
+    Check(
+        name="priority-map",
+        asks="Can the cluster autoscaler use its priority map, and does it name every node group?",
+        judge=check_expander_map,
+        may=(EXPANDER_MAP_INVALID, EXPANDER_MAP_WITHOUT_GROUPS, EXPANDER_MAP_UNUSED, EXPANDER_MAP_CHANGED),
+    ),
+)

@@ -1,0 +1,35 @@
+"""Who may demote node groups: the Role for the one ConfigMap of the cluster autoscaler's priority expander.
+
+It lies in the autoscaler's namespace, often kube-system. The recommender may read and replace this map and read the
+autoscaler's status; it may neither create nor delete, so that it changes only a map that a person wrote by `trimtab
+machines priorities --apply`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trimtab.cli.install.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.machines.expander_map import MAP_NAME
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+ROLE_NAME = "trimtab-recommender-demotion"
+
+
+def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
+    """Yield the Role and its binding in the autoscaler's namespace; nothing unless demotion is switched on."""
+    if not values.demote_groups:
+        return
+    there = replace(values, namespace=values.autoscaler_namespace)
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"], "resourceNames": [MAP_NAME]},
+        {
+            "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+            "resourceNames": [values.autoscaler_status],
+        },
+    ]  # fmt: skip
+    yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=rules)
+    account = {"kind": "ServiceAccount", "name": account_name("recommender"), "namespace": values.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE_NAME}
+    yield build_manifest(
+        _RBAC, "RoleBinding", ROLE_NAME, there, component="recommender", roleRef=ref, subjects=[account]
+    )

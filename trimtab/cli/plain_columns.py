@@ -1,0 +1,79 @@
+"""Tables for pipes and files: one line per row, columns separated by blanks, no box drawing, nothing cut or folded.
+
+This is what kubectl prints too (k8s.io/cli-runtime/pkg/printers/tabwriter.go): upper-case headers, at least three
+blanks between columns. `grep`, `awk` and `cut` then find one object on one line.
+"""
+
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+SEPARATOR = "   "
+
+
+class PlainConsole(Console):
+    """A console that writes tables as plain columns, and panels without their frame."""
+
+    _has_printed = False
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print the objects; a table may be wider than the console."""
+        if len(objects) == 1 and isinstance(objects[0], Panel):
+            panel = objects[0]
+            if panel.title:
+                self.print(panel.title)
+            content = panel.renderable
+            for part in content.renderables if isinstance(content, Group) else [content]:
+                lines = format_columns(part) if isinstance(part, Table) else _render_lines(part)
+                super().print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True, highlight=False)
+        elif len(objects) == 1 and isinstance(objects[0], Table):
+            # An empty line before a table, as kubectl prints one between two kinds.
+            lines = [*([""] if self._has_printed else []), *format_columns(objects[0])]
+            super().print(Text("\n".join(lines)), soft_wrap=True, highlight=False)
+        else:
+            super().print(*objects, **options)
+        self._has_printed = True
+
+
+def format_columns(table: Table) -> list[str]:
+    """Return the lines of the table: its title, its headers, and one line for each row."""
+    columns = [
+        [_cell_text(column.header).upper(), *map(_cell_text, column.cells)] if table.show_header
+        else [*map(_cell_text, column.cells)]
+        for column in table.columns
+    ]  # fmt: skip
+    widths = [max(map(len, cells), default=0) for cells in columns]
+    rows = zip(*columns, strict=True)
+    aligned = [
+        SEPARATOR.join(
+            cell.rjust(width) if column.justify == "right" else cell.ljust(width)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    return [*([_cell_text(table.title)] if table.title else []), *aligned]
+
+
+def _cell_text(cell: RenderableType) -> str:
+    """Return the cell on one line; the lines of a cell are joined by a semicolon."""
+    if isinstance(cell, Group):
+        lines = [_cell_text(part) for part in cell.renderables]
+    elif isinstance(cell, Text):
+        lines = cell.plain.splitlines()
+    elif isinstance(cell, str):
+        lines = Text.from_markup(cell).plain.splitlines()
+    else:
+        lines = [line.strip() for line in _render_lines(cell)]
+    return "; ".join(line for line in lines if line)
+
+
+def _render_lines(part: RenderableType) -> list[str]:
+    if isinstance(part, Text):
+        return part.plain.splitlines()
+    console = Console(width=1000, no_color=True)
+    with console.capture() as capture:
+        console.print(part, soft_wrap=True)
+    return [line.rstrip() for line in capture.get().splitlines()]

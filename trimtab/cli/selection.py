@@ -1,0 +1,74 @@
+"""kubectl's options that select objects: `-n/--namespace`, `-A/--all-namespaces` and `-l/--selector`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from trimtab.cli.main import UsageError
+from trimtab.cluster import selectors
+from trimtab.cluster.api.meta import SelectorRequirement
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.selectors import requirement_matches
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectSelection:
+    """The objects that a report is about; an empty field selects all."""
+
+    namespaces: frozenset[str] = frozenset()
+    labels: tuple[SelectorRequirement, ...] = ()
+
+    def includes(self, namespace: str, labels: Mapping[str, str] | None = None) -> bool:
+        """Return whether the namespace and the object's labels are selected."""
+        if self.namespaces and namespace not in self.namespaces:
+            return False
+        return all(requirement_matches(requirement, labels or {}) for requirement in self.labels)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no object is left out."""
+        return not self.namespaces and not self.labels
+
+
+def add_namespace_options(function: F) -> F:
+    """Decorate a click command with `-n` and `-A`; it receives a `selection`."""
+
+    @wraps(function)
+    def verb(*, namespaces: tuple[str, ...], all_namespaces: bool, selector: str | None = None, **more: Any) -> Any:
+        return function(selection=parse_selection(namespaces, selector, all_namespaces=all_namespaces), **more)
+
+    for option in (
+        click.option(
+            "-A", "--all-namespaces", is_flag=True, help="All namespaces, also if one is named. This is the default."
+        ),
+        click.option(
+            "-n", "--namespace", "namespaces", multiple=True, metavar="NAME",
+            help="Only objects of this namespace. You can repeat the option.",
+        ),
+    ):  # fmt: skip
+        verb = option(verb)
+    return verb  # type: ignore[return-value]
+
+
+def add_selection_options(function: F) -> F:
+    """Decorate a click command with `-n`, `-A` and `-l`; it receives a `selection`."""
+    return click.option(
+        "-l", "--selector", metavar="SELECTOR", help="Only objects with these labels, in kubectl's syntax."
+    )(add_namespace_options(function))
+
+
+def parse_selection(
+    namespaces: tuple[str, ...], selector: str | None, *, all_namespaces: bool = False
+) -> ObjectSelection:
+    """Return the selection of the options. Raises UsageError for an invalid selector."""
+    try:
+        labels = selectors.parse(selector) if selector else ()
+    except ValueError as error:
+        raise UsageError([ConfigError(file="--selector", expected=str(error), got=repr(selector))]) from None
+    # As with kubectl, -A counts even if a namespace is named.
+    return ObjectSelection(namespaces=frozenset(() if all_namespaces else namespaces), labels=labels)

@@ -1,0 +1,82 @@
+"""Demotes node groups that the cloud has no nodes for in the map of the cluster autoscaler's priority expander.
+
+Off by default (`demote_groups`). The recommender may read and change this one ConfigMap and read the autoscaler's
+status; `trimtab install --demote-groups` grants that. Whatever is wrong with the map is logged once, and the map stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from trimtab.cluster.cluster_autoscaler import UPDATED_ANNOTATION, Autoscaler, parse_status
+from trimtab.kube import objects
+from trimtab.kube.objects import Writer
+from trimtab.machines.expander_map import MAP_NAME
+from trimtab.runtime.log import Logger
+from trimtab.sizing.ranking.demotion import DemotedMap, MapLeftAlone, update_demotions
+
+
+class DemotionMetrics:
+    """How many groups are demoted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.groups = Gauge(
+            "trimtab_recommender_demoted_node_groups",
+            "Node groups that come last in the autoscaler's priority map because the cloud had no nodes for them.",
+            registry=registry,
+        )
+
+
+@dataclass(slots=True)
+class GroupDemoter:
+    """Keeps the demotions of the map. Not thread-safe."""
+
+    writer: Writer
+    namespace: str
+    """The cluster autoscaler's."""
+    status_name: str
+    metrics: DemotionMetrics
+    log: Logger
+    _last_problem: str = ""
+
+    def update_map(self, now: int) -> None:
+        """Demote groups in Backoff, and restore those whose hour is over. Raises KubeFault, Conflict if another client
+        changes the map at the same time."""
+        document = objects.get_plain(self.writer.client, "ConfigMap", MAP_NAME, self.namespace)
+        decision = self._decide(document, now)
+        if isinstance(decision, MapLeftAlone):
+            self.metrics.groups.set(0)
+            self._report_problem(decision)
+            return
+        self._last_problem = ""
+        self.metrics.groups.set(len(decision.demotions))
+        if decision.is_changed and document is not None:
+            annotations = {**document["metadata"]["annotations"], **decision.annotations}
+            data = {**document["data"], "priorities": decision.text}
+            metadata = {**document["metadata"], "annotations": annotations}
+            objects.replace_plain(self.writer, {**document, "data": data, "metadata": metadata})
+            self.log.info("demotions.written", groups=sorted(decision.demotions))
+
+    def _decide(self, document: dict[str, Any] | None, now: int) -> DemotedMap | MapLeftAlone:
+        if document is None:
+            return MapLeftAlone("there is none", is_expected=True)
+        annotations = document["metadata"].get("annotations") or {}
+        return update_demotions(document.get("data") or {}, annotations, self._read_autoscaler(), now)
+
+    def _read_autoscaler(self) -> Autoscaler:
+        """The autoscaler's status; one without groups if there is none that can be read."""
+        status = objects.get_plain(self.writer.client, "ConfigMap", self.status_name, self.namespace)
+        if status is None:
+            return Autoscaler()
+        updated = (status["metadata"].get("annotations") or {}).get(UPDATED_ANNOTATION, "")
+        parsed = parse_status((status.get("data") or {}).get("status", ""), updated)
+        return parsed if isinstance(parsed, Autoscaler) else Autoscaler()
+
+    def _report_problem(self, decision: MapLeftAlone) -> None:
+        if decision.problem != self._last_problem:
+            report = self.log.info if decision.is_expected else self.log.warning
+            report("demotions.map-left-alone", map=f"{self.namespace}/{MAP_NAME}", problem=decision.problem)
+        self._last_problem = decision.problem

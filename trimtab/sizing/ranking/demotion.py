@@ -1,0 +1,136 @@
+"""A priority map in which groups that the cloud has no nodes for come last for an hour, and its way back.
+
+The map that `trimtab machines priorities --apply` writes is the base. It is kept in an annotation beside the map in
+use, with the time until which each group is demoted, so that the base comes back however often the recommender starts
+again. A map whose text is not what these two lead to was changed by another client, and stays as it is.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.timestamps import Seconds
+from trimtab.machines.expander_map import (
+    DEMOTED_PRIORITY,
+    MAP_KEY,
+    ExpanderMap,
+    demote_groups,
+    format_priorities,
+    parse_expander_map,
+    replay_priorities,
+)
+from trimtab.machines.go_regexp import quote_group_name
+
+DEMOTION_SECONDS = 3600
+"""How long a group without nodes to sell stays demoted after it was last seen so."""
+OUT_OF_STOCK = "Backoff"
+"""The scaleUp state of a group whose last scale-up failed."""
+
+MANAGED_ANNOTATION = "trimtab.dev/managed"
+"""Marks a map that Trimtab wrote."""
+BASE_ANNOTATION = "trimtab.dev/base-priorities"
+"""The map without demotions."""
+DEMOTIONS_ANNOTATION = "trimtab.dev/demoted-until"
+"""JSON: group → the second, since 1970, until which it is demoted."""
+MAX_TEXT_BYTES = 200_000
+"""Of the map and of each annotation; all annotations of an object together may have 256 KiB."""
+MAX_DEMOTIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MapLeftAlone:
+    """The map stays as it is; why."""
+
+    problem: str
+    is_expected: bool = False
+    """Whether there is nothing to do for anybody: no map, or none that Trimtab wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemotedMap:
+    """The map as it should be now."""
+
+    text: str
+    annotations: Mapping[str, str]
+    """The two annotations that record the base and the demotions."""
+    demotions: Mapping[str, Seconds] = field(default_factory=dict)
+    """Group → until when it is demoted."""
+    is_changed: bool = False
+    """Whether it has to be written."""
+
+
+def record_demotions(base: str, demotions: Mapping[str, Seconds]) -> dict[str, str]:
+    """Returns the annotations that record the base and the demotions."""
+    return {BASE_ANNOTATION: base, DEMOTIONS_ANNOTATION: json.dumps(dict(sorted(demotions.items())))}
+
+
+def update_demotions(
+    data: Mapping[str, str], annotations: Mapping[str, str], autoscaler: Autoscaler, now: Seconds
+) -> DemotedMap | MapLeftAlone:
+    """Returns the map with the groups in Backoff demoted for an hour from now, and those whose hour is over restored.
+
+    `data`, `annotations`: of the ConfigMap. A group is demoted only if the base names it above `DEMOTED_PRIORITY`. A
+    silent autoscaler demotes nobody, since its last words may be old; earlier demotions end all the same.
+    """
+    if MANAGED_ANNOTATION not in annotations:
+        return MapLeftAlone("Trimtab did not write it", is_expected=True)
+    text = data.get(MAP_KEY, "")
+    base = annotations.get(BASE_ANNOTATION, text)
+    if max(len(text.encode()), len(base.encode())) > MAX_TEXT_BYTES:
+        return MapLeftAlone(f"it has more than {MAX_TEXT_BYTES} bytes")
+    recorded = _read_demotions(annotations.get(DEMOTIONS_ANNOTATION, "{}"))
+    if recorded is None:
+        return MapLeftAlone(f"its annotation {DEMOTIONS_ANNOTATION} is not valid")
+    parsed = parse_expander_map(base)
+    if not isinstance(parsed, ExpanderMap):
+        return MapLeftAlone(f"the autoscaler would not use it as intended: {parsed.problem}")
+    if text != format_priorities(demote_groups(parsed.texts, recorded)):
+        return MapLeftAlone("another client changed it; `trimtab machines priorities --apply` writes it again")
+    groups = () if autoscaler.is_silent(now) else autoscaler.groups
+    named = {group.name for group in groups if _is_named(parsed, group.name)}
+    demotions = find_out_of_stock([group for group in groups if group.name in named], recorded, now)
+    # An hour that begins anew at every look would be a write at every look: it begins anew when half of it is over.
+    demotions = {
+        name: recorded[name] if recorded.get(name, 0) > now + DEMOTION_SECONDS / 2 else until
+        for name, until in list(demotions.items())[:MAX_DEMOTIONS]
+    }
+    changed = format_priorities(demote_groups(parsed.texts, demotions))
+    problems = replay_priorities(changed, dict.fromkeys(demotions, DEMOTED_PRIORITY))
+    if problems:
+        return MapLeftAlone(problems[0])
+    return DemotedMap(
+        text=changed, annotations=record_demotions(base, demotions), demotions=demotions,
+        is_changed=changed != text or demotions != recorded,
+    )  # fmt: skip
+
+
+def find_out_of_stock(
+    groups: Iterable[NodeGroupStatus], demotions: Mapping[str, Seconds], now: Seconds
+) -> dict[str, Seconds]:
+    """Returns group → until when it is demoted: an hour from now for a group in Backoff, and what is left of earlier
+    demotions.
+
+    A group that cannot have a node is demoted, so that the expander chooses another one; without this it is chosen
+    again whenever the autoscaler's own backoff ends.
+    """
+    lasting = {name: until for name, until in demotions.items() if until > now}
+    return lasting | {group.name: now + DEMOTION_SECONDS for group in groups if group.scale_up == OUT_OF_STOCK}
+
+
+def _is_named(base: ExpanderMap, group: str) -> bool:
+    pattern = quote_group_name(group)
+    return any(pattern in written for priority, written in base.texts.items() if priority > DEMOTED_PRIORITY)
+
+
+def _read_demotions(text: str) -> dict[str, Seconds] | None:
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or len(value) > MAX_DEMOTIONS:
+        return None
+    times = value.values()
+    return value if all(isinstance(time, int | float) and not isinstance(time, bool) for time in times) else None

@@ -114,7 +114,7 @@ POOLS = Dashboard(
                  f" * on (node, pool) group_left (zone, instance_type) {_NODES})", "{{zone}} {{instance_type}}",
                  "currencyUSD", stacked=True),
             _one("Work units", "The values of the label that is chosen above, on running pods: `namespace`, or"
-                 " `label_…` of a pod label that kube-state-metrics exports (--metric-labels-allowlist).",
+                 " `label_…` of a pod label that kube-state-metrics exports (its allow-list of labels).",
                  _WORK_UNITS, "{{pool}}"),
             _one("Cost of a work unit", "The cost of the pool divided by its work units, each hour.",
                  f"pool:trimtab_cost:dollars_per_hour{{{_MINE}}} / {_WORK_UNITS}", "{{pool}}", "currencyUSD"),

@@ -27,7 +27,7 @@ GIB = 2**30
 CORE_IN_BYTES = 7.5 * GIB
 """The memory that costs as much as a core."""
 SCRAPE, HISTORY = 30, 1200
-"""Seconds. Prometheus records nothing that is older than its blocks, so the series end now, and are fresh for minutes."""
+"""Seconds. Prometheus records nothing that is older than its blocks: the series end now, and are fresh for minutes."""
 ROWS = ("Where the money goes", "Zones, types and work", "Reserved for kubelet and runtime")
 
 
@@ -168,8 +168,10 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
         until = time.monotonic() + 60
         # Groups are evaluated beside each other: a rule that needs another group's has it a second later.
-        last = ("pool:trimtab_unused_capacity:dollars_per_hour", "pool:trimtab_used_memory_per_core:bytes",
-                "pool:trimtab_unused_reserved:dollars_per_hour", "pool_week:trimtab_cost:dollars_per_hour_min")  # fmt: skip
+        last = (
+            "pool:trimtab_unused_capacity:dollars_per_hour", "pool:trimtab_used_memory_per_core:bytes",
+            "pool:trimtab_unused_reserved:dollars_per_hour", "pool_week:trimtab_cost:dollars_per_hour_min",
+        )  # fmt: skip
         while not all(values(f"count_over_time({rule}[1m]) > 2") for rule in last):
             assert time.monotonic() < until, "the rules were not evaluated"
             time.sleep(0.5)

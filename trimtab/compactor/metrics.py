@@ -45,7 +45,8 @@ _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "node_cost_dollars_per_hour": ("The present cost of a node; absent if its price is not known.", ("pool", "node")),
     "node_performance_ratio": (
-        "The speed of a node's core beside a core of m5.large; absent if nobody measured its type.", ("pool", "node"),
+        "The speed of a node's core divided by that of m5.large; absent if no measurement of its type is known.",
+        ("pool", "node"),
     ),
 }  # fmt: skip
 _FULL = ("cpu", "memory", "pods", "volumes")

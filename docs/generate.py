@@ -17,7 +17,7 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, explain, lint, rights, schemas
+from docs.pages import doctor, explain, lint, pictures, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.autoscaler.report import AutoscalerProposeReport
@@ -104,6 +104,7 @@ def everything() -> dict[str, str]:
         "trimtab/cli/explain/catalog.json": explain.catalog(_codes(), _PROCESS_SETTINGS, _attribute_docs, _type),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
+        "docs/pictures/demo.svg": pictures.draw_demo(),
     }
 
 

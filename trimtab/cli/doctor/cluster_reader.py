@@ -34,6 +34,7 @@ from trimtab.cli.doctor.observed import (
     WebhookConfigurationState,
 )
 from trimtab.cli.doctor.permissions import needed_permissions
+from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
@@ -267,6 +268,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
+        references=read(lambda: read_references(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
 

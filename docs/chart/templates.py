@@ -105,7 +105,8 @@ def _values(cert_manager: bool) -> InstallValues:
 
 def _conditions(kind: str, component: str) -> list[str]:
     found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
-    named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled"}
+    named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled",
+             "MutatingWebhookConfiguration": 'ne .Values.mode "policies"'}  # fmt: skip
     return [*found, *([named[kind]] if kind in named else [])]
 
 

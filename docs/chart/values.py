@@ -48,9 +48,9 @@ def schema() -> Schema:
     own["metricsApi"]["properties"]["rules"] = _any(
         "array", "The metrics that it serves: docs/how-to/scale-by-request-rate.md.", [], items=_OBJECT
     )
-    found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
-             "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
-             "namespace": _namespace()}  # fmt: skip
+    found = {"image": _image(), "mode": _mode(), **own, "networkPolicy": _network(), "monitors": _monitors(),
+             "rules": _rules(), "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(),
+             "uninstall": _uninstall(), "namespace": _namespace()}  # fmt: skip
     whole = _group("The values of an installation of Trimtab.", **found)
     whole["properties"]["global"] = {"type": "object"}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values", **whole}
@@ -59,6 +59,15 @@ def schema() -> Schema:
 def values_yaml() -> str:
     """Every value with its default, described."""
     return "\n".join(_written(schema(), depth=0)) + "\n"
+
+
+def _mode() -> Schema:
+    return _text(
+        "What changes pods: `webhook`, or `policies` that the API server evaluates itself (`trimtab policies compile`, "
+        "from Kubernetes 1.36; the chart does not apply them), or `both`. With `policies` no webhook is registered for "
+        "pods.",
+        DEFAULTS.mode, enum=["webhook", "policies", "both"],
+    )  # fmt: skip
 
 
 def _image() -> Schema:

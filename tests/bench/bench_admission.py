@@ -81,8 +81,8 @@ class PolicyCount:
     """All manifests, as `trimtab policies compile --params usage` prints them."""
     carried: int
     refused: int
-    equal: int
-    """Pods that no compiled policy makes other than the webhook does, but for listed reasons."""
+    equal: int | None
+    """Pods that no compiled policy makes other than the webhook does, but for listed reasons; None: not compared."""
 
 
 Arm = Server | str | None
@@ -110,7 +110,7 @@ def _compile(cluster: Cluster) -> PolicyCount:
     manifests = tuple(manifest for one in compiled for manifest in one.manifests)
     refused = sum(bool(one.problem) for one in compiled)
     if not COMPARED:
-        return PolicyCount(manifests, len(compiled) - refused, refused, 0)
+        return PolicyCount(manifests, len(compiled) - refused, refused, None)
     result = pairs.compare_all(pairs.prepare(cluster, COMPARED))
     print(f"pairs: {dict(result.verdicts)}", flush=True)
     for pair in result.unexplained:
@@ -266,7 +266,7 @@ def _tell(found: dict[str, list[Round]], count: PolicyCount) -> None:
     print(f"reference: hook_cpu_us={hook['reference']:.0f} apiserver_cpu_us={more['reference']:.0f}")
     print(f"RESULT webhook_hook_cpu_us={hook['trimtab']:.0f} webhook_apiserver_cpu_us={more['trimtab']:.0f}"
           f" policies_apiserver_cpu_us={more[POLICIES]:.0f} compiled={count.carried} refused={count.refused}"
-          f" equal={count.equal}")  # fmt: skip
+          f" equal={'not-compared' if count.equal is None else count.equal}")  # fmt: skip
 
 
 if __name__ == "__main__":

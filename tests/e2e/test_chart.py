@@ -114,13 +114,14 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
             {"image": {"repository": "registry/trimtab", "tag": "2"},
              "webhook": {"replicas": 5, "timeoutSeconds": 2, "servicePort": 8443}},
         ),
+        (InstallValues(mode="policies"), {"mode": "policies"}),
     ],
 )  # fmt: skip
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
     expected = objects(render_manifests(values))
     for one in (found, expected):
-        for webhook in one["MutatingWebhookConfiguration", "", "trimtab"]["webhooks"]:
+        for webhook in one.get(("MutatingWebhookConfiguration", "", "trimtab"), {}).get("webhooks", ()):
             webhook["namespaceSelector"]["matchExpressions"][0]["values"].sort()
     assert found == expected
 

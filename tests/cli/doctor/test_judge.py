@@ -167,6 +167,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "error", process("webhook", None)),
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
+    ("process-scaled-to-zero", "error", process("webhook", DeploymentState(replicas=0, ready_replicas=0))),
+    ("process-scaled-to-zero", "warn", process("compactor", DeploymentState(replicas=0, ready_replicas=0))),
     ("process-not-ready", "warn", process("webhook", DeploymentState(replicas=2, ready_replicas=1))),
     ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("permission-missing", "error", {"missing_permissions": {"webhook": ("list nodes", "watch nodes")}}),

@@ -72,7 +72,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
     A pool only rehearses until its ConfigMap has `mode: act`. You can also set every option in the environment, such
-    as TRIMTAB_COMPACTOR_LISTEN: docs/reference/settings.md.
+    as TRIMTAB_COMPACTOR_LISTEN; `trimtab explain TRIMTAB_COMPACTOR_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return

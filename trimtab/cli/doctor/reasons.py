@@ -223,17 +223,22 @@ PROCESS_MISSING = Code(
     "process-missing",
     "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes are "
     "optional.",
-    "Run `trimtab install --apply` with the options of the installation; with Helm, set the value `PROCESS.enabled: "
-    "true`.",
+    "Run `trimtab install --apply` with the options of the installation; with Helm, set `enabled: true` of "
+    "the process in the values.",
 )
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
+SCALED_TO_ZERO = Code(
+    "process-scaled-to-zero",
+    "The Deployment of a process has 0 replicas: a user or an autoscaler scaled it down, and the process does not run.",
+    "`kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
+)
 NAMESPACE_MISMATCH = Code(
     "namespace-mismatch",
-    "A process but is configured with a different namespace from the one that it runs in: it looks for its Secret, "
+    "A process is configured with a different namespace from the one that it runs in: it looks for its Secret, "
     "its pools and its Lease there, and may not read them.",
     "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: docs/how-to/install-in-a-cluster.md.",
 )
@@ -294,8 +299,8 @@ ALL_PAUSED = Code(
 CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs the CustomResourceDefinition "
-    "once and never upgrades it.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs the CustomResourceDefinition once and never upgrades it.",
 )
 POLICY_INVALID = Code(
     "policy-not-loaded",
@@ -348,7 +353,7 @@ STATUS_BEHIND = Code(
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
+    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",

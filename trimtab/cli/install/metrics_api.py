@@ -45,7 +45,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
     if not values.cert_manager:
         yield from _ca_bundle_policy()
     selector = {"matchLabels": component_labels(METRICS_API)}
-    budget = {"maxUnavailable": 1, "selector": selector}
+    budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
     yield build_manifest("policy/v1", "PodDisruptionBudget", NAME, values, component=METRICS_API, spec=budget)
     ingress = [{"ports": [{"protocol": "TCP", "port": "https"}]}]
     network = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}

@@ -38,7 +38,7 @@ def writer(cluster: PlayedCluster) -> Writer:
     return Writer(client=cluster)  # type: ignore[arg-type]
 
 
-def test_bindings_go_before_their_policies_and_only_labelled_ones():
+def test_bindings_go_before_their_policies_and_only_labelled_ones() -> None:
     cluster = PlayedCluster(
         mutatingadmissionpolicies=[{"name": "trimtab-a"}], mutatingadmissionpolicybindings=[{"name": "trimtab-a"}]
     )
@@ -49,13 +49,13 @@ def test_bindings_go_before_their_policies_and_only_labelled_ones():
 
 
 @pytest.mark.parametrize(("status", "said"), [(404, []), (403, ["not read"] * 2)])
-def test_an_api_server_without_the_kind_has_none_and_a_missing_right_is_said(status, said):
+def test_an_api_server_without_the_kind_has_none_and_a_missing_right_is_said(status: int, said: list[str]) -> None:
     cluster = PlayedCluster()
     cluster.refused = status
     assert [step.how.partition(":")[0] for step in remove_compiled_policies(writer(cluster))] == said
 
 
-def test_parameters_go_from_every_namespace_with_the_right_to_write_them():
+def test_parameters_go_from_every_namespace_with_the_right_to_write_them() -> None:
     named = {"name": "trimtab-recommender-parameters", "namespace": "shop"}
     cluster = PlayedCluster(
         configmaps=[{"name": "trimtab-requests", "namespace": "shop"}], rolebindings=[named], roles=[named]
@@ -69,7 +69,7 @@ def test_parameters_go_from_every_namespace_with_the_right_to_write_them():
 
 
 @pytest.mark.parametrize("mode", ["policies", "both"])
-def test_an_api_server_before_1_36_is_told_so_before_anything_is_applied(mode):
+def test_an_api_server_before_1_36_is_told_so_before_anything_is_applied(mode: str) -> None:
     # 1.34 and 1.35 serve MutatingAdmissionPolicies as v1beta1 at most: their list of v1 is not found.
     client: Any = PlayedCluster()
     with pytest.raises(RuntimeFailure, match=r"use Kubernetes 1\.36 or later, or --mode webhook"):

@@ -42,7 +42,7 @@ from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
-ROUNDS = 5
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
 PODS = 300
 NAMESPACE = "payments"
 IDLE = 3.0

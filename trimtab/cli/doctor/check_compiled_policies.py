@@ -22,9 +22,9 @@ def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]
             if not policy.is_bound:
                 yield report_error(COMPILED_POLICY_UNBOUND, f"MutatingAdmissionPolicy {policy.name} has no binding")
         bound = sum(policy.is_bound for policy in policies)
-        beside = "without a webhook" if cluster.is_without_webhook else "beside the webhook"
+        way = "without a webhook" if cluster.is_without_webhook else "in addition to the webhook"
         if bound:
-            yield report_ok(f"{bound} compiled polic{'y changes' if bound == 1 else 'ies change'} pods, {beside}")
+            yield report_ok(f"{bound} compiled polic{'y changes' if bound == 1 else 'ies change'} pods, {way}")
 
 
 CHECKS = (

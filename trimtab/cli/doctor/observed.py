@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import certs
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
+from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
 from trimtab.cli.install.names import CONFIGURATION_NAME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
@@ -287,6 +288,7 @@ class ObservedCluster:
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
     metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
+    references: Read[ReferencesState] = field(default_factory=ReferencesState)
     expander_map: Read[ExpanderMapState | None] = None
     """None if the autoscaler has no priority map."""
     compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()

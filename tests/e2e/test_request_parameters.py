@@ -23,6 +23,9 @@ from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.recommender.parameter_writer import ParameterWriter
 from trimtab.runtime.log import build_logger
 
+# It waits for the end of the parameters.
+pytestmark = pytest.mark.slow
+
 OURS = "trimtab-of-parameters"
 """No namespace of another test: the guards restrict the account of this one."""
 USER = f"system:serviceaccount:{OURS}:trimtab-recommender"
@@ -85,9 +88,9 @@ def test_only_the_recommender_writes_parameters_and_pods_get_them_without_any_pr
     writer = Writer(client=own, manager="trimtab-recommender")
     parameters = ParameterWriter(writer, (guarded.namespace,), build_logger("error"))
     now = int(time.time())
-    ends_at = now + 30
+    ends_at = now + 40
     assert parameters.write_changes(workloads(guarded.namespace, "333m", ends_at), now) == 1
-    assert parameters.write_changes(workloads(guarded.namespace, "333m", ends_at), now + 60) == 0
+    assert parameters.write_changes(workloads(guarded.namespace, "333m", ends_at), now + 5) == 0
     other = {"name": "anything-else", "namespace": guarded.namespace}
     # RBAC lets it patch only that name, and create any: the policy refuses what is created under another name.
     with pytest.raises(KubeFault, match="forbidden"):

@@ -32,7 +32,7 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     line: int | None
     sentence: str
     outcome: str
-    """What will happen."""
+    """What happens in the cluster if the finding is not fixed."""
     fix: str
     fixable: bool
     """Whether `--fix` writes the change."""

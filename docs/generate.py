@@ -41,6 +41,7 @@ from trimtab.cli.reserved.measure_report import ReservedMeasureReport
 from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
 from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
+from trimtab.cli.why.report import WhyPodReport
 from trimtab.cluster.reason import Code, all_codes
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
@@ -58,7 +59,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "compactor-status-report": StatusReport, "compactor-history-report": HistoryReport,
             "recommend-report": RecommendReport, "doctor-report": DoctorReport,
             "machine-profile-report": MachineProfileReport, "machine-rank-report": MachineRankReport,
-            "lint-report": LintReport, "explanations-report": ExplanationsReport,
+            "lint-report": LintReport, "explanations-report": ExplanationsReport, "why-pod-report": WhyPodReport,
             "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
             "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
             "autoscaler-propose-report": AutoscalerProposeReport,
@@ -75,6 +76,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "machine-profile-report": "trimtab machines profile --cluster SNAPSHOT",
                "machine-rank-report": "trimtab machines rank --cluster SNAPSHOT",
                "lint-report": "trimtab lint -f FILE", "explanations-report": "trimtab explain NAME",
+               "why-pod-report": "trimtab why pod NAMESPACE/NAME",
                "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
                "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
                "autoscaler-propose-report": "trimtab autoscaler propose",

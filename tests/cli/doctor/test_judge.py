@@ -40,6 +40,8 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
 )
+from trimtab.cli.doctor.reasons import NOT_CHECKED
+from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import Pool, Precedence
@@ -62,6 +64,14 @@ UNAVAILABLE = replace(AVAILABLE, is_available=False)
 ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitoring/adapter", is_available=True)
 NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
+
+
+def references(**other: object) -> dict[str, object]:
+    """What policies, pools and processes name, with one thing other than it is where all is well."""
+    assert isinstance(WELL.references, ReferencesState)
+    return {"references": replace(WELL.references, **other)}
+
+
 POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2)
 
 
@@ -243,6 +253,10 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
+    ("policy-names-what-is-missing", "warn", references(dangling=(("sizes", NOT_CHECKED("no class")),))),
+    ("pool-without-nodes", "warn", references(nodes=())),
+    ("processes-of-different-versions", "warn", references(images={"webhook": "trimtab:1", "watchdog": "trimtab:2"})),
+    ("process-without-protection", "warn", references(protecting={})),
     ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),
     ("priority-map-invalid", "error", {"expander_map": ExpanderMapState(data={MAP_KEY: "100: [a"})}),
     ("priority-map-without-groups", "warn", {**groups("b"), "expander_map": ONLY_A}),

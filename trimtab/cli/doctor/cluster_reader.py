@@ -34,6 +34,7 @@ from trimtab.cli.doctor.observed import (
     WebhookConfigurationState,
 )
 from trimtab.cli.doctor.permissions import needed_permissions
+from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
@@ -267,6 +268,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
+        references=read(lambda: read_references(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
 
@@ -403,7 +405,7 @@ class DoctorReader:
     def read_vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
         from trimtab.kube.listing import iter_objects
-        from trimtab.kube.resources import LIST_SOURCES
+        from trimtab.kube.resources import LIST_SOURCES, endpoint_slices
 
         client = self._probe.client
         try:
@@ -416,11 +418,9 @@ class DoctorReader:
             return mutating
         hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for namespace, name in vpa_webhook.target_services(hooks):
-            place = replace(
-                LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}"
-            )
-            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, place)}
+        for service in vpa_webhook.target_services(hooks):
+            source = endpoint_slices(service)
+            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, source)}
         return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
     def list_policies(self) -> tuple[PolicyState, ...]:

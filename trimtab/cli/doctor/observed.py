@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
+from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
 from trimtab.cluster.pool_config import PoolReading
@@ -285,6 +286,7 @@ class ObservedCluster:
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
     metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
+    references: Read[ReferencesState] = field(default_factory=ReferencesState)
     expander_map: Read[ExpanderMapState | None] = None
     """None if the autoscaler has no priority map."""
 

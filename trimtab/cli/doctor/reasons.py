@@ -357,3 +357,27 @@ POOL_WITHOUT_SCALING = Code(
     "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
     "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
 )
+POLICY_REFERENCE = Code(
+    "policy-names-what-is-missing",
+    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so the "
+    "policy does less than it says, or nothing.",
+    "Create what it names, or correct the name. `trimtab policies check --cluster live` reports the same before you "
+    "apply a policy.",
+)
+POOL_WITHOUT_NODES = Code(
+    "pool-without-nodes",
+    "The settings of a pool are valid, and no node belongs to the pool: nothing is planned and nothing is saved.",
+    "Correct the name of the pool, which is the value of the nodes' pool label, or set `nodes` in its settings; "
+    "`trimtab explain nodes` explains the field.",
+)
+MIXED_VERSIONS = Code(
+    "processes-of-different-versions",
+    "The processes run different images. They share ConfigMaps and annotations, which another version may not read.",
+    "Complete the upgrade: `trimtab install --apply` with one image, or `helm upgrade`.",
+)
+PROTECTION_MISSING = Code(
+    "process-without-protection",
+    "The PodDisruptionBudget or the NetworkPolicy of a process does not exist, although the process runs: a drain may "
+    "stop all its replicas at once, or any pod may connect to it.",
+    "`trimtab install --apply`, with the options of the installation, creates it again; with Helm, run `helm upgrade`.",
+)

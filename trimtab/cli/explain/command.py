@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trimtab.cli import output
+from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -43,7 +44,7 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
 @output.add_output_options
 def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
     """Explain a reason code, a setting, a field of a policy or a pool, a rule of lint or a check of doctor.

@@ -173,7 +173,9 @@ def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm:
         other["securityContext"], other["containers"][0]["securityContext"], other["containers"][0]["image"],
     )  # fmt: skip
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "system"}, [{"operator": "Exists"}])
-    hooks = [one for one in found.values() if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    hooks = [
+        one for one in found.values() if one["metadata"].get("annotations", {}).get("helm.sh/hook") == "pre-delete"
+    ]
     assert len(hooks) == 6
     assert {one["metadata"]["name"] for one in hooks} == {"trimtab-uninstall"}
 

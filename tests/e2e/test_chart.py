@@ -43,6 +43,31 @@ def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(bui
     assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours")))
 
 
+@pytest.mark.parametrize("namespace", ["trimtab-system", "ours"])
+def test_the_metrics_api_is_a_component_of_the_kustomize_base(namespace: str, built: Binaries, tmp_path: Path) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    wanted: dict[str, Any] = {"resources": ["base"], "components": ["base/metrics-api", "base/metrics-api-monitoring"]}
+    if namespace != NAMESPACE:
+        replacements = [{"path": f"base/{place}elsewhere.yaml"} for place in ("", "metrics-api/")]
+        wanted |= {"namespace": namespace, "replacements": replacements}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    composed = objects([of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)])
+    watched = {key: item for key, item in composed.items() if key[0] in ("PodMonitor", "PrometheusRule")}
+    assert set(watched) == {(kind, namespace, "trimtab-metrics-api") for kind in ("PodMonitor", "PrometheusRule")}
+    installed = objects(render_manifests(InstallValues(namespace=namespace, metrics_api=True)))
+    assert {key: item for key, item in composed.items() if key not in watched} == installed
+
+
+def test_the_chart_with_the_metrics_api_is_what_install_gives(helm: Helm) -> None:
+    installed = objects(render_manifests(InstallValues(metrics_api=True)))
+    rendered = objects(helm.rendered({"metricsApi": {"enabled": True}, **ALSO_THE_NAMESPACE}))
+    [rules_map] = rendered.keys() - installed.keys()
+    assert rules_map == ("ConfigMap", NAMESPACE, "trimtab-metrics")
+    assert yaml.safe_load(rendered.pop(rules_map)["data"]["rules.yaml"]) == {"rules": []}
+    assert rendered == installed
+
+
 def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name(helm: Helm) -> None:
     found = objects(helm.rendered({"compactor": {"autoscaler": {"namespace": "scaling", "status": "ours-status"}}}))
     rules = found["ClusterRole", "", "trimtab-compactor"]["rules"]

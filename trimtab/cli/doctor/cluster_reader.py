@@ -54,6 +54,7 @@ from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.runtime import clock
 from trimtab.runtime.clock import elapsed_seconds
+from trimtab.runtime.environment import variable_name
 
 if TYPE_CHECKING:
     import certs
@@ -228,6 +229,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
 
     reader = DoctorReader(probe, namespace)
     processes: Processes = {name: read(lambda name=name: reader.read_process(name)) for name in PROCESSES}  # type: ignore[misc]
+    metrics_api_process = read(lambda: reader.read_process(METRICS_API))
     mutating = read(reader.list_mutating_configurations)
     return ObservedCluster(
         namespace=namespace,
@@ -256,7 +258,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         runtime_class_trial=read(lambda: probe.create_dry_run(build_pod_of_absent_class(), asked_in)),
         missing_permissions={
             name: read(lambda name=name, state=state: reader.find_missing_permissions(name, state, mutating))  # type: ignore[misc]
-            for name, state in processes.items()
+            for name, state in {**processes, METRICS_API: metrics_api_process}.items()
             if state is not None
         },
         account_policies=read(lambda: reader.read_account_policies(mutating)),
@@ -341,7 +343,10 @@ class DoctorReader:
             return mutating
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
-            process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=deployment.scale_namespaces,
+            process, self._namespace, scale_namespaces=deployment.scale_namespaces,
+            # The metrics API tells it by a setting: its APIService has a caBundle of its own.
+            cert_manager=not deployment.settings.get(variable_name("metrics_api", "certs_secret"))
+            if process == METRICS_API else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )  # fmt: skip
         reviews = [right.to_access_review(account_name(process), self._namespace) for right in rights]

@@ -357,6 +357,24 @@ POOL_WITHOUT_SCALING = Code(
     "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
     "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
 )
+API_UNAVAILABLE = Code(
+    "metrics-api-unavailable",
+    "An APIService leads API servers to the metrics API, and no replica answers. HPAs keep their replicas, discovery of"
+    " the cluster is incomplete, and namespaces that are deleted stay Terminating.",
+    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot be brought"
+    " back soon, `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
+)
+API_UNREGISTERED = Code(
+    "metrics-api-not-registered",
+    "The metrics API runs, and no APIService leads to it: no HPA gets its metrics.",
+    "`trimtab install --apply --metrics-api`, with the options it was installed with.",
+)
+OTHER_PROVIDER = Code(
+    "metrics-api-other-provider",
+    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so that each of them"
+    " hides the metrics of the other.",
+    "Remove one of them, with its APIService.",
+)
 POLICY_REFERENCE = Code(
     "policy-names-what-is-missing",
     "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so the "

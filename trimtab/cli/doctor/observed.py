@@ -276,7 +276,7 @@ class ObservedCluster:
     missing_permissions: Mapping[str, Read[tuple[str, ...]]]
     """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
-    """Those that `trimtab install` renders; None if this API server has no such kind."""
+    """The ValidatingAdmissionPolicies that `trimtab install` renders; None if this API server has no such kind."""
     autoscaler: Read[AutoscalerState]
     estafette: Read[EstafetteState]
     usage_source: Read[UsageSourceState]

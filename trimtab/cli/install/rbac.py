@@ -276,7 +276,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,
     ("recommender", "list", "verticalpodautoscalercheckpoints"): _VPA,
-    ("recommender", "list", "pods"): "usage is sampled: there is no Prometheus",
+    ("recommender", "list", "pods"): "the recommender samples usage itself: there is no Prometheus",
     ("recommender", "create", "configmaps"): _FIRST_OBJECT,
     ("recommender", "patch", "configmaps"): "there is usage: checkpoints and recommendations",
     ("recommender", "delete", "configmaps"): "workloads were deleted, and one of its shards is empty",

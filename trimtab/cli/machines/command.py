@@ -98,7 +98,7 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
 @click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
               help="Leave types out of which a zone would have fewer nodes.")  # fmt: skip
 @click.option("--max-node-share", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
-              help="Leave types out with which more of the workload would be lost with one node.")  # fmt: skip
+              help="Leave out types of which one node would hold a larger share of the workload.")  # fmt: skip
 @click.option("--current", default="", metavar="TYPE", help="The preferred type of today: is a switch worth it?")
 @click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
               help="By how much a type must be better than the current one.")  # fmt: skip

@@ -112,9 +112,9 @@ class CommitmentReport(ReportPart, frozen=True, kw_only=True):
 
     type: str
     nodes: int
-    """Those that the workload fills."""
+    """The committed nodes that the workload uses."""
     unused: int
-    """Those that it does not need."""
+    """The committed nodes that the workload does not need."""
     share: float
     """The share of the workload that they hold."""
 

@@ -36,7 +36,7 @@ BASE_ANNOTATION = "trimtab.dev/base-priorities"
 DEMOTIONS_ANNOTATION = "trimtab.dev/demoted-until"
 """JSON: group → the second, since 1970, until which it is demoted."""
 MAX_TEXT_BYTES = 200_000
-"""Of the map and of each annotation; all annotations of an object together may have 256 KiB."""
+"""Limit for the map and for each annotation. The API server allows 256 KiB for all annotations of an object."""
 MAX_DEMOTIONS = 1000
 
 

@@ -129,7 +129,7 @@ class MissingRoom:
     moving: tuple[PodInfo, ...]
     """All pods of the workload on these nodes, without their node."""
     pods: tuple[PodInfo, ...]
-    """Those that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
+    """The moving pods that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
 
 
 def find_missing_room(

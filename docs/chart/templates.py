@@ -6,6 +6,7 @@ from itertools import groupby
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.chosen import hook, opened, values_key
+from docs.chart.connection_test import connection_test
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
 from trimtab.cli.install.cleanup import render_uninstall_job
@@ -68,6 +69,7 @@ def templates() -> dict[str, str]:
     more = {
         "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
         "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
+        "tests/webhook-answers.yaml": "---\n" + template(connection_test(_values(cert_manager=False))),
     }  # fmt: skip
     return {"_helpers.tpl": HELPERS, **files, **more}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.autoscaling.rule_cases_of import CODES, documents_of, findings_of, lint_case, snapshot_of
-from trimtab.autoscaling.fixes import change_value, plan_fixes
+from trimtab.autoscaling.fixes import change_value, is_fixable, plan_fixes
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSeverity, ManifestChange, NewManifest
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
@@ -66,6 +66,13 @@ def test_every_change_names_an_object_of_the_run(code: str) -> None:
                 assert change.path
             else:
                 assert isinstance(change, NewManifest)
+
+
+def test_a_field_of_a_live_object_cannot_be_removed_by_an_apply_configuration() -> None:
+    for is_live in (False, True):
+        snapshot = snapshot_of("L35", "bad.yaml", is_live=is_live)
+        [finding] = RULES_BY_CODE["L35"].find_problems(snapshot)
+        assert is_fixable(finding, snapshot) is not is_live
 
 
 LEFT_ALONE = {

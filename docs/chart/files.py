@@ -10,6 +10,7 @@ import yaml
 
 from docs.chart import observed
 from docs.chart.holes import Plain
+from docs.chart.readme import chart_readme
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
 from trimtab.cli.install.manifests import render_manifests
@@ -45,6 +46,7 @@ def _chart() -> dict[str, str]:
     return {
         f"{CHART}/Chart.yaml": _WRITTEN + _yaml(_about()),
         f"{CHART}/values.yaml": _WRITTEN + values_yaml(),
+        f"{CHART}/README.md": chart_readme(),
         f"{CHART}/values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
         f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(build_crd()),
         **{f"{CHART}/templates/{name}": _COMMENT + text for name, text in templates().items()},
@@ -60,6 +62,12 @@ def _about() -> Manifest:
         "apiVersion": "v2", "name": "trimtab", "type": "application", "version": version, "appVersion": version,
         "description": project["description"],
         "kubeVersion": ">=1.30.0-0",
+        "keywords": project["keywords"],
+        "maintainers": [{"name": author["name"]} for author in project["authors"]],
+        "annotations": {
+            "artifacthub.io/license": project["license"], "artifacthub.io/category": "integration-delivery",
+            "artifacthub.io/operator": "false", "artifacthub.io/containsSecurityUpdates": "false",
+        },
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -270,6 +271,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
+        compiled_policies=read(reader.read_compiled_policies),
         references=read(lambda: read_references(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
@@ -379,6 +381,17 @@ class DoctorReader:
             # ValidatingAdmissionPolicy is stable since Kubernetes 1.30; an older API server does not serve v1.
             return None
         return tuple(observed.decode_account_policies(rendered, stored))
+
+    def read_compiled_policies(self) -> tuple[CompiledPolicyState, ...] | None:
+        """Return the compiled policies by name; None if this API server has no MutatingAdmissionPolicies."""
+        from trimtab.kube.errors import NotFound
+
+        try:
+            policies = self._probe.list_objects("MutatingAdmissionPolicy")
+            bindings = self._probe.list_objects("MutatingAdmissionPolicyBinding")
+        except NotFound:
+            return None
+        return decode_compiled_policies(policies, bindings)
 
     def read_autoscaler_state(self) -> AutoscalerState:
         status = self._probe.get_object("ConfigMap", STATUS_NAME, "kube-system")

@@ -201,6 +201,12 @@ VALIDATION_SILENT = Code(
     "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
     "Do the same as for `webhook-not-called`; the validating webhook has its own configuration.",
 )
+COMPILED_POLICY_UNBOUND = Code(
+    "compiled-policy-not-bound",
+    "A compiled policy has no binding, so the API server does not evaluate it and no pod is changed by it.",
+    "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy has its "
+    "MutatingAdmissionPolicyBinding.",
+)
 NOTHING_WRONG = Code(
     "no-problem-found",
     "`trimtab doctor` checked this, and nothing is wrong with it.",

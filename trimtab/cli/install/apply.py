@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import certs
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
+from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
 from trimtab.cli.install.manifests import KEPT
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
 from trimtab.kube import certificate_rotation, objects
@@ -71,9 +72,12 @@ def remove_manifests(
 ) -> Iterator[CleanupStep]:
     """Remove the manifests in reverse order, and yield a step for each; namespace and CRD only with `everything`.
 
-    API servers stop calling the webhook first, then the processes and what they wrote are removed.
+    Compiled policies are removed first and API servers stop calling the webhook, then the processes and what they
+    wrote are removed, and the parameters once nobody writes them again.
     """
+    yield from remove_compiled_policies(writer)
     yield from Uninstaller(writer=writer, namespace=values.namespace, keep_usage=keep_usage).remove_all()
+    yield from remove_parameters(writer)
     for manifest in reversed(manifests):
         if manifest["kind"] in KEPT and not everything:
             yield CleanupStep(_object_ref(manifest), "kept")

@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check audit generate docs image clean
+.PHONY: help demo test test-quick test-all fuzz check audit generate docs image clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ $(READY): $(INSTALLED)
 
 demo: $(INSTALLED) ## the main job end to end on this machine, without a cluster
 	@$(PYTHON) -m trimtab demo
+
+test-quick: $(READY) ## the tests of the decisions, in less than a minute
+	@HYPOTHESIS_PROFILE=brief $(PYTHON) -m pytest -n auto tests/cluster tests/policy tests/compaction tests/sizing tests/scheduling tests/autoscaling tests/docs/test_links.py tests/docs/test_commands.py --ignore tests/autoscaling/simulation --ignore tests/compaction/test_openb.py
 
 test: $(READY) ## all tests that need no cluster
 	@$(PYTHON) -m pytest -n auto
@@ -69,6 +72,6 @@ docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-build testbed plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest bench-machines: $(READY)
+e2e e2e-build testbed plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest bench-machines bench-lint bench-metrics: $(READY)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

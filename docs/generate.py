@@ -17,13 +17,15 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, lint, rights, schemas
+from docs.pages import doctor, explain, lint, pictures, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
+from trimtab.cli.autoscaler.report import AutoscalerProposeReport
 from trimtab.cli.certs import CertsReport
 from trimtab.cli.compactor.history import HistoryReport
 from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
+from trimtab.cli.explain.command import ExplanationsReport
 from trimtab.cli.idle.report import IdleReport
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
@@ -39,7 +41,8 @@ from trimtab.cli.reserved.measure_report import ReservedMeasureReport
 from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
 from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
-from trimtab.cluster.reason import all_codes
+from trimtab.cli.why.report import WhyPodReport
+from trimtab.cluster.reason import Code, all_codes
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import build_crd, json_schema, spec_schema
@@ -56,9 +59,10 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "compactor-status-report": StatusReport, "compactor-history-report": HistoryReport,
             "recommend-report": RecommendReport, "doctor-report": DoctorReport,
             "machine-profile-report": MachineProfileReport, "machine-rank-report": MachineRankReport,
-            "lint-report": LintReport,
+            "lint-report": LintReport, "explanations-report": ExplanationsReport, "why-pod-report": WhyPodReport,
             "runtime-class-report": RuntimeClassReport, "idle-report": IdleReport,
             "vpa-simulate-report": VpaSimulateReport, "vpa-propose-report": VpaProposeReport,
+            "autoscaler-propose-report": AutoscalerProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
             "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
@@ -71,9 +75,11 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "compactor-history-report": "trimtab compactor history", "doctor-report": "trimtab doctor",
                "machine-profile-report": "trimtab machines profile --cluster SNAPSHOT",
                "machine-rank-report": "trimtab machines rank --cluster SNAPSHOT",
-               "lint-report": "trimtab lint -f FILE",
+               "lint-report": "trimtab lint -f FILE", "explanations-report": "trimtab explain NAME",
+               "why-pod-report": "trimtab why pod NAMESPACE/NAME",
                "runtime-class-report": "trimtab runtimeclass measure", "idle-report": "trimtab idle",
                "vpa-simulate-report": "trimtab vpa simulate", "vpa-propose-report": "trimtab vpa propose",
+               "autoscaler-propose-report": "trimtab autoscaler propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
                "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip
@@ -95,8 +101,10 @@ def everything() -> dict[str, str]:
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
+        "trimtab/cli/explain/catalog.json": explain.catalog(_codes(), _PROCESS_SETTINGS, _attribute_docs, _type),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
+        "docs/pictures/demo.svg": pictures.draw_demo(),
     }
 
 
@@ -159,12 +167,17 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _reasons() -> str:
+def _codes() -> tuple[Code, ...]:
+    """Every reason code of every module."""
     for module in pkgutil.walk_packages(trimtab.__path__, "trimtab."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    return all_codes()
+
+
+def _reasons() -> str:
     lines = ["# Reasons\n", "Every change and every refusal has one of these codes.\n"]
-    for code in all_codes():
+    for code in _codes():
         lines += [f"## {code.name}\n", code.means + "\n", f"**What to do:** {code.todo}\n"]
     return "\n".join(lines)
 
@@ -180,11 +193,15 @@ form of the logs, which one collector reads (`TRIMTAB_LOG_LEVEL`, `TRIMTAB_LOG_F
 """
 
 
+_PROCESS_SETTINGS: tuple[tuple[str, Any], ...] = (
+    ("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings),
+    ("recommender", RecommenderSettings), ("metrics-api", MetricsApiSettings),
+)  # fmt: skip
+
+
 def _settings() -> str:
     lines = ["# Settings\n", _ABOUT_SETTINGS]
-    processes = (("webhook", Settings), ("watchdog", WatchdogSettings), ("compactor", CompactorSettings),
-                 ("recommender", RecommenderSettings), ("metrics-api", MetricsApiSettings))  # fmt: skip
-    for name, kind in processes:
+    for name, kind in _PROCESS_SETTINGS:
         lines += [f"## trimtab {name}\n", *_settings_of(kind), ""]
     return "\n".join(lines)
 

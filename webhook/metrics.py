@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord
 from trimtab.cluster.bounded_cache import cache_short_strings
+from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
 from trimtab.runtime.metrics import Bounded, LabelledHistogram, nan_on_error, render_metrics
@@ -241,7 +242,8 @@ class DecisionLogger:
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
             policies = record.finding.policies
-            self._log.info("pod changed", policies=policies, fields=len(decision.changes), **_log_fields(record))
+            changed = [change.field for change in decision.changes[:MAX_LOGGED_FIELDS]]
+            self._log.info("pod changed", policies=policies, fields=changed, **_log_fields(record))
         elif outcome is AdmissionOutcome.DENIED and decision is not None:
             self._log.warning("pod denied", why=str(decision.denied), user=record.user_name, **_log_fields(record))
         elif outcome is AdmissionOutcome.TOO_LARGE:
@@ -258,5 +260,25 @@ class DecisionLogger:
             self._log.error("an action failed", failure=failure, **_log_fields(record))
 
 
+MAX_LOGGED_FIELDS = 20
+"""A pod may have hundreds of containers, and each of them several changed fields."""
+
+
 def _log_fields(record: AdmissionRecord) -> dict[str, object]:
-    return {"uid": record.uid, "namespace": record.namespace, "pod": record.name, "dry_run": record.dry_run}
+    """Returns who the review is about.
+
+    The API server generates the name of a controller's pod after admission: `pod` is then the prefix of the name, and
+    `owner` the topmost controller that the pod itself shows.
+    """
+    decision = record.decision
+    metadata = decision.pod.metadata if decision is not None else None
+    owners = owner_chain(metadata, record.namespace, _no_controller) if metadata is not None else ()
+    return {
+        "uid": record.uid, "namespace": record.namespace,
+        "pod": record.name or (metadata.generate_name if metadata is not None else ""),
+        "owner": str(owners[-1]) if owners else "", "dry_run": record.dry_run,
+    }  # fmt: skip
+
+
+def _no_controller(namespace: str, owner: Owner) -> None:
+    return None

@@ -16,21 +16,20 @@ from typing import Any, Protocol
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status
+from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status, endpoint_slices, fact_list_sources
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, ClusterFacts, from_snapshot
-from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import PolicyStore, load_object
+from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, Hold, projections_by_kind
-from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookTarget
+from trimtab.policy.vpa_webhook import Service
+from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
 from trimtab.runtime import files, gunicorn_patches
 from trimtab.runtime.clock import elapsed_seconds
 from trimtab.runtime.files import RuntimeFault
@@ -84,33 +83,10 @@ def _policy_contents(settings: Settings) -> list[files.Content]:
     return [] if settings.is_live else files.shipped_policies()
 
 
-Key = tuple[str, str]
-
-CONFIGURATION, SLICE, POLICY = "MutatingWebhookConfiguration", "EndpointSlice", "PodPolicy"
-
-
 def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Returns every list that is watched from the start, with or without the cluster's policies. Pods are not watched.
-
-    Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only Trimtab's recommendations.
-    """
-    whole = [LIST_SOURCES[kind] for kind in sorted(ALL_KINDS)] + [LIST_SOURCES[CONFIGURATION]]
-    owners = [LIST_SOURCES[kind] if kind in COUNTED else _slim(LIST_SOURCES[kind]) for kind in OWNERS]
-    shards = ListSource(
-        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        label_selector=f"{RECOMMENDATIONS}=v1",
-    )  # fmt: skip
-    return (*whole, *owners, shards, *([LIST_SOURCES[POLICY]] if policies else []))
-
-
-def _slim(source: ListSource) -> ListSource:
-    return replace(source, metadata_only=True)
-
-
-def endpoint_slices(service: Service) -> ListSource:
-    """Returns the list of one Service's EndpointSlices."""
-    namespace, name = service
-    return replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
+    """Returns every list that is watched from the start; never pods. policies: whether the cluster's are among them."""
+    facts = fact_list_sources(ALL_KINDS, OWNERS, COUNTED, own_namespace)
+    return (*facts, LIST_SOURCES[CONFIGURATION], *([LIST_SOURCES[POLICY]] if policies else []))
 
 
 def object_projections(own_namespace: str) -> Mapping[str, Hold]:
@@ -130,61 +106,34 @@ class PolicyStateBuilder:
         """`base` has the settings, and the policies if they are not read from the cluster."""
         self._world = base
         self._base = base
-        self._from_cluster = policies
-        self._facts_cache = FactsCache(base.terms.own_namespace)
-        self._policy_store = PolicyStore()
-        self._configurations: dict[Key, tuple[WebhookTarget, ...]] = {}
-        self._slices: dict[Key, Endpoints] = {}
+        self._watched = WatchedPolicies(base.terms.own_namespace, None if policies else base.policies)
 
     def apply_event(self, change: WatchEvent[Any]) -> None:
         """Applies the creation, change or deletion of an object."""
-        is_deleted = change.change_type is ChangeType.DELETED
-        if change.kind == POLICY:
-            self._apply_policy(change.key[1], change.after, is_deleted)
-        elif change.kind == CONFIGURATION:
-            _put_or_drop(self._configurations, change, is_deleted)
-        elif change.kind == SLICE:
-            _put_or_drop(self._slices, change, is_deleted)
-        elif is_deleted:
-            self._facts_cache.drop(change.kind, change.key)
+        if change.change_type is ChangeType.DELETED:
+            self._watched.drop(change.kind, change.key)
         else:
-            self._facts_cache.put(change.kind, change.key, change.after)
-
-    def _apply_policy(self, name: str, after: Any, is_deleted: bool) -> None:
-        if is_deleted:
-            self._policy_store.drop(name)
-        else:
-            self._policy_store.put(name, after)
+            self._watched.put(change.kind, change.key, change.after)
 
     @property
     def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return vpa_webhook.target_services(self._configurations)
+        return self._watched.vpa_services
 
     def forget_slices(self) -> None:
         """Drops all EndpointSlices, because others are watched from now on."""
-        self._slices.clear()
+        self._watched.forget_slices()
 
     def build_state(self) -> WebhookPolicyState:
         """Returns the current state; the same object as last time if nothing changed."""
-        facts = self._facts_cache.build_facts(
-            vpa_reach=vpa_webhook.find_webhook_reach(self._configurations, self._slices)
-        )
-        terms, paused = self._world.terms, self._base.terms.paused or self._facts_cache.is_paused
+        facts = self._watched.build_facts()
+        terms, paused = self._world.terms, self._base.terms.paused or self._watched.is_paused
         if paused is not terms.paused:
             terms = replace(terms, paused=paused)
-        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
-        state = WebhookPolicyState(policies, facts, terms, self._policy_store.invalid_documents())
+        state = WebhookPolicyState(self._watched.policies, facts, terms, self._watched.invalid_documents())
         if not _is_same_state(self._world, state):
             self._world = state
         return self._world
-
-
-def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool) -> None:
-    if is_deleted:
-        into.pop(change.key, None)
-    else:
-        into[change.key] = change.after
 
 
 def _is_same_state(a: WebhookPolicyState, b: WebhookPolicyState) -> bool:

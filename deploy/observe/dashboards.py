@@ -5,6 +5,17 @@ from deploy.observe.grafana import Dashboard, Panel, Query, Row
 _MINE = 'pool=~"$pool"'
 
 
+_NODES = f"max by (node, pool, zone, instance_type) (trimtab_compactor_pool_node_info{{{_MINE}}})"
+_WORK_UNITS = (
+    "count by (pool) (count by (pool, unit) (label_replace(((kube_pod_labels * on (namespace, pod) group_left (node)"
+    " max by (namespace, pod, node) (kube_pod_info)) or kube_pod_info)"
+    ' and on (namespace, pod) (kube_pod_status_phase{phase="Running"} == 1),'
+    ' "unit", "$1", "$unit", "(.+)") * on (node) group_left (pool)'
+    f" max by (node, pool) (trimtab_compactor_pool_node_info{{{_MINE}}})) unless on (unit) vector(1))"
+)
+"""Pods without the label are no unit of work: `vector(1)` has an empty one."""
+
+
 def _led(metric: str, process: str = "compactor") -> str:
     """Of the replica that leads now: an old leader's page keeps its last numbers."""
     return f"({metric} and on (instance, job) trimtab_{process}_leading == 1)"
@@ -74,6 +85,44 @@ POOLS = Dashboard(
                   f"sum(max by (pool) {_led(f'trimtab_compactor_removed_nodes{{{_MINE}}}')})"),
             _stat("Nodes without a price", "The cost does not contain them. Add their types to the pool's prices.",
                   f"sum(max by (pool) (trimtab_compactor_pool_unpriced_nodes{{{_MINE}}}))"),
+        )),
+        Row("Where the money goes", (
+            _one("The bill in parts", "Used: of requests. Idle: requested and not used, pod by pod. Unmeasured:"
+                 " requested by pods whose use is not known. Reserved: capacity that is not allocatable. Unrequested:"
+                 " the rest. The parts add up to the cost of the pools.",
+                 f"sum by (part) (pool_part:trimtab_cost:dollars_per_hour{{{_MINE}}})", "{{part}}", "currencyUSD",
+                 stacked=True),
+            Panel("Unused", "Of the capacity, of the requests, and of what is reserved for kubelet and runtime, each"
+                  " hour. Empty without cAdvisor's metrics, and for requests without kube-state-metrics.", (
+                Query(f"sum(pool:trimtab_unused_capacity:dollars_per_hour{{{_MINE}}})", "of capacity"),
+                Query(f'sum(pool_part:trimtab_cost:dollars_per_hour{{{_MINE}, part="idle"}})', "of requests"),
+                Query(f"sum(pool:trimtab_unused_reserved:dollars_per_hour{{{_MINE}}})", "of reserved"),
+            ), "currencyUSD"),
+            Panel("Cost and its weekday", "The cost of the last hour, and the range of this time of the same weekday in"
+                  " the last four weeks.", (
+                Query(f"pool:trimtab_cost:dollars_per_hour_1h{{{_MINE}}}", "{{pool}}"),
+                Query(f"max by (pool) (pool_week:trimtab_cost:dollars_per_hour_max{{{_MINE}}})", "{{pool}} highest"),
+                Query(f"min by (pool) (pool_week:trimtab_cost:dollars_per_hour_min{{{_MINE}}})", "{{pool}} lowest"),
+            ), "currencyUSD"),
+        )),
+        Row("Zones, types and work", (
+            _one("Nodes by zone and type", "All nodes of the pools, ready or not.",
+                 f"count by (zone, instance_type) ({_NODES})", "{{zone}} {{instance_type}}", stacked=True),
+            _one("Cost by zone and type", "Each hour; nodes without a price are not in it.",
+                 "sum by (zone, instance_type) (max by (node, pool) "
+                 f"(trimtab_compactor_pool_node_cost_dollars_per_hour{{{_MINE}}})"
+                 f" * on (node, pool) group_left (zone, instance_type) {_NODES})", "{{zone}} {{instance_type}}",
+                 "currencyUSD", stacked=True),
+            _one("Work units", "The values of the label that is chosen above, on running pods: `namespace`, or"
+                 " `label_…` of a pod label that kube-state-metrics exports (its allow-list of labels).",
+                 _WORK_UNITS, "{{pool}}"),
+            _one("Cost of a work unit", "The cost of the pool divided by its work units, each hour.",
+                 f"pool:trimtab_cost:dollars_per_hour{{{_MINE}}} / {_WORK_UNITS}", "{{pool}}", "currencyUSD"),
+            Panel("Memory per core, by use", "Used bytes per used core: a ratio for machine types. Normalized: per core"
+                  " of m5.large, on nodes whose type was measured.", (
+                Query(f"pool:trimtab_used_memory_per_core:bytes{{{_MINE}}}", "{{pool}}"),
+                Query(f"pool:trimtab_used_memory_per_normalized_core:bytes{{{_MINE}}}", "{{pool}} normalized"),
+            ), "bytes"),
         )),
         Row("Utilization", (
             _share("cpu", "CPU"),

@@ -34,7 +34,7 @@ _UNITS = (
     ("_api_requests", "requests"), ("_api_answers", "answers"),
     ("_node_overhead", "cores, bytes"), ("_overhead_base", "cores, bytes"), ("_per_pod", "cores, bytes"),
     ("_node_reserved", "cores, bytes"), ("_reserved_recommended", "cores, bytes"), ("_coverage_ratio", "0 to 1"),
-    ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
+    ("_performance_ratio", "1: a core of m5.large"), ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
 )  # fmt: skip
 """How a name ends → what its number counts, the first that fits."""
 

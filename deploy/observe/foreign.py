@@ -12,6 +12,9 @@ FOREIGN = {
     # kube-state-metrics.
     "kube_node_status_allocatable": {"node", "resource", "unit"},
     "kube_pod_container_resource_requests": {"namespace", "pod", "container", "node", "resource", "unit"},
+    "kube_pod_info": {"namespace", "pod", "node"},
+    # Only with kube-state-metrics' --metric-labels-allowlist.
+    "kube_pod_labels": {"namespace", "pod"},
     "kube_pod_overhead_memory_bytes": {"namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "phase"},
 }

@@ -13,10 +13,19 @@ WIDTH, HEIGHT = 24, 8
 """Grafana's grid; the height of a panel."""
 
 
+WORK_UNIT = "namespace"
+"""The label whose values are counted as units of work until another one is chosen."""
+
+
+def without_choices(asks: str, rate_interval: str = "5m") -> str:
+    """The query with what Grafana fills in: all pools, the default unit of work, a window for rates."""
+    return asks.replace("$pool", ".*").replace("$unit", WORK_UNIT).replace("$__rate_interval", rate_interval)
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     asks: str
-    """PromQL; `$pool` is what was chosen above, `$__rate_interval` what fits the scrapes."""
+    """PromQL; `$pool` and `$unit` are what was chosen above, `$__rate_interval` what fits the scrapes."""
     legend: str = ""
 
 
@@ -45,7 +54,7 @@ class Dashboard:
     says: str
     rows: tuple[Row, ...]
     pools: bool = False
-    """Can pools be chosen?"""
+    """Can pools be chosen, and the label that tells units of work apart?"""
 
     @property
     def panels(self) -> Iterator[Panel]:
@@ -70,6 +79,10 @@ def _choices(board: Dashboard) -> Iterator[dict[str, Any]]:
             "name": "pool", "label": "Pool", "type": "query", "datasource": SOURCE, "refresh": 2, "sort": 1,
             "query": {"query": "label_values(trimtab_compactor_nodes, pool)", "refId": "pool"},
             "includeAll": True, "multi": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
+        }  # fmt: skip
+        yield {
+            "name": "unit", "label": "Work unit (a label)", "type": "textbox", "query": WORK_UNIT,
+            "current": {"text": WORK_UNIT, "value": WORK_UNIT},
         }  # fmt: skip
 
 

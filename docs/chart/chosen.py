@@ -1,11 +1,14 @@
 """A manifest with holes for what can be chosen about objects of its kind."""
 
-from docs.chart.holes import block, each_variable, maybe, number, text
+from typing import Any
+
+from docs.chart.holes import block, each_variable, items, maybe, number, text
 from trimtab.cli.install.names import Manifest
 
 
 def opened(item: Manifest) -> Manifest:
-    found = {"Deployment": _deployment, "NetworkPolicy": _policy, "PodDisruptionBudget": _budget}.get(item["kind"])
+    found = {"Deployment": _deployment, "NetworkPolicy": _policy, "PodDisruptionBudget": _budget,
+             "ServiceAccount": _account}.get(item["kind"])  # fmt: skip
     return found(item) if found else item
 
 
@@ -41,8 +44,15 @@ def _deployment(item: Manifest) -> Manifest:
             for found in pod["spec"]["topologySpreadConstraints"]
         ],
         "containers": [_container(found, values) for found in pod["spec"]["containers"]],
+        "volumes": _with_more(pod["spec"], "volumes", f"{values}.extraVolumes"),
     }
-    meta = {**pod["metadata"], "annotations": maybe(f"{values}.podAnnotations")}
+    own = " ".join(f'"{word}"' for pair in pod["metadata"]["labels"].items() for word in pair)
+    meta = {
+        **pod["metadata"],
+        # The first map wins: selectors rest on Trimtab's own labels.
+        "labels": block(f"(merge (dict {own}) {values}.podLabels)"),
+        "annotations": maybe(f"{values}.podAnnotations"),
+    }
     changed = {**spec, "replicas": number(f"{values}.replicas"), "template": {"metadata": meta, "spec": inner}}
     return {**item, "spec": changed}
 
@@ -56,9 +66,21 @@ def _container(found: Manifest, values: str) -> Manifest:
     env = [{**one, "value": chosen.get(one["name"], one["value"])} for one in found["env"]]
     more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
     return {
-        **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"), "env": [*env, more],
+        **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"),
+        "env": [*env, more, items(f"{values}.extraEnv")],
         "resources": block(f"{values}.resources"),
+        "volumeMounts": _with_more(found, "volumeMounts", f"{values}.extraVolumeMounts"),
     }  # fmt: skip
+
+
+def _with_more(owner: Manifest, key: str, values: str) -> Any:
+    """The list of its own with those of the values after it; without one of its own, the values' alone."""
+    return [*owner[key], items(values)] if owner.get(key) else maybe(values)
+
+
+def _account(item: Manifest) -> Manifest:
+    annotations = maybe(f"{_process(item)}.serviceAccount.annotations")
+    return {**item, "metadata": {**item["metadata"], "annotations": annotations}}
 
 
 def _policy(item: Manifest) -> Manifest:

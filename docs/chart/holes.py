@@ -31,6 +31,11 @@ def each_variable(expression: str) -> Any:
     return f"«each {expression}»"
 
 
+def items(expression: str) -> Any:
+    """As an element of a list: all elements of another list."""
+    return f"«items {expression}»"
+
+
 def template(manifest: Any) -> str:
     """A manifest as a template's text."""
     return filled(yaml.dump(manifest, Dumper=Plain, sort_keys=False, allow_unicode=True, width=10**6))
@@ -70,10 +75,18 @@ def _each(found: re.Match[str]) -> str:
     ))  # fmt: skip
 
 
+def _items(found: re.Match[str]) -> str:
+    depth, expression = found["depth"], found["expression"]
+    return (
+        f"{depth}{{{{- with {expression} }}}}\n{depth}{{{{- toYaml . | nindent {len(depth)} }}}}\n{depth}{{{{- end }}}}"
+    )
+
+
 _RULES: list[tuple[re.Pattern[str], Any]] = [
     (re.compile(r"^(?P<depth> *)(?P<key>\w+): '?«block (?P<expression>[^»]+)»'?$", re.MULTILINE), _block),
     (re.compile(r"^(?P<depth> *)(?P<key>\w+): '?«maybe (?P<expression>[^»]+)»'?$", re.MULTILINE), _maybe),
     (re.compile(r"^(?P<depth> *)- '?«each (?P<expression>[^»]+)»'?$", re.MULTILINE), _each),
+    (re.compile(r"^(?P<depth> *)- '?«items (?P<expression>[^»]+)»'?$", re.MULTILINE), _items),
     (re.compile(r"'?«#([^»]+)»'?"), r"{{ \1 }}"),
     (re.compile(r"(?<=: )'?«([^»]+)»'?$", re.MULTILINE), r"{{ \1 | quote }}"),
     (re.compile(r"(?<=- )'?«([^»]+)»'?$", re.MULTILINE), r"{{ \1 | quote }}"),

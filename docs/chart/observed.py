@@ -13,7 +13,16 @@ import yaml
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.chosen import values_key
 from docs.chart.holes import block, text
-from trimtab.cli.install.names import METRICS_API, PROCESSES, Manifest, account_name, build_manifest, component_labels
+from trimtab.cli.install.metrics_api import render_metrics_api
+from trimtab.cli.install.names import (
+    METRICS_API,
+    PROCESSES,
+    InstallValues,
+    Manifest,
+    account_name,
+    build_manifest,
+    component_labels,
+)
 
 _OPERATOR = "monitoring.coreos.com/v1"
 INTERVAL = "30s"
@@ -31,9 +40,9 @@ def monitor(process: str, namespace: str, interval: str, more: str | None = None
     return _made(_OPERATOR, "PodMonitor", account_name(process), namespace, component_labels(process), more, spec=spec)
 
 
-def rule(namespace: str, groups: Any, more: str | None = None) -> Manifest:
-    """All recording and alerting rules as one object."""
-    return _made(_OPERATOR, "PrometheusRule", "trimtab", namespace, component_labels(), more, spec={"groups": groups})
+def rule(namespace: str, groups: Any, more: str | None = None, name: str = "trimtab") -> Manifest:
+    """Groups of recording and alerting rules as one object."""
+    return _made(_OPERATOR, "PrometheusRule", name, namespace, component_labels(), more, spec={"groups": groups})
 
 
 def board(uid: str, namespace: str, model: str, more: str | None = None) -> Manifest:
@@ -82,6 +91,19 @@ def components(namespace: str) -> dict[str, list[Manifest]]:
         "monitors": [monitor(process, namespace, INTERVAL) for process in PROCESSES],
         "rules": [rule(namespace, [group for group in groups() if not is_of_metrics_api(group)])],
         "dashboards": [board(one.uid, namespace, model(one)) for one in dashboards.ALL],
+        **metrics_api_components(namespace),
+    }
+
+
+def metrics_api_components(namespace: str) -> dict[str, list[Manifest]]:
+    """The process that is installed on request, and what watches it."""
+    alerts = [group for group in groups() if is_of_metrics_api(group)]
+    return {
+        METRICS_API: list(render_metrics_api(InstallValues(namespace=namespace, metrics_api=True))),
+        f"{METRICS_API}-monitoring": [
+            monitor(METRICS_API, namespace, INTERVAL),
+            rule(namespace, alerts, name=account_name(METRICS_API)),
+        ],
     }
 
 

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.chosen import hook, opened, values_key
+from docs.chart.connection_test import connection_test
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
 from trimtab.cli.install.cleanup import render_uninstall_job
@@ -68,6 +69,7 @@ def templates() -> dict[str, str]:
     more = {
         "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
         "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
+        "tests/webhook-answers.yaml": "---\n" + template(connection_test(_values(cert_manager=False))),
     }  # fmt: skip
     return {"_helpers.tpl": HELPERS, **files, **more}
 
@@ -105,7 +107,8 @@ def _values(cert_manager: bool) -> InstallValues:
 
 def _conditions(kind: str, component: str) -> list[str]:
     found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
-    named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled"}
+    named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled",
+             "MutatingWebhookConfiguration": 'ne .Values.mode "policies"'}  # fmt: skip
     return [*found, *([named[kind]] if kind in named else [])]
 
 

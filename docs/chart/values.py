@@ -48,17 +48,28 @@ def schema() -> Schema:
     own["metricsApi"]["properties"]["rules"] = _any(
         "array", "The metrics that it serves: docs/how-to/scale-by-request-rate.md.", [], items=_OBJECT
     )
-    found = {"image": _image(), **own, "networkPolicy": _network(), "monitors": _monitors(), "rules": _rules(),
-             "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(), "uninstall": _uninstall(),
-             "namespace": _namespace()}  # fmt: skip
+    found = {"image": _image(), "mode": _mode(), **own, "networkPolicy": _network(), "monitors": _monitors(),
+             "rules": _rules(), "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(),
+             "uninstall": _uninstall(), "namespace": _namespace()}  # fmt: skip
     whole = _group("The values of an installation of Trimtab.", **found)
     whole["properties"]["global"] = {"type": "object"}
+    # Helm takes a chart whose condition is false out before it checks values: only true ever gets here.
+    whole["properties"]["enabled"] = {"const": True}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values", **whole}
 
 
 def values_yaml() -> str:
     """Every value with its default, described."""
     return "\n".join(_written(schema(), depth=0)) + "\n"
+
+
+def _mode() -> Schema:
+    return _text(
+        "What changes pods: `webhook`, or `policies` that the API server evaluates itself (`trimtab policies compile`, "
+        "from Kubernetes 1.36; the chart does not apply them), or `both`. With `policies` no webhook is registered for "
+        "pods.",
+        DEFAULTS.mode, enum=["webhook", "policies", "both"],
+    )  # fmt: skip
 
 
 def _image() -> Schema:
@@ -103,9 +114,24 @@ def _process(name: str) -> Schema:
         tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
         affinity=_any("object", "The affinity of its pods, in addition to the spread over nodes and zones.", {}),
         podAnnotations=_any("object", "Annotations of its pods.", {}, additionalProperties={"type": "string"}),
-    )
+        podLabels=_any("object", "Labels of its pods, in addition to Trimtab's own.", {},
+                       additionalProperties={"type": "string"}),
+        serviceAccount=_group(
+            "Its service account.",
+            annotations=_any("object", "Annotations of the service account: a cloud identity that may read a managed "
+                             "Prometheus.", {}, additionalProperties={"type": "string"}),
+        ),
+        extraEnv=_any("array", "More environment variables, as in a container: a password from a Secret. Trimtab's own "
+                      "settings belong into `settings`.", [], items=_EXTRA_VARIABLE),
+        extraVolumes=_any("array", "More volumes of its pods.", [], items=_OBJECT),
+        extraVolumeMounts=_any("array", "Where its container mounts them.", [], items=_OBJECT),
+    )  # fmt: skip
 
 
+_EXTRA_VARIABLE: Schema = {
+    "type": "object", "required": ["name"],
+    "properties": {"name": {"type": "string", "not": {"pattern": "^TRIMTAB_"}}},
+}  # fmt: skip
 _ONE_LEADS = "One replica works, the other waits for its Lease."
 _REPLICAS = {
     "webhook": "One replica serves thousands of reviews per second; two survive the loss of a node.",

@@ -23,7 +23,7 @@ BANNED = {
     r"\b(given|taken|gives?|takes?) back\b": "released, reverted",
     r"\bbeside\b": "next to, in addition to",
     r"\basks? for\b|\basked for\b": "requests",
-    r"\bcarr(y|ies)\b": "has",
+    r"\bcarr(y|ies)\b(?! out)": "has",
     r"\b(is|are|was|not) (sound|well)\b|\bas it stands\b|\bstands (in|for)\b": "valid, healthy, contains",
     r", too[.,;:)]|, too$": "also",
     r"\bof it all\b|\ball of it\b.*\?$": "say what",

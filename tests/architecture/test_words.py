@@ -30,8 +30,6 @@ CODES_BESIDE_RULES = (
     "trimtab/autoscaling/",
     "trimtab/machines/",
     "trimtab/idle/",
-    "trimtab/metricsapi/",
-    "trimtab/cli/doctor/check_metrics_api",
     "trimtab/cluster/",
 )
 """Where a rule declares its code beside itself; `cluster` has one code and the type."""

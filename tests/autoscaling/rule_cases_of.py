@@ -3,7 +3,8 @@
 bad.yaml        the rule finds something
 good.yaml       nearly the same, and the rule finds nothing
 captured.json   the objects of one of them, as a real API server printed them (see `capture_objects`)
-world.yaml      what is known beside the objects: usage, replicas, live, now, kubernetes
+world.yaml      what is known beside the objects: usage, replicas, live, now, kubernetes; captured_now: when
+                captured.json is judged; captured_live: false where it counts as a file that was printed
 """
 
 from functools import cache
@@ -56,10 +57,13 @@ def snapshot_of(code: str, name: str, *, is_live: bool | None = None) -> LintSna
     """The objects of one file with the world of its rule."""
     world = world_of(code)
     live = world.get("live", False) if is_live is None else is_live
+    now = world.get("now", "")
+    if name == "captured.json":
+        live, now = world.get("captured_live", live), world.get("captured_now", now)
     reading = read_lint_snapshot(
         documents_of(code, name),
         is_live=live,
-        now=parse_timestamp(world.get("now", "")),
+        now=parse_timestamp(now),
         minor=parse_minor(str(world.get("kubernetes", ""))),
         usage=usage_of(world),
         kinds=LISTED_KINDS if live else (),

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.autoscaling.rule_cases_of import CODES, documents_of, findings_of, lint_case, snapshot_of
-from trimtab.autoscaling.fixes import change_value, plan_fixes
+from trimtab.autoscaling.fixes import change_value, is_fixable, plan_fixes
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSeverity, ManifestChange, NewManifest
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
@@ -68,10 +68,15 @@ def test_every_change_names_an_object_of_the_run(code: str) -> None:
                 assert isinstance(change, NewManifest)
 
 
+def test_a_field_of_a_live_object_cannot_be_removed_by_an_apply_configuration() -> None:
+    for is_live in (False, True):
+        snapshot = snapshot_of("L35", "bad.yaml", is_live=is_live)
+        [finding] = RULES_BY_CODE["L35"].find_problems(snapshot)
+        assert is_fixable(finding, snapshot) is not is_live
+
+
 LEFT_ALONE = {
-    "L07": "a count in a cluster is no count in a manifest",
     "L09": "the API server refused the bad one",
-    "L44": "the captured VPA is younger than two weeks",
     "N05": "the API server refused the bad one",
 }
 """Rules that find nothing in what was captured, and why."""
@@ -86,4 +91,4 @@ def test_what_a_real_api_server_stored_is_judged_like_the_manifest(code: str) ->
 
 
 def test_a_live_count_of_replicas_is_not_checked_for_manifests() -> None:
-    assert [str(missing) for missing in lint_case("L07", "captured.json", is_live=True).not_checked]
+    assert [str(missing) for missing in lint_case("L07", "bad.yaml", is_live=True).not_checked]

@@ -30,6 +30,12 @@ def snapshot() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": [*items, *_surroundings()]}
 
 
+def own_containers() -> list[tuple[str, str, str, ContainerUsage]]:
+    """(kind, owner, container, usage) of the workload that the reviews are of."""
+    _, kind, owner = _OWN.split("/")
+    return [(kind, owner, name, _usage(number)) for number, name in enumerate(_CONTAINERS)]
+
+
 def _others() -> range:
     return range(WORKLOADS - 1)
 

@@ -165,7 +165,7 @@ def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) 
 
 
 def _ready(home: Path, process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (home / "ready.json").exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"the webhook did not start: {log.read_text()[-2000:]}")

@@ -5,6 +5,7 @@ import io
 from rich.console import Console
 
 from trimtab.cli.demo import compaction, sample_pool
+from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import PROFILES, draw_reservations
 
 
@@ -30,3 +31,11 @@ def test_five_vendors_keep_different_parts_of_the_same_node() -> None:
     assert all(name in lines for name in PROFILES)
     assert "2.6Gi" in lines
     assert "1.43Gi" in lines
+
+
+def test_the_best_machine_types_are_checked_with_the_pods() -> None:
+    written = io.StringIO()
+    draw_machines(Console(file=written, width=200))
+    lines = written.getvalue()
+    assert "GiB per $/h" in lines
+    assert "Cheapest with the real pods" in lines

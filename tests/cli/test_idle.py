@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
+from tests.cli.report_runs import read_report, run_verb
 from tests.idle.cluster_with_orphans import PLANTED, cluster_objects, item, workload
-from trimtab.cli.main import cli
 
 HOUR = 3600
 MONDAY = 1_767_571_200
@@ -19,16 +18,6 @@ MONDAY = 1_767_571_200
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster_objects()}))
     return tmp_path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["idle", *map(str, arguments)])
-
-
-def report(*arguments: str | Path) -> Any:
-    found = run(*arguments, "-o", "json")
-    assert found.exit_code == 0, found.output
-    return json.loads(found.stdout)
 
 
 def usage(path: Path, busy: range = range(8, 18)) -> Path:
@@ -49,20 +38,20 @@ def shop(path: Path, *more: dict[str, Any]) -> Path:
 
 
 def test_the_report_has_every_planted_orphan(folder: Path) -> None:
-    found = report("--cluster", folder / "cluster.json", "--secrets")
+    found = read_report("idle", "--cluster", folder / "cluster.json", "--secrets")
     names = {(row["object"]["kind"], row["object"]["namespace"], row["object"]["name"]) for row in found["orphans"]}
     assert names == PLANTED
 
 
 def test_secrets_are_judged_only_when_asked_for(folder: Path) -> None:
-    found = report("--cluster", folder / "cluster.json")
+    found = read_report("idle", "--cluster", folder / "cluster.json")
     assert "Secret" not in {row["object"]["kind"] for row in found["orphans"]}
     assert "Secret" not in found["checked"]
     assert any("--secrets" in note for note in found["notes"])
 
 
 def test_what_could_sleep_has_hours_and_money(tmp_path: Path) -> None:
-    (row,) = report("--cluster", shop(tmp_path), "--usage", usage(tmp_path))["sleepers"]
+    (row,) = read_report("idle", "--cluster", shop(tmp_path), "--usage", usage(tmp_path))["sleepers"]
     assert (row["hoursPerWeek"], row["weeks"]) == (118, 2)
     assert row["windows"][0] == "mon 18:00 – tue 08:00"
     # Two pods of one core and 2 GiB at the general-purpose price, for 118 of 168 hours.
@@ -70,7 +59,9 @@ def test_what_could_sleep_has_hours_and_money(tmp_path: Path) -> None:
 
 
 def test_the_proposed_manifests_are_kube_greens(tmp_path: Path) -> None:
-    found = run("--cluster", shop(tmp_path), "--usage", usage(tmp_path), "--manifests", "--time-zone", "Europe/Berlin")
+    found = run_verb(
+        "idle", "--cluster", shop(tmp_path), "--usage", usage(tmp_path), "--manifests", "--time-zone", "Europe/Berlin"
+    )
     (manifest,) = yaml.safe_load_all(found.stdout)
     assert manifest["kind"] == "SleepInfo"
     assert manifest["spec"] == {"weekdays": "1-5", "sleepAt": "19:00", "wakeUpAt": "09:00", "timeZone": "Europe/Berlin"}
@@ -78,7 +69,7 @@ def test_the_proposed_manifests_are_kube_greens(tmp_path: Path) -> None:
 
 def test_a_schedule_that_misses_the_weekend_is_told(tmp_path: Path) -> None:
     nights = item("SleepInfo", "shop", "nights", spec={"weekdays": "*", "sleepAt": "18:00", "wakeUpAt": "08:00"})
-    (row,) = report("--cluster", shop(tmp_path, nights), "--usage", usage(tmp_path))["missedSleep"]
+    (row,) = read_report("idle", "--cluster", shop(tmp_path, nights), "--usage", usage(tmp_path))["missedSleep"]
     assert row["awakeAndQuiet"] == ["sat 08:00 – sat 18:00", "sun 08:00 – sun 18:00"]
     assert row["asleepAndBusy"] == []
 
@@ -93,22 +84,22 @@ def test_a_claim_that_is_mostly_empty_is_found_in_a_kubelets_summary(tmp_path: P
     (tmp_path / "node.json").write_text(
         json.dumps({"pods": [{"podRef": {"name": "p"}, "volume": [volume, {"name": "w"}]}]})
     )
-    (row,) = report("--cluster", shop(tmp_path), "--summary", tmp_path / "node.json")["claims"]
+    (row,) = read_report("idle", "--cluster", shop(tmp_path), "--summary", tmp_path / "node.json")["claims"]
     assert row["reason"]["code"] == "claim-mostly-empty"
 
 
 def test_mistakes_in_options_are_named_together(tmp_path: Path) -> None:
-    found = run("--cluster", shop(tmp_path), "--time-zone", "Mars/X", "--server-version", "new")
+    found = run_verb("idle", "--cluster", shop(tmp_path), "--time-zone", "Mars/X", "--server-version", "new")
     assert found.exit_code == 2
     assert "--time-zone" in found.stderr
     assert "--server-version" in found.stderr
 
 
 def test_without_a_cluster_nothing_is_done() -> None:
-    assert run().exit_code == 2
+    assert run_verb("idle").exit_code == 2
 
 
 def test_the_table_says_no_pod_names_it_and_never_unused(folder: Path) -> None:
-    found = run("--cluster", folder / "cluster.json", "--secrets")
+    found = run_verb("idle", "--cluster", folder / "cluster.json", "--secrets")
     assert "No pod names it" in found.stdout
     assert "unused" not in found.stdout

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.autoscaling.rule_cases_of import FOLDER
+from trimtab.cli.lint.read_objects import add_type
 from trimtab.cli.main import cli
 
 BAD = str(FOLDER / "L07" / "bad.yaml")
@@ -111,3 +113,9 @@ def test_a_mistake_is_named_and_nothing_is_done(arguments: tuple[str, ...], expe
 def test_a_captured_cluster_is_not_judged_by_rules_for_manifests(tmp_path: Path) -> None:
     result = run_lint("--cluster", BAD, "-o", "json")
     assert "L07" not in {finding["rule"] for finding in json.loads(result.stdout)["findings"]}
+
+
+def test_an_item_of_a_list_has_its_type_as_a_patch_needs_it() -> None:
+    item = msgspec.Raw(b' {"metadata": {"name": "web"}, "kind": "Deployment"}')
+    typed = add_type(item, "apps/v1", "Deployment")
+    assert json.loads(bytes(typed)) == {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}

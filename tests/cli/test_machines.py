@@ -47,6 +47,26 @@ def test_arm_types_are_left_out_unless_they_are_allowed(cluster: Path) -> None:
     assert {row["architecture"] for row in both["types"]} == {"amd64", "arm64"}
 
 
+def test_nodes_that_are_paid_for_are_filled_first(cluster: Path) -> None:
+    arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", r"[cm]7i\.2xlarge")
+    [half] = told(*arguments, "--commitment", "m5.2xlarge=1")["commitments"]
+    assert (half["type"], half["nodes"], half["unused"]) == ("m5.2xlarge", 1, 0)
+    report = told(*arguments, "--commitment", "m5.2xlarge=1")
+    assert report["workload"]["gib"] == pytest.approx(18 * (1 - half["share"]), abs=0.01)
+    # Three pods of two cores fit on the committed node, and three on the one that is bought.
+    assert report["winner"]["packedNodes"] == [1]
+    whole = told(*arguments, "--commitment", "m5.2xlarge=9")
+    assert whole["winner"] is None
+    assert whole["commitments"][0]["unused"] > 0
+
+
+@pytest.mark.parametrize("text", ["m5.2xlarge", "=3", "m5.2xlarge=-1", "no-such-type=3"])
+def test_a_commitment_that_cannot_be_counted_is_named(cluster: Path, text: str) -> None:
+    answer = trimtab("machines", "rank", "--cluster", cluster, "--commitment", text)
+    assert answer.exit_code == 2
+    assert "--commitment" in answer.output
+
+
 def test_a_price_file_precedes_list_prices(cluster: Path, tmp_path: Path) -> None:
     prices = tmp_path / "prices.csv"
     prices.write_text(

@@ -58,7 +58,8 @@ def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
-    [(("--to", "new"), "--pool"), (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "another pool"),
+    [(("--to", "new"), "--pool"), (("--pool", "gone", "--to", "new"), "a pool of"),
+     (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "another pool"),
      (("--pool", "old", "--to", "new", "--follow", "1"), "--apply"), (("--pool", "old", "--undo"), "--cluster live")],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:

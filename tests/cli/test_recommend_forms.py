@@ -48,7 +48,8 @@ def test_the_page_draws_every_curve_and_asks_the_network_for_nothing(tmp_path: P
     assert "2026-01-05" in text
     assert "sure to 100%" in text
     assert "<script" not in text
-    assert "http" not in text
+    assert "http:" not in text
+    assert "https:" not in text
 
 
 def test_yaml_tells_the_same_as_json(tmp_path: Path) -> None:

@@ -85,6 +85,14 @@ def test_each_node_is_asked_once_and_one_kubelet_of_a_pool_for_its_configuration
     assert pool["overdraftDollarsPerMonth"] >= 0
 
 
+def test_only_the_nodes_of_the_named_pool_are_asked(tmp_path: Path) -> None:
+    nodes = [worker(name, pool="web" if n < 5 else "db") for n, name in enumerate(names(10))]
+    world = Cluster(nodes, {name: busy(name, 30) for name in names(10)})
+    report, asked = measured(tmp_path, world, "--pool", "db")
+    assert {path.split("/")[4] for path in asked if "/proxy/" in path} == set(names(10)[5:])
+    assert [pool["pool"] for pool in report["pools"]] == ["db"]
+
+
 def test_a_runtime_that_is_not_reported_takes_the_fallback_and_says_so(tmp_path: Path) -> None:
     summaries = {name: node_summary(name, 30 + 4 * n, runtime=None) for n, name in enumerate(names(6))}
     report, _ = measured(tmp_path, Cluster([worker(name) for name in names(6)], summaries))

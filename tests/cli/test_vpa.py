@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
+from tests.cli.report_runs import read_report, run_verb
 from tests.cluster_of import node
 from tests.idle.cluster_with_orphans import item, workload
-from trimtab.cli.main import cli
 
 START = 1_767_571_200
 FAST = "--cpu-histogram-decay-half-life=15m --recommendation-lower-bound-cpu-percentile=0.7"
@@ -39,18 +38,8 @@ def write(path: Path, *objects: dict[str, Any]) -> Path:
     return path / "cluster.json"
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["vpa", *map(str, arguments)])
-
-
-def report(*arguments: str | Path) -> Any:
-    found = run(*arguments, "-o", "json")
-    assert found.exit_code == 0, found.output
-    return json.loads(found.stdout)
-
-
 def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> None:
-    found = report("simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
+    found = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
     (container,) = found["containers"]
     slow, fast = container["results"]
     starved = [next(part["starvedMinutes"] for part in result["resources"] if part["resource"] == "cpu")
@@ -63,27 +52,29 @@ def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> Non
 
 
 def test_in_place_nothing_is_evicted(usage: Path, cluster: Path) -> None:
-    found = report("simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
+    found = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
     (result,) = found["containers"][0]["results"]
     assert result["evictions"] == 0
     assert result["resizes"] > 0
 
 
 def test_the_table_has_a_row_for_each_set_of_flags(usage: Path) -> None:
-    found = run("simulate", "--usage", usage, "--flags", FAST)
+    found = run_verb("vpa", "simulate", "--usage", usage, "--flags", FAST)
     assert found.exit_code == 0, found.output
     assert "DROP" in found.stdout
 
 
 def test_every_wrong_flag_is_named(usage: Path) -> None:
-    found = run("simulate", "--usage", usage, "--flags", "--half-life=1h --target-cpu-percentile=90")
+    found = run_verb("vpa", "simulate", "--usage", usage, "--flags", "--half-life=1h --target-cpu-percentile=90")
     assert found.exit_code == 2
     assert "--half-life" in found.stderr
     assert "--target-cpu-percentile=90" in found.stderr
 
 
 def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -> None:
-    found = run("propose", "--usage", usage, "--cluster", cluster, "--server-version", "1.34", "--manifests")
+    found = run_verb(
+        "vpa", "propose", "--usage", usage, "--cluster", cluster, "--server-version", "1.34", "--manifests"
+    )
     (manifest,) = yaml.safe_load_all(found.stdout)
     policy = manifest["spec"]["resourcePolicy"]["containerPolicies"][0]
     assert manifest["spec"]["updatePolicy"] == {"updateMode": "InPlaceOrRecreate"}
@@ -100,9 +91,9 @@ def test_a_vpa_that_is_not_worth_it_is_to_be_removed(tmp_path: Path) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     vpa = item("VerticalPodAutoscaler", "shop", "web-vpa", version="autoscaling.k8s.io/v1", spec={"targetRef": target})
     cluster = write(tmp_path, workload("Deployment", "shop", "web", {}), vpa)
-    (row,) = report("propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster)["proposals"]
+    (row,) = read_report("vpa", "propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster)["proposals"]
     assert (row["action"], row["existing"], row["reason"]["code"]) == ("remove", "web-vpa", "vpa-too-small")
-    printed = run("propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster, "--manifests")
+    printed = run_verb("vpa", "propose", "--usage", tmp_path / "usage.csv", "--cluster", cluster, "--manifests")
     assert printed.stderr.strip() == "kubectl delete vpa --namespace shop web-vpa"
 
 
@@ -114,9 +105,9 @@ def test_an_hpa_on_cpu_utilization_keeps_the_vpa_away_from_cpu(tmp_path: Path, u
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "metrics": [metric], "maxReplicas": 5}
     hpa = item("HorizontalPodAutoscaler", "shop", "web", version="autoscaling/v2", spec=spec)
     cluster = write(tmp_path, workload("Deployment", "shop", "web", {}), hpa)
-    (row,) = report("propose", "--usage", usage, "--cluster", cluster)["proposals"]
+    (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", cluster)["proposals"]
     assert (row["action"], row["reason"]["code"]) == ("none", "vpa-owned-by-hpa")
 
 
 def test_a_wrong_version_is_named(usage: Path) -> None:
-    assert run("propose", "--usage", usage, "--server-version", "new").exit_code == 2
+    assert run_verb("vpa", "propose", "--usage", usage, "--server-version", "new").exit_code == 2

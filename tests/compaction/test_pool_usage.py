@@ -25,7 +25,7 @@ def test_sums_are_of_ready_nodes_and_of_pods_that_are_bound_and_not_finished() -
         machine("n1"), machine("n2", ready=False), pod("a-1", "n1", "500m", "1Gi"), pod("a-2", "n2"), pod("a-3", ""),
         pod("a-4", "n1", phase="Succeeded"), pod("d-1", "n1", "100m", owner="DaemonSet"),
     )  # fmt: skip
-    assert (found.nodes, found.capacity["cpu"], found.allocatable["cpu"]) == (["n1", "n2"], 4500, 4000)
+    assert (list(found.nodes), found.capacity["cpu"], found.allocatable["cpu"]) == (["n1", "n2"], 4500, 4000)
     assert found.requested == {"cpu": 600, "memory": 1 << 30, "pods": 2}
 
 

@@ -21,7 +21,8 @@ def test_cpu_is_told_in_cores_and_cost_in_dollars() -> None:
     for line in (
         'pool_requested{pool="all",resource="cpu"} 0.5', 'pool_capacity{pool="all",resource="cpu"} 4.5',
         'pool_cost_dollars_per_hour{pool="all"} 0.25', 'pool_full_nodes{pool="all",resource="volumes"} 0.0',
-        'pool_node_info{node="n1",pool="all"} 1.0',
+        'pool_node_info{instance_type="",node="n1",pool="all",zone=""} 1.0',
+        'pool_node_cost_dollars_per_hour{node="n1",pool="all"} 0.25',
     ):  # fmt: skip
         assert f"trimtab_compactor_{line}\n" in told
 
@@ -30,6 +31,12 @@ def test_where_no_price_is_known_no_cost_is_told() -> None:
     told = page(machine("n1"))
     assert "dollars_per_hour{" not in told
     assert 'trimtab_compactor_pool_unpriced_nodes{pool="all"} 1.0' in told
+
+
+def test_a_node_has_the_performance_of_its_type() -> None:
+    told = page(machine("n1", labels={"node.kubernetes.io/instance-type": "m5.large"}), machine("n2"))
+    assert 'trimtab_compactor_pool_node_performance_ratio{node="n1",pool="all"} 1.0\n' in told
+    assert 'performance_ratio{node="n2"' not in told
 
 
 def test_only_who_leads_tells_of_pools() -> None:

@@ -85,6 +85,8 @@ class Autoscaler:
     every: float = 1.0
     least: int = 1
     reports: bool = True
+    tells_groups: bool = False
+    """Whether only the group that gets a node is InProgress, as with the real one; else all of them are."""
     threshold: float = 0.0
     """Share of a node's requests under which it empties the node itself; 0: it takes only what is empty."""
     delay_after_add: float = 0.0
@@ -159,6 +161,9 @@ class Autoscaler:
             now = time.monotonic()
             busy = "InProgress" if now - self._last < ADDING else "NoActivity"
             refused = {group: "Backoff" for group, until in self.refused.items() if now < until}
+            if self.tells_groups and busy == "InProgress":
+                others = {*sight.groups.values()} - {*self.added[-1:]}
+                refused = {**dict.fromkeys(others, "NoActivity"), **refused}
             ripe = Counter(sight.groups[name] for name in self.down.candidates if name in sight.groups)
             sizes = Counter(sight.groups.values())
             self.cluster.apply(

@@ -12,12 +12,13 @@ import ssl
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from tests.controlplane.certificates import Authority
+from tests.controlplane.http_handlers import handler_of
 
 Patch = Sequence[Mapping[str, Any]]
 Decide = Callable[[dict[str, Any]], Patch]
@@ -56,7 +57,7 @@ class WebhookServer:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(pair.certificate, pair.key)
             self.ca_bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
-        self._server = ThreadingHTTPServer((self.host, 0), self._handler())
+        self._server = ThreadingHTTPServer((self.host, 0), handler_of(self._respond))
         self._server.daemon_threads = True
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -86,22 +87,5 @@ class WebhookServer:
             response |= {"patchType": "JSONPatch", "patch": encoded}
         return {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response}
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                body = json.dumps(server.answer(review)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                pass
-
-        return Handler
+    def _respond(self, method: str, path: str, body: bytes) -> bytes:
+        return json.dumps(self.answer(json.loads(body))).encode()

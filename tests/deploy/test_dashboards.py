@@ -19,7 +19,8 @@ OLD_NAMES = rules.everything(rules.OLD_NAMES)
 SCRAPED = {"job", "instance", "le"}
 """Labels that every scrape, or the kind of a metric, adds."""
 EXPORTED = {name: SCRAPED | set(metric.labels) for metric in everything() for name in metric.series}
-KNOWN = EXPORTED | FOREIGN | {rule.name: {"pool", "resource", "path", "code"} for rule in RULES if not rule.alert}
+RECORDED = {"pool", "resource", "path", "code", "part", "week"}
+KNOWN = EXPORTED | FOREIGN | {rule.name: RECORDED for rule in RULES if not rule.alert}
 KNOWN |= {rule.name: {"node", "nodepool"} for rule in OLD_NAMES}
 
 

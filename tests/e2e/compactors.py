@@ -162,6 +162,8 @@ class Eye:
     every: float = 0.05
     selector: str = ""
     """Label selector of the pods that count."""
+    waits_for_start: bool = False
+    """Whether a pod waits until its containers run; else only until it has a node."""
     watches_budgets: bool = False
     broken_budgets: set[str] = field(default_factory=set)
     """Names of budgets that had fewer healthy pods than they demand."""
@@ -196,7 +198,10 @@ class Eye:
         now, ready = time.monotonic(), self._ready(pods)
         for app in self.fewest:
             self.fewest[app] = min(self.fewest[app], ready[app])
-        waiting = {pod["metadata"]["uid"] for pod in pods if not pod["spec"].get("nodeName")}
+        waiting = {
+            pod["metadata"]["uid"] for pod in pods
+            if not pod["spec"].get("nodeName") or (self.waits_for_start and pod["status"]["phase"] == "Pending")
+        }  # fmt: skip
         self._waiting = {uid: self._waiting.get(uid, now) for uid in waiting}
         self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting.values())])
 

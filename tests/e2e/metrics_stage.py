@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ from tests.controlplane import environ, ports
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.http_handlers import handler_of
 from trimtab.cli.install import apply as apply_module
 from trimtab.cli.install.manifests import render_namespace
-from trimtab.cli.install.metrics_api import API_SERVICE_NAME, NAME, metrics_api_environment, render_metrics_api
+from trimtab.cli.install.metrics_api import NAME, metrics_api_environment, render_metrics_api
 from trimtab.cli.install.names import InstallValues
 from trimtab.kube import objects
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
+from trimtab.metricsapi.api_request import API_SERVICE_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {
@@ -50,7 +53,7 @@ class PlayedApplication:
         """Query → the result of Prometheus."""
         self._at = time.monotonic()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(self._respond))
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -75,31 +78,13 @@ class PlayedApplication:
             self._advance()
             return b'http_requests_total{code="200"} %f\n' % self.counted
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        played = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self._send(played._page())
-
-            def do_POST(self) -> None:
-                asked = urllib.request.unquote(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                query = asked.removeprefix("query=").replace("+", " ")
-                data = {"resultType": "vector", "result": played.vectors.get(query, [])}
-                self._send(json.dumps({"status": "success", "data": data}).encode())
-
-            def _send(self, body: bytes) -> None:
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                pass
-
-        return Handler
+    def _respond(self, method: str, path: str, body: bytes) -> bytes:
+        """A pod's page for GET; Prometheus for POST."""
+        if method == "GET":
+            return self._page()
+        [query] = urllib.parse.parse_qs(body.decode())["query"]
+        data = {"resultType": "vector", "result": self.vectors.get(query, [])}
+        return json.dumps({"status": "success", "data": data}).encode()
 
 
 class MetricsStage:
@@ -211,6 +196,8 @@ class MetricsStage:
             meta = found["metadata"]
             objects.delete(Writer(client=self.client), found["kind"], meta["name"], meta.get("namespace", ""))
         self.client.close()
+        # Another test's installation begins with this namespace.
+        self.cluster.kubectl("delete", "namespace", self.values.namespace, "--wait")
 
 
 @contextlib.contextmanager

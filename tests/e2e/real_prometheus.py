@@ -6,13 +6,14 @@ A thousand containers under cAdvisor's names, a scrape every half hour. Of conta
 
 from __future__ import annotations
 
+import json
 import shutil
 import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,14 +112,15 @@ def serving(
 
 @contextmanager
 def serving_file(
-    folder: Path, source: Path, *, web: str = "", client: ssl.SSLContext | None = None
-) -> Iterator[str]:  # fmt: skip
-    """The same with the OpenMetrics of a file, which is removed."""
+    folder: Path, source: Path, *, web: str = "", client: ssl.SSLContext | None = None, rules: Sequence[Path] = ()
+) -> Iterator[str]:
+    """The same with the OpenMetrics of a file, which is removed, and these rules, evaluated each second."""
     data = folder / "data"
     command = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=1500h", "openmetrics", source, data]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     source.unlink()
-    (folder / "prometheus.yml").write_text("global: {}\n")
+    config = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(rule) for rule in rules]}
+    (folder / "prometheus.yml").write_text(json.dumps(config))
     (port,) = free(1)
     more = []
     if web:

@@ -16,6 +16,7 @@ import yaml
 
 from deploy.observe import dashboards, rules
 from deploy.observe.exported import everything
+from deploy.observe.grafana import without_choices
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import ready
 from trimtab.cli.install.names import METRICS_API
@@ -27,6 +28,20 @@ QUIET = {
     "pool_resource:trimtab_used:amount": _KUBELET,
     "pool_resource:trimtab_used_requested:ratio": _KUBELET,
     "container_memory_working_set_bytes": _KUBELET,
+    **dict.fromkeys(
+        (
+            "pool:trimtab_unused_capacity:dollars_per_hour",
+            "pool:trimtab_used_memory_per_core:bytes",
+            "pool:trimtab_used_memory_per_normalized_core:bytes",
+            "pool_part:trimtab_cost:dollars_per_hour",
+            "kube_pod_info",
+        ),
+        _KUBELET,
+    ),
+    **dict.fromkeys(
+        ("pool_week:trimtab_cost:dollars_per_hour_max", "pool_week:trimtab_cost:dollars_per_hour_min"),
+        "a week has not passed",
+    ),
     "trimtab_compactor_drains_total": _NOTHING_YET,
     "trimtab_compactor_evictions_total": _NOTHING_YET,
     "trimtab_compactor_savings": _NOTHING_YET,
@@ -99,7 +114,7 @@ def asked() -> Iterator[tuple[str, str]]:
     for board in dashboards.ALL:
         for panel in board.panels:
             for query in panel.queries:
-                text = query.asks.replace("$pool", ".*").replace("$__rate_interval", "1m")
+                text = without_choices(query.asks, "1m")
                 yield f"{board.title}: {panel.title}", text
 
 

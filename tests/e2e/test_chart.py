@@ -43,6 +43,31 @@ def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(bui
     assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours")))
 
 
+@pytest.mark.parametrize("namespace", ["trimtab-system", "ours"])
+def test_the_metrics_api_is_a_component_of_the_kustomize_base(namespace: str, built: Binaries, tmp_path: Path) -> None:
+    shutil.copytree(BASE, tmp_path / "base")
+    wanted: dict[str, Any] = {"resources": ["base"], "components": ["base/metrics-api", "base/metrics-api-monitoring"]}
+    if namespace != NAMESPACE:
+        replacements = [{"path": f"base/{place}elsewhere.yaml"} for place in ("", "metrics-api/")]
+        wanted |= {"namespace": namespace, "replacements": replacements}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    composed = objects([of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)])
+    watched = {key: item for key, item in composed.items() if key[0] in ("PodMonitor", "PrometheusRule")}
+    assert set(watched) == {(kind, namespace, "trimtab-metrics-api") for kind in ("PodMonitor", "PrometheusRule")}
+    installed = objects(render_manifests(InstallValues(namespace=namespace, metrics_api=True)))
+    assert {key: item for key, item in composed.items() if key not in watched} == installed
+
+
+def test_the_chart_with_the_metrics_api_is_what_install_gives(helm: Helm) -> None:
+    installed = objects(render_manifests(InstallValues(metrics_api=True)))
+    rendered = objects(helm.rendered({"metricsApi": {"enabled": True}, **ALSO_THE_NAMESPACE}))
+    [rules_map] = rendered.keys() - installed.keys()
+    assert rules_map == ("ConfigMap", NAMESPACE, "trimtab-metrics")
+    assert yaml.safe_load(rendered.pop(rules_map)["data"]["rules.yaml"]) == {"rules": []}
+    assert rendered == installed
+
+
 def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name(helm: Helm) -> None:
     found = objects(helm.rendered({"compactor": {"autoscaler": {"namespace": "scaling", "status": "ours-status"}}}))
     rules = found["ClusterRole", "", "trimtab-compactor"]["rules"]
@@ -114,13 +139,14 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
             {"image": {"repository": "registry/trimtab", "tag": "2"},
              "webhook": {"replicas": 5, "timeoutSeconds": 2, "servicePort": 8443}},
         ),
+        (InstallValues(mode="policies"), {"mode": "policies"}),
     ],
 )  # fmt: skip
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
     expected = objects(render_manifests(values))
     for one in (found, expected):
-        for webhook in one["MutatingWebhookConfiguration", "", "trimtab"]["webhooks"]:
+        for webhook in one.get(("MutatingWebhookConfiguration", "", "trimtab"), {}).get("webhooks", ()):
             webhook["namespaceSelector"]["matchExpressions"][0]["values"].sort()
     assert found == expected
 
@@ -173,7 +199,9 @@ def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm:
         other["securityContext"], other["containers"][0]["securityContext"], other["containers"][0]["image"],
     )  # fmt: skip
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "system"}, [{"operator": "Exists"}])
-    hooks = [one for one in found.values() if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    hooks = [
+        one for one in found.values() if one["metadata"].get("annotations", {}).get("helm.sh/hook") == "pre-delete"
+    ]
     assert len(hooks) == 6
     assert {one["metadata"]["name"] for one in hooks} == {"trimtab-uninstall"}
 
@@ -229,3 +257,51 @@ def test_what_makes_no_sense_is_refused_with_its_place(values: Any, said: str, h
     words = helm.refusal(values)
     assert said in words
     assert "schema" in words
+
+
+def test_identities_labels_variables_and_volumes_go_where_they_are_chosen(helm: Helm) -> None:
+    chosen = {
+        "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/trimtab"}},
+        "podLabels": {"team": "platform", "app.kubernetes.io/name": "other"},
+        "extraEnv": [{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "prometheus", "key": "password"}}}],
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+    }
+    plain = objects(helm.rendered())
+    for process in ("webhook", "watchdog", "compactor", "recommender"):
+        name = f"trimtab-{process}"
+        found = objects(helm.rendered({process: chosen}))
+        account = found["ServiceAccount", NAMESPACE, name]["metadata"]
+        assert account["annotations"] == chosen["serviceAccount"]["annotations"]
+        pod, before = (one["Deployment", NAMESPACE, name]["spec"]["template"] for one in (found, plain))
+        assert pod["metadata"]["labels"] == {**before["metadata"]["labels"], "team": "platform"}
+        [container], [container_before] = pod["spec"]["containers"], before["spec"]["containers"]
+        assert container["env"] == [*container_before["env"], *chosen["extraEnv"]]
+        assert pod["spec"]["volumes"] == [*before["spec"].get("volumes", []), *chosen["extraVolumes"]]
+        assert container["volumeMounts"] == [*container_before.get("volumeMounts", []), *chosen["extraVolumeMounts"]]
+        assert {key for key in found if found[key] != plain[key]} == {
+            ("ServiceAccount", NAMESPACE, name), ("Deployment", NAMESPACE, name),
+        }  # fmt: skip
+
+
+def test_a_chart_that_contains_it_can_leave_it_out(helm: Helm, tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "charts" / "trimtab")
+    dependency = {"name": "trimtab", "version": "*", "condition": "trimtab.enabled"}
+    about = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(about))
+    rendered = [
+        helm.run("template", "platform", tmp_path, "--namespace", NAMESPACE, values={"trimtab": {"enabled": enabled}})
+        for enabled in (True, False)
+    ]
+    assert [("kind: Deployment" in one.stdout) for one in rendered] == [True, False]
+
+
+def test_its_test_asks_the_webhooks_service_and_may_do_nothing(helm: Helm) -> None:
+    hooks = helm.run("template", "trimtab", CHART, "--namespace", NAMESPACE, "--show-only",
+                     "templates/tests/webhook-answers.yaml", values={"webhook": {"servicePort": 8443}})  # fmt: skip
+    [pod] = [item for item in yaml.safe_load_all(hooks.stdout) if item]
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    [container] = pod["spec"]["containers"]
+    assert container["command"][-1] == f"https://trimtab-webhook.{NAMESPACE}.svc:8443/readyz"
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True

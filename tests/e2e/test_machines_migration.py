@@ -65,8 +65,8 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
         name = node["metadata"]["labels"].get("nodepool", "")
         return name if name in (old, new) else ""
 
-    eye = Eye(cluster, every=0.5, selector="app", watches_budgets=True)
-    with Autoscaler(cluster, group_of, add, unneeded=25, least=0) as autoscaler, eye:
+    eye = Eye(cluster, every=0.5, selector="app", watches_budgets=True, waits_for_start=True)
+    with Autoscaler(cluster, group_of, add, unneeded=25, least=0, tells_groups=True) as autoscaler, eye:
         groups = [f"gke-{name}-grp={TYPES[which]}" for which, name in (("old", old), ("new", new))]
         chosen = [word for group in groups for word in ("--group", group)]
         before = trimtab(cluster, "priorities", "--pool", old, *chosen, "--legacy", f"gke-{old}-grp", "--apply")
@@ -97,6 +97,9 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
     assert eye.broken_budgets == set()
     assert eye.longest_wait <= 60, eye.longest_wait
     print(f"longest Pending {eye.longest_wait:.0f} s, {len(autoscaler.added)} nodes added")
+    assert "trimtab-placeholder" not in {
+        one["metadata"]["name"] for one in cluster.list("PriorityClass", everywhere=True)
+    }
     undone = trimtab(cluster, "priorities", "--undo")
     assert undone.returncode == 0, undone.stderr
     assert MAP not in {one["metadata"]["name"] for one in cluster.list("ConfigMap", everywhere=True)}
@@ -113,7 +116,7 @@ def test_undo_leaves_nothing(cluster: Cluster) -> None:
                    "--namespace", cluster.namespace)  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert "trimtab.dev/legacy:PreferNoSchedule" in said.stdout, said.stdout
-    held = "trimtab.dev/placeholder=true"
+    held = "trimtab.dev/placeholder"
     assert len(cluster.list("Pod", selector=held)) == 2
     undone = trimtab(cluster, "legacy", "--pool", old, "--undo", "--namespace", cluster.namespace)
     assert undone.returncode == 0, undone.stderr

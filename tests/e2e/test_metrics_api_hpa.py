@@ -97,7 +97,7 @@ class World:
     def settles_at(self, replicas: int, within: float = 90) -> None:
         try:
             self.cluster.eventually(
-                lambda: self.seen[-1] == replicas and len(self.cluster.running("app=web")) == replicas, within=within
+                lambda: self.seen[-1:] == [replicas] and len(self.cluster.running("app=web")) == replicas, within=within
             )
         except AssertionError:
             status = self.cluster.get("HorizontalPodAutoscaler", "web")["status"]

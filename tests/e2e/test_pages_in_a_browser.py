@@ -10,6 +10,7 @@ import pytest
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cluster_of import SAFE, Item, node, pod
 from tests.e2e.browser import Browser, installed
+from tests.e2e.replicas import ROOT
 
 pytestmark = pytest.mark.skipif(installed() is None, reason="no browser is here: install chromium-headless-shell")
 
@@ -104,3 +105,14 @@ def test_what_keeps_nodes_is_priced_dearest_first(browser: Browser, tmp_path: Pa
 def test_it_fits_a_telephone(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, cluster(100), width=420)
     assert browser.run("document.documentElement.scrollWidth") <= 420
+
+
+@pytest.mark.parametrize("verb", ["admit", "lint", "plan", "simulate"])
+def test_no_page_is_wider_than_its_window(browser: Browser, tmp_path: Path, verb: str) -> None:
+    page = tmp_path / "page.html"
+    shop = ROOT / "docs" / "tutorial" / "shop.yaml"
+    given = ("-f", shop) if verb in ("admit", "lint") else ("--cluster", snapshot(tmp_path, *cluster(20)))
+    assert trimtab(verb, *given, "-o", "html", "--output-file", page).exit_code in (0, 1)
+    for width in (420, 900, 1280):
+        browser.open(page, width)
+        assert browser.run("document.documentElement.scrollWidth") <= width

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object
 from tests.e2e.compactors import captured, pool
@@ -31,6 +33,41 @@ def test_what_leaves_lands_where_the_plan_says(cluster: Cluster, tmp_path: Path)
     assert landed == {move["pod"]: move["target"] for step in steps for move in step["moves"]}
     assert [step["node"] for step in steps] == [nodes[4], nodes[3]]
     assert set(landed.values()) == {nodes[0], nodes[1]}, "the fullest nodes that have room"
+
+
+def test_the_printed_manifests_run_a_scheduler_that_packs(cluster: Cluster) -> None:
+    name = f"packed-{cluster.namespace[-5:]}"
+    scheduler = f"pack-{cluster.namespace[-5:]}"
+    full, empty = cluster.pool(name, nodes=2, cpu="4", memory="16Gi")
+    cluster.patch("Node", empty, {"spec": {"unschedulable": True}})
+    cluster.deployment("before", replicas=2, cpu="500m", memory="1Gi", spec={"nodeSelector": {"pool": name}})
+    cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
+    cluster.patch("Node", empty, {"spec": {"unschedulable": None}})
+    cluster.eventually(lambda: cluster.is_ready(empty))
+    command = [sys.executable, "-m", "trimtab", "scheduler", "manifests", "--cluster", "live", "--name", scheduler,
+               "--kubeconfig", str(cluster.kubeconfig)]  # fmt: skip
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    manifests = [one for one in yaml.safe_load_all(printed) if one["kind"] != "Deployment"]
+    cluster.apply(manifests)
+    [configuration] = [yaml.safe_load(one["data"]["config.yaml"]) for one in manifests if one["kind"] == "ConfigMap"]
+    # A login with nothing but the rights of the printed ServiceAccount.
+    user = f"system:serviceaccount:kube-system:{scheduler}"
+    login = cluster.plane.kubeconfig_for(user, "system:serviceaccounts", "system:authenticated")
+    try:
+        with second_scheduler(cluster.plane, configuration, login):
+            spec = {"schedulerName": scheduler, "nodeSelector": {"pool": name}}
+            cluster.deployment("after", replicas=4, cpu="500m", memory="1Gi", spec=spec)
+            pods = cluster.eventually(
+                lambda: ready if len(ready := cluster.running("app=after")) == 4 else [],
+                within=60,
+            )
+            lease = cluster.get("Lease", scheduler, "kube-system")
+    finally:
+        for one in manifests:
+            cluster.delete(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
+        cluster.delete("Lease", scheduler, "kube-system")
+    assert {pod["spec"]["nodeName"] for pod in pods} == {full}
+    assert lease["spec"]["holderIdentity"]
 
 
 def filled(cluster: Cluster, name: str, nodes: list[str], scheduler: str) -> None:

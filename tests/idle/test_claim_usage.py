@@ -6,7 +6,7 @@ import pytest
 
 from tests.idle.cluster_with_orphans import item
 from trimtab.idle.claim_usage import GIB, ClaimFinding, VolumeUsage, find_claim_savings
-from trimtab.idle.storage_prices import price_load_balancer, price_storage_class
+from trimtab.idle.storage_prices import PRICE_ANNOTATION, price_storage_class
 
 
 def storage_class(name: str, provisioner: str = "ebs.csi.aws.com", **parameters: str) -> dict[str, Any]:
@@ -63,7 +63,9 @@ def test_a_class_that_is_not_listed_has_no_price(manifest: dict[str, Any]) -> No
     assert price_storage_class(manifest) is None
 
 
-def test_a_load_balancer_has_a_price_where_the_cloud_is_known() -> None:
-    assert price_load_balancer(["aws:///us-east-1a/i-1", "aws:///us-east-1b/i-2"]) == pytest.approx(16.43)
-    assert price_load_balancer(["kind://docker/a"]) is None
-    assert price_load_balancer([]) is None
+@pytest.mark.parametrize(("text", "price"), [("0.031", 0.031), ("7", 7.0), ("0", None), ("cheap", None), ("-1", None)])
+def test_the_price_that_the_class_itself_gives_counts_first(text: str, price: float | None) -> None:
+    manifest = storage_class("x", "rook.io")
+    manifest["metadata"]["annotations"] = {PRICE_ANNOTATION: text}
+    priced = price_storage_class(manifest)
+    assert (None if priced is None else priced.dollars_per_gib) == price

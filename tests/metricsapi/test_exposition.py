@@ -9,13 +9,11 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from trimtab.cluster.reason import Reason
 from trimtab.metricsapi.exposition import (
-    BODY_MALFORMED,
-    BODY_TOO_LARGE,
-    SERIES_MISSING,
     BodyReader,
     ScrapedBody,
     SeriesFilter,
 )
+from trimtab.metricsapi.reasons import BODY_MALFORMED, BODY_TOO_LARGE, SERIES_MISSING
 
 NAME = "apiserver_request_total"
 

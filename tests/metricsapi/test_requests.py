@@ -70,7 +70,28 @@ HEADERS = [(b"X-Remote-User", b"eve"), (b"x-remote-group", b"a"), (b"x-remote-gr
 
 
 def test_headers_name_the_user_if_the_certificate_vouches_for_them() -> None:
-    assert authenticate_user(CONFIG, ("front-proxy",), HEADERS) == RemoteUser("eve", ("a", "b"))
+    expected = RemoteUser("eve", ("a", "b", "system:authenticated"))
+    assert authenticate_user(CONFIG, ("front-proxy",), HEADERS) == expected
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "expected"),
+    [
+        # An API server reads discovery as this user, and names no group: without one it would be refused, and HPAs
+        # would see a group without versions.
+        (b"system:kube-aggregator", [], ("system:authenticated",)),
+        (b"eve", [b"system:authenticated", b"a"], ("system:authenticated", "a")),
+        (b"system:anonymous", [b"system:unauthenticated"], ("system:unauthenticated",)),
+        (b"system:anonymous", [], ()),
+    ],
+)
+def test_every_user_but_nobody_is_authenticated_as_in_kubernetes_own_servers(
+    user: bytes, groups: list[bytes], expected: tuple[str, ...]
+) -> None:
+    headers = [(b"x-remote-user", user), *((b"x-remote-group", group) for group in groups)]
+    found = authenticate_user(CONFIG, ("front-proxy",), headers)
+    assert found is not None
+    assert found.groups == expected
 
 
 @pytest.mark.parametrize("names", [None, (), ("other",)])

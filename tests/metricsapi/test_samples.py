@@ -5,12 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.reason import NotYet
+from trimtab.metricsapi.reasons import CLOSE_SAMPLE, FIRST_SAMPLE, STALE_SAMPLE, WIDE_GAP
 from trimtab.metricsapi.rules import MetricKind, MetricRule, SampleSource
 from trimtab.metricsapi.samples import (
-    CLOSE_SAMPLE,
-    FIRST_SAMPLE,
-    STALE_SAMPLE,
-    WIDE_GAP,
     MetricValue,
     Sample,
     SampleStore,

@@ -12,6 +12,7 @@ from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWeb
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import ApiObject, Metadata
 from trimtab.cluster.pool import PAUSED_MARK
+from trimtab.kube.resources import endpoint_slices
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.load import load_policies
@@ -20,7 +21,6 @@ from trimtab.policy.podpolicy import Policies
 from webhook.policy_state import (
     PolicyStateBuilder,
     WebhookPolicyState,
-    endpoint_slices,
     list_sources,
     object_projections,
 )

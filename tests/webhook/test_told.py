@@ -10,7 +10,7 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.runtime import log
-from webhook.metrics import MAX_FINDINGS, DecisionLogger, WebhookMetrics
+from webhook.metrics import MAX_FINDINGS, MAX_LOGGED_FIELDS, DecisionLogger, WebhookMetrics
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]}}
 NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
@@ -34,6 +34,22 @@ def test_each_of_many_reviews_is_counted_and_has_its_own_line():
     assert [line["uid"] for line in lines] == ["u-0", "u-1", "u-2"]
     assert {line["event"] for line in lines} == {"pod changed"}
     assert lines[0]["policies"] == ["no-limits"]
+
+
+def test_the_line_of_a_controllers_pod_names_its_owner_and_the_changed_fields():
+    """The API server generates the pod's name after admission."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "shop-5d4f", "uid": "u", "controller": True}
+    metadata = {"generateName": "shop-5d4f-", "labels": {"pod-template-hash": "5d4f"}, "ownerReferences": [owner]}
+    _, [line] = told(review({**POD, "metadata": metadata}))
+    assert (line["owner"], line["pod"]) == ("Deployment/shop", "shop-5d4f-")
+    assert line["fields"] == ["containers[app].requests.cpu", "containers[app].limits.cpu"]
+
+
+def test_a_line_names_the_first_fields_of_very_many():
+    containers = [{"name": f"c{n}", "resources": {"limits": {"cpu": "1"}}} for n in range(60)]
+    _, [line] = told(review({"metadata": {"name": "web"}, "spec": {"containers": containers}}))
+    assert len(line["fields"]) == MAX_LOGGED_FIELDS
+    assert line["owner"] == ""
 
 
 def test_a_line_per_pod_is_a_matter_of_volume():

@@ -54,7 +54,7 @@ class QuotaAnswers:
     waits: bool = field(default=False, init=False)
     """True if the caller waits for an owner that no watch has reported yet, and then calls again."""
     awaited: OwnerKey | None = field(default=None, init=False)
-    """That owner, if the current pod depends on it: then no answer is stored."""
+    """The owner for which the caller waits, if the current pod depends on it: then no answer is stored."""
     _answers: "OrderedDict[_AnswerKey, bool]" = field(default_factory=OrderedDict)
     _promised_each: dict[tuple[str, str, str], dict[OwnerKey, int]] = field(default_factory=dict)
     """(namespace, quota, amount) → owner → the amount that each of its pods may take."""

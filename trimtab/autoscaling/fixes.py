@@ -37,7 +37,7 @@ def plan_fixes(findings: Iterable[RuleFinding], snapshot: LintSnapshot) -> FixPl
     fixed: list[RuleFinding] = []
     unfixed: list[RuleFinding] = []
     for finding in findings:
-        possible = finding.changes and all(_is_possible(change, snapshot) for change in finding.changes)
+        possible = is_fixable(finding, snapshot)
         (fixed if possible else unfixed).append(finding)
         for change in finding.changes if possible else ():
             if isinstance(change, NewManifest):
@@ -50,6 +50,11 @@ def plan_fixes(findings: Iterable[RuleFinding], snapshot: LintSnapshot) -> FixPl
         tuple(fixed),
         tuple(unfixed),
     )
+
+
+def is_fixable(finding: RuleFinding, snapshot: LintSnapshot) -> bool:
+    """Returns whether `--fix` can fix the finding: it has changes, and each of them can be written."""
+    return bool(finding.changes) and all(_is_possible(change, snapshot) for change in finding.changes)
 
 
 def _is_possible(change: ManifestChange | NewManifest, snapshot: LintSnapshot) -> bool:

@@ -143,6 +143,17 @@ class LintSnapshot:
         """Workloads by what names them."""
         return {workload.subject: workload for workload in self.workloads}
 
+    @cached_property
+    def _workloads_by_namespace(self) -> dict[str, list[LintWorkload]]:
+        found: dict[str, list[LintWorkload]] = defaultdict(list)
+        for workload in self.workloads:
+            found[workload.namespace].append(workload)
+        return found
+
+    def workloads_in(self, namespace: str) -> tuple[LintWorkload, ...]:
+        """Returns the workloads of a namespace."""
+        return tuple(self._workloads_by_namespace.get(namespace, ()))
+
     def target_of(self, namespace: str, target: TargetRef) -> LintWorkload | None:
         """Returns the workload that an HPA or a VPA names; None if it is not among the objects."""
         return self.workloads_by_subject.get(LintSubject(target.kind, namespace or DEFAULT_NAMESPACE, target.name))

@@ -21,7 +21,7 @@ class LintSeverity(StrEnum):
     ERROR = "error"
     """Pods are lost, stay pending, or a controller runs away: now, or as soon as load changes."""
     WARNING = "warning"
-    """It works until something else happens: a drain, a zone outage, a restart of a webhook."""
+    """The workload works until something else happens: a drain, a zone outage, a restart of a webhook."""
     INFO = "info"
     """Worth knowing: money, or a setting that is better elsewhere."""
 

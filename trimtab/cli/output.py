@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress, track
 
 from trimtab.cli.main import UsageError
+from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Reason
@@ -65,7 +66,7 @@ def emit_report(
 ) -> None:
     """Print the report in this form, or write it to the file.
 
-    `page` renders an HTML page of its own; without it the HTML form is the drawn table.
+    `page` renders an HTML page of its own; without it the HTML form is what `draw` draws, in the layout of all pages.
     """
     if form in ("table", "wide") and output_file is None:
         draw(create_console())
@@ -126,10 +127,12 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
     if form == "yaml":
         plain = msgspec.json.decode(msgspec.json.encode(report))
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120)
-    console = (Console if form == "html" else PlainConsole)(record=True, width=160, file=StringIO())
-    draw(console)
     if form == "html":
-        return console.export_html(inline_styles=True).replace("<head>", f"<head>\n<title>{title}</title>", 1)
+        page_console = PageConsole()
+        draw(page_console)
+        return page_console.render_page(title)
+    console = PlainConsole(record=True, width=160, file=StringIO())
+    draw(console)
     return console.export_text()
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from trimtab.cli.complete_names import complete_namespaces
 from trimtab.cli.main import UsageError
 from trimtab.cluster import selectors
 from trimtab.cluster.api.meta import SelectorRequirement
@@ -47,7 +48,7 @@ def add_namespace_options(function: F) -> F:
             "-A", "--all-namespaces", is_flag=True, help="All namespaces, also if one is named. This is the default."
         ),
         click.option(
-            "-n", "--namespace", "namespaces", multiple=True, metavar="NAME",
+            "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", shell_complete=complete_namespaces,
             help="Only objects of this namespace. You can repeat the option.",
         ),
     ):  # fmt: skip

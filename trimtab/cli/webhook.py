@@ -46,8 +46,8 @@ def verb(
 ) -> None:
     """Serve the admission webhook over TLS until a signal.
 
-    You can also set every option in the environment, such as TRIMTAB_WEBHOOK_LISTEN: docs/reference/settings.md has
-    these and more settings. Policies and certificates are checked before the webhook listens.
+    You can also set every option in the environment, such as TRIMTAB_WEBHOOK_LISTEN: `trimtab
+    explain SETTING` explains one. Policies and certificates are checked before the webhook listens.
     """
     options = {
         "certs_folder": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,

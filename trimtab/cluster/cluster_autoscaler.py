@@ -88,7 +88,7 @@ class Autoscaler:
     """The same for GPUs, which alone count on a node that has some (--scale-down-gpu-utilization-threshold)."""
     scale_down: bool = True
     restarting: bool = False
-    """It deleted its status a short time ago, as it does when it ends; the other fields hold its last status."""
+    """The autoscaler deleted its status a short time ago, as it does at its end; other fields have the last values."""
     flags: Mapping[str, str] = field(default_factory=dict)
     """Flag → value as written on its command line; an absent flag has its default."""
 

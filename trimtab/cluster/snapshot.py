@@ -76,7 +76,7 @@ class Snapshot:
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Kind → number of objects that Trimtab does not read."""
     forbidden: frozenset[str] = frozenset()
-    """Those of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
+    """The kinds of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
 
     def objects_of(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
         """Returns every object of a kind; `kind` is needed only if several kinds share a struct (workloads)."""

@@ -268,8 +268,9 @@ def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []
+    has_anchors = "&" in text
     for node in (node for node in nodes if node is not None):
-        builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys)
+        builder = YamlComposer(file, takes_repeated_keys=takes_repeated_keys, has_anchors=has_anchors)
         value = builder.plain_value(node)
         mistakes += builder.mistakes
         repeated += builder.repeated if takes_repeated_keys else ()

@@ -46,15 +46,17 @@ def line_beyond_max_depth(text: str) -> int | None:
 class YamlComposer:
     """Converts one composed document to plain values, and collects its mistakes."""
 
-    def __init__(self, file: str, *, takes_repeated_keys: bool = False) -> None:
+    def __init__(self, file: str, *, takes_repeated_keys: bool = False, has_anchors: bool = True) -> None:
         self.file = file
+        self._has_anchors = has_anchors
+        """Whether the text may have anchors; without one no alias can multiply the document."""
         self.mistakes: list[ConfigError] = []
         self.repeated: list[ConfigError] = [] if takes_repeated_keys else self.mistakes
         """Keys that appear twice in one mapping: mistakes, unless the reader accepts the last one, as kubectl does."""
 
     def plain_value(self, node: yaml.Node) -> Any:
         """Returns the plain value of a document; None if its aliases would expand too far."""
-        if _expands_too_far(node):
+        if self._has_anchors and _expands_too_far(node):
             self._add(
                 node,
                 "a document that its aliases do not multiply",

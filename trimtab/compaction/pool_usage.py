@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.machines.machine_types import machine_types
 from trimtab.machines.prices import price_of
 
 RESOURCES = ("cpu", "memory", "pods")
@@ -17,12 +18,26 @@ FULL_PERCENT = 99
 """Percent of allocatable from which on a node counts as full."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFigures:
+    """What is reported of one node."""
+
+    zone: str
+    """Empty if unknown."""
+    instance_type: str
+    """Empty if unknown."""
+    cost: int | None
+    """Micro-dollars an hour; None if the price is not known."""
+    performance: float | None
+    """The speed of a core beside a core of m5.large; None if nobody measured the type."""
+
+
 @dataclass(slots=True)
 class PoolUsage:
     """One pool. Amounts are sums over its ready nodes; what cannot be read is not in the sums, and is counted."""
 
-    nodes: list[str] = field(default_factory=list)
-    """Every node, ready or not: all of them cost money."""
+    nodes: dict[str, NodeFigures] = field(default_factory=dict)
+    """Name → figures of every node, ready or not: all of them cost money."""
     capacity: Counter[str] = field(default_factory=Counter)
     allocatable: Counter[str] = field(default_factory=Counter)
     requested: Counter[str] = field(default_factory=Counter)
@@ -55,8 +70,8 @@ def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
 
 
 def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo], view: ClusterView) -> None:
-    usage.nodes.append(node.name)
     cost = price_of(node, pool.prices)
+    usage.nodes[node.name] = _node_figures(node, cost)
     if isinstance(cost, NotYet):
         usage.unpriced += 1
     else:
@@ -78,6 +93,15 @@ def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo],
         requested[resource] * 100 <= percent * node.allocatable.get(resource, 0)
         for resource, percent in pool.under.items()
     )
+
+
+def _node_figures(node: NodeInfo, cost: int | NotYet) -> NodeFigures:
+    name = node.labels.get(INSTANCE_TYPE_LABEL, "")
+    kind = machine_types().get(name)
+    return NodeFigures(
+        zone=node.zone, instance_type=name, cost=None if isinstance(cost, NotYet) else cost,
+        performance=None if kind is None else kind.performance,
+    )  # fmt: skip
 
 
 def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str]) -> Counter[str]:

@@ -39,7 +39,15 @@ _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "cost_dollars_per_hour": ("The present cost of the pool's nodes; absent if no price is known.", ("pool",)),
     "unpriced_nodes": ("Nodes without a known price: the cost does not contain them.", ("pool",)),
     "unreadable_objects": ("Nodes and pods with invalid amounts: the sums do not contain them.", ("pool", "what")),
-    "node_info": ("1 for each node of the pool: joins the metrics of other exporters with pools.", ("pool", "node")),
+    "node_info": (
+        "1 for each node of the pool: joins the metrics of other exporters with pools, zones and types.",
+        ("pool", "node", "zone", "instance_type"),
+    ),
+    "node_cost_dollars_per_hour": ("The present cost of a node; absent if its price is not known.", ("pool", "node")),
+    "node_performance_ratio": (
+        "The speed of a node's core divided by that of m5.large; absent if no measurement of its type is known.",
+        ("pool", "node"),
+    ),
 }  # fmt: skip
 _FULL = ("cpu", "memory", "pods", "volumes")
 
@@ -86,8 +94,12 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
     families["unpriced_nodes"].add_metric([pool], usage.unpriced)
     for what in ("nodes", "pods"):
         families["unreadable_objects"].add_metric([pool, what], usage.unread[what])
-    for node in usage.nodes:
-        families["node_info"].add_metric([pool, node], 1)
+    for node, figures in usage.nodes.items():
+        families["node_info"].add_metric([pool, node, figures.zone, figures.instance_type], 1)
+        if figures.cost is not None:
+            families["node_cost_dollars_per_hour"].add_metric([pool, node], figures.cost / 1_000_000)
+        if figures.performance is not None:
+            families["node_performance_ratio"].add_metric([pool, node], figures.performance)
 
 
 EVICTION_DECISIONS = ("evicted", "refused")

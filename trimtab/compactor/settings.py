@@ -31,7 +31,7 @@ class Settings(LeaderProcessSettings):
     """Seconds between two plans. A node that is underused for ten minutes can wait for one more."""
 
     recheck_delay_seconds: float = 15.0
-    """Seconds between a plan and the second look at the cluster before a drain starts: pods that were about to be
+    """Seconds between a plan and the second reading of the cluster before a drain starts: pods that were about to be
     created or deleted are visible by then."""
 
     drain_poll_interval_seconds: float = 2.0

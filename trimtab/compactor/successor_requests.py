@@ -19,27 +19,26 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
-from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compactor.reasons import POLICIES_UNSEEN
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ClusterInformers, Holds
-from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
 from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
-from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import Loaded, PolicyStore, load_object
+from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
+from trimtab.policy.watched_policies import POLICY, WatchedPolicies
 from trimtab.runtime import clock, files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again
 
-POLICY, VPA, TEMPLATE = "PodPolicy", "VerticalPodAutoscaler", "Template"
+VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
 TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """A CustomResourceDefinition that is installed later is noticed within five minutes."""
@@ -55,40 +54,31 @@ class ReadmissionState:
     settings: AdmissionSettings
     policies: Policies | None = None
     """The policies of files; None: those of the cluster."""
-    _policy_store: PolicyStore = field(default_factory=PolicyStore)
-    _facts_cache: FactsCache = field(init=False)
+    _watched: WatchedPolicies = field(init=False)
     _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
     _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._facts_cache = FactsCache(self.settings.own_namespace)
+        self._watched = WatchedPolicies(self.settings.own_namespace, self.policies)
 
     @property
     def in_force(self) -> Policies:
         """The policies that apply now."""
-        return self.policies if self.policies is not None else self._policy_store.current_policies()
+        return self._watched.policies
 
     def apply_change(self, change: WatchEvent[Any]) -> None:
         """Applies one change of a watched object."""
         namespace, name = change.key
         is_deleted = change.change_type is ChangeType.DELETED
-        if change.kind == POLICY:
-            self._apply_policy(name, None if is_deleted else change.after)
-        elif change.kind in TEMPLATE_KINDS:
+        if change.kind in TEMPLATE_KINDS:
             self._apply_template(
                 (namespace, change.kind.removesuffix(TEMPLATE), name), None if is_deleted else change.after
             )
         elif is_deleted:
-            self._facts_cache.drop(change.kind, change.key)
+            self._watched.drop(change.kind, change.key)
         else:
-            self._facts_cache.put(change.kind, change.key, change.after)
-
-    def _apply_policy(self, name: str, loaded: Loaded | None) -> None:
-        if loaded is None:
-            self._policy_store.drop(name)
-        else:
-            self._policy_store.put(name, loaded)
+            self._watched.put(change.kind, change.key, change.after)
 
     def _apply_template(self, key: Key, pod_template: PodTemplateSpec | None) -> None:
         self._templates.pop(key, None)
@@ -98,7 +88,7 @@ class ReadmissionState:
     @property
     def is_needed(self) -> bool:
         """True if there is a policy or a VPA that may raise the requests of a pod's successor."""
-        return bool(self.in_force.all or self._facts_cache.build_facts(vpa_reach=()).vpas)
+        return bool(self.in_force.all or self._watched.build_facts(vpa_reach=()).vpas)
 
     def requests_lookup(self, now: Seconds | None = None) -> Again:
         """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
@@ -107,8 +97,8 @@ class ReadmissionState:
         `now`: the time, for the age of a VPA without a recommendation; None: such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
-        facts = self._facts_cache.build_facts(vpa_reach=())
-        terms = replace(self.settings, paused=self.settings.paused or self._facts_cache.is_paused)
+        facts = self._watched.build_facts(vpa_reach=())
+        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
         rests_on = (self.in_force, facts, terms)
         if self._decided_with != rests_on:
             self._decided_with = rests_on
@@ -215,13 +205,8 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
 
     ReplicaSets and CronJobs are read as metadata only, and ConfigMaps only in Trimtab's own namespace.
     """
-    shards = ListSource(
-        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        label_selector=f"{RECOMMENDATIONS}=v1",
-    )  # fmt: skip
-    facts = tuple(LIST_SOURCES[kind] for kind in sorted(ALL_KINDS - {VPA}))
-    owners = tuple(replace(LIST_SOURCES[kind], metadata_only=kind not in COUNTED) for kind in OWNERS)
-    return (*facts, *owners, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS), shards)
+    facts = fact_list_sources(ALL_KINDS - {VPA}, OWNERS, COUNTED, own_namespace)
+    return (*facts, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS))
 
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:

@@ -7,7 +7,7 @@
     sleep_schedules   the sleep that a cluster already has: kube-green, KEDA, kube-downscaler
     sleep_proposals   kube-green and HPA objects for the quiet hours
     claim_usage       claims that are mostly empty, or of a class that costs more than another
-    storage_prices    list prices of volumes and load balancers
+    storage_prices    prices of volumes
 
 Everything here is a function of values, and a report: nothing is ever deleted or scaled by it.
 """

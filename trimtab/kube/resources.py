@@ -8,7 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from trimtab.cluster.api.admissionregistration import Custom, EndpointSlice, MutatingWebhookConfiguration
+from trimtab.cluster.api.admissionregistration import (
+    SERVICE_LABEL,
+    Custom,
+    EndpointSlice,
+    MutatingWebhookConfiguration,
+)
 from trimtab.cluster.api.core import DatedRuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import ScrapedPod
@@ -188,3 +193,29 @@ def _config_maps() -> list[ListSource]:
     common = {"kind": "ConfigMap", "group_version": "v1", "plural": "configmaps"}
     ours = [ListSource(**common, label_selector=label) for label in CONFIG_MAP_LABELS]  # type: ignore[arg-type]
     return [*ours, ListSource(**common, field_selector=AUTOSCALER_STATUS)]  # type: ignore[arg-type]
+
+
+def fact_list_sources(
+    kinds: Iterable[str], owners: Iterable[str], counted: Iterable[str], own_namespace: str
+) -> tuple[ListSource, ...]:
+    """Returns the lists on which decisions about pods depend.
+
+    Of owners that are not `counted` (ReplicaSets, CronJobs) only the metadata is requested, of ConfigMaps only
+    Trimtab's recommendations.
+    """
+    shards = ListSource(
+        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
+        label_selector=f"{RECOMMENDATIONS}=v1",
+    )  # fmt: skip
+    whole, read_as_objects = [LIST_SOURCES[kind] for kind in sorted(kinds)], frozenset(counted)
+    return (
+        *whole,
+        *(replace(LIST_SOURCES[kind], metadata_only=kind not in read_as_objects) for kind in owners),
+        shards,
+    )
+
+
+def endpoint_slices(service: tuple[str, str]) -> ListSource:
+    """Returns the list of one Service's EndpointSlices. service: (namespace, name)."""
+    namespace, name = service
+    return replace(LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{SERVICE_LABEL}={name}")

@@ -12,6 +12,7 @@ from trimtab.cluster.selectors import EXPECTED_SELECTOR, parse
 
 GROUP, VERSION = "custom.metrics.k8s.io", "v1beta2"
 GROUP_VERSION = f"{GROUP}/{VERSION}"
+API_SERVICE_NAME = f"{VERSION}.{GROUP}"
 ALL_NAMES = "*"
 MAX_PATH_BYTES = 4096
 

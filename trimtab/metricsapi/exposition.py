@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
+from trimtab.metricsapi.reasons import BODY_MALFORMED, BODY_TOO_LARGE, SERIES_MISSING
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
 """The largest unpacked body. An API server with many resources exposes about as much."""
@@ -23,23 +24,6 @@ MAX_VALUE = float(2**63)
 
 START_TIME = b"process_start_time_seconds"
 """The series by which client libraries expose when a process started: another value means that counters began at 0."""
-
-SERIES_MISSING = Code(
-    "metric-series-missing",
-    "The scraped body has no series with the name and the labels of the rule: no value is served, and no zero.",
-    "Compare `series` and `labels` of the rule with what the pod exposes. Many counters appear with the first event.",
-)
-BODY_MALFORMED = Code(
-    "metric-body-malformed",
-    "A line of the wanted series, or the whole body, is not in Prometheus' text format. A sum without it would be"
-    " wrong, so no value is served.",
-    "Fetch the pod's metrics by hand: the sentence has the line.",
-)
-BODY_TOO_LARGE = Code(
-    "metric-body-too-large",
-    "A scraped body, one of its lines, or the number of its series exceeds the limit.",
-    "Expose less at this path, or serve the metric with `from: query`.",
-)
 
 
 @dataclass(frozen=True, slots=True)

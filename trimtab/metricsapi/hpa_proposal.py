@@ -11,28 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.cluster.quantity import canonical_form
-from trimtab.cluster.reason import Code, NotYet
-
-TOO_LITTLE_HISTORY = Code(
-    "hpa-history-too-short",
-    "There are too few moments at which both the rate and the cpu of a pod are known.",
-    "Give a longer history.",
-)
-HISTORY_TOO_FLAT = Code(
-    "hpa-history-too-flat",
-    "The rate hardly changed, so nothing says how much cpu a request costs.",
-    "Give a history with a quiet and a busy time, such as a whole day.",
-)
-CPU_UNRELATED = Code(
-    "hpa-cpu-unrelated-to-metric",
-    "The cpu of the pods does not follow the metric: as a measure of load it would mislead the HPA.",
-    "Choose another metric, or one per kind of request.",
-)
-REQUEST_TOO_SMALL = Code(
-    "hpa-request-below-base",
-    "The wanted part of the cpu request is less than what a pod needs without any request.",
-    "Raise the cpu request, or the utilization.",
-)
+from trimtab.cluster.reason import NotYet
+from trimtab.metricsapi.reasons import CPU_UNRELATED, HISTORY_TOO_FLAT, REQUEST_TOO_SMALL, TOO_LITTLE_HISTORY
 
 MIN_POINTS = 100
 MIN_SPREAD = 2.0
@@ -134,7 +114,7 @@ def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, 
 
 def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
     """The HorizontalPodAutoscaler: AverageValue, which does not depend on requests that a VPA changes."""
-    target = {"type": "AverageValue", "averageValue": canonical_form(f"{int(proposal.threshold * 1000)}m")}
+    target = {"type": "AverageValue", "averageValue": canonical_form(f"{max(1, round(proposal.threshold * 1000))}m")}
     behavior = {
         "scaleUp": {
             "stabilizationWindowSeconds": 0, "selectPolicy": "Max",

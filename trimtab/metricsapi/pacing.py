@@ -84,7 +84,9 @@ class ScrapeQueue(Generic[T]):
         due = [(now, target) for target in new]
         if second_after_seconds is not None:
             due += [(now + second_after_seconds, target) for target in new]
-        self._eager = deque(sorted((*self._eager, *due), key=lambda entry: entry[0]))
+        # One that went before its turn and comes back is new once, not twice.
+        staying = (entry for entry in self._eager if entry[1] in self._targets)
+        self._eager = deque(sorted((*staying, *due), key=lambda entry: entry[0]))
 
     def take_next(self, pace: ScrapePace) -> T | None:
         """Returns the target to scrape now; None where none is due, or the pace allows none."""

@@ -27,7 +27,7 @@ from trimtab.kube.certificate_rotation import (
 )
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import KubeFault
-from trimtab.metricsapi.api_request import GROUP, VERSION
+from trimtab.metricsapi.api_request import API_SERVICE_NAME
 from trimtab.metricsapi.asgi import MetricsApplication, MetricsService
 from trimtab.metricsapi.authorization import Authorizer, ask_api_server
 from trimtab.metricsapi.collector import Collector
@@ -51,7 +51,6 @@ from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch_gunicorn
 
-API_SERVICE_NAME = f"{VERSION}.{GROUP}"
 APPLICATION = "trimtab.metricsapi.process:build_application()"
 """What gunicorn calls in its worker, after the fork."""
 TICK_SECONDS = 0.2

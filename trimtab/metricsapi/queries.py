@@ -8,18 +8,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
+from trimtab.metricsapi.reasons import QUERY_FAILED
 from trimtab.metricsapi.rules import MetricRule
 from trimtab.metricsapi.settings import Settings
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.http_client import HttpApi, RetryPolicy
 
-QUERY_FAILED = Code(
-    "metric-query-failed",
-    "Prometheus did not answer the query of a rule, or not with one value for each pod.",
-    "Run the query by hand. Each result needs the labels `namespace` and `pod`, as `sum by (namespace, pod) (…)` gives"
-    " them.",
-)
 MAX_RESULTS = 100_000
 
 PodName = tuple[str, str]

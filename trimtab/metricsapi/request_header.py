@@ -19,6 +19,7 @@ from trimtab.cluster.reason import Unreadable
 
 CONFIG_NAMESPACE, CONFIG_NAME = "kube-system", "extension-apiserver-authentication"
 MAX_GROUPS = 1000
+AUTHENTICATED, UNAUTHENTICATED, ANONYMOUS = "system:authenticated", "system:unauthenticated", "system:anonymous"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,18 @@ def authenticate_user(
     if len(groups) > MAX_GROUPS:
         return None
     uid = next((value for name in config.uid_headers for value in by_name.get(name, ()) if value), "")
-    return RemoteUser(user, groups, uid, _read_extra(config, by_name))
+    return RemoteUser(user, _complete_groups(user, groups), uid, _read_extra(config, by_name))
+
+
+def _complete_groups(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the groups with `system:authenticated`, unless the user is nobody.
+
+    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' servers add the group,
+    whose roles permit discovery (AuthenticatedGroupAdder in k8s.io/apiserver 1.36).
+    """
+    if user == ANONYMOUS or AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, AUTHENTICATED)
 
 
 def _read_extra(

@@ -14,30 +14,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.reason import Code, NotYet, Reason
+from trimtab.cluster.reason import NotYet, Reason
 from trimtab.metricsapi.exposition import SeriesValues
+from trimtab.metricsapi.reasons import CLOSE_SAMPLE, FIRST_SAMPLE, STALE_SAMPLE, WIDE_GAP
 from trimtab.metricsapi.rules import MetricKind, MetricRule
-
-FIRST_SAMPLE = Code(
-    "metric-needs-second-sample",
-    "A rate needs two samples, and this pod has fewer.",
-    "Wait for the next scrape.",
-)
-STALE_SAMPLE = Code(
-    "metric-sample-stale",
-    "The newest sample is older than the `maxAge` of the rule: no value is served, and no zero.",
-    "See why the pod is not scraped, or the query gives nothing for it: `trimtab_metrics_api_failures_total`.",
-)
-WIDE_GAP = Code(
-    "metric-sample-gap",
-    "The two newest samples are so far apart that their rate says nothing about now.",
-    "Wait for the next scrape.",
-)
-CLOSE_SAMPLE = Code(
-    "metric-sample-too-close",
-    "A sample is too close to the one before it: their rate would be mostly noise.",
-    "Nothing. The next sample counts.",
-)
 
 MIN_GAP_SECONDS = 10.0
 MAX_GAP_SECONDS = 600.0

@@ -16,23 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trimtab.cluster.reason import Code, Reason
-from trimtab.metricsapi.exposition import BODY_MALFORMED, BodyReader, ScrapedBody, SeriesFilter
+from trimtab.cluster.reason import Reason
+from trimtab.metricsapi.exposition import BodyReader, ScrapedBody, SeriesFilter
+from trimtab.metricsapi.reasons import BODY_MALFORMED, SCRAPE_FAILED, SCRAPE_FILE_MISSING
 from trimtab.metricsapi.rules import ScrapeEndpoint
 from trimtab.metricsapi.targets import ScrapeTarget
 from trimtab.runtime.clock import elapsed_seconds
-
-SCRAPE_FAILED = Code(
-    "metric-scrape-failed",
-    "A pod could not be scraped: no connection, a certificate that is not trusted, another status than 200, or a"
-    " response that was cut short.",
-    "The sentence has the cause. A NetworkPolicy in the pod's namespace must admit the metrics API.",
-)
-SCRAPE_FILE_MISSING = Code(
-    "metric-scrape-file-missing",
-    "A rule names a token or an authority that is not in the scrape Secret: the pod is not scraped.",
-    "Add the file to the Secret `trimtab-metrics-scrape`, or correct the name in the rule.",
-)
 
 PART_BYTES = 64 * 1024
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip", "User-Agent": "trimtab-metrics-api"}

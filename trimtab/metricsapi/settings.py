@@ -25,7 +25,7 @@ class Settings:
 
     rules_config_map: str = "trimtab-metrics"
     """The ConfigMap with the rules, in Trimtab's namespace, under the key `rules.yaml`. If you change it, change the
-    process's role, too."""
+    process's role as well."""
 
     rules_file: Path | None = None
     """A file of rules that is read once at the start, instead of the ConfigMap."""
@@ -41,7 +41,7 @@ class Settings:
     """Seconds between two checks of that Secret and of the APIService's caBundle."""
 
     service_name: str = "trimtab-metrics-api"
-    """The Service through which API servers call: the certificate carries its name."""
+    """The Service through which API servers call: the certificate contains its name."""
 
     client_ca_file: Path | None = Path(".trimtab/aggregation-layer.crt")
     """The file into which the process writes the authorities of the aggregation layer, from the ConfigMap

@@ -15,12 +15,16 @@ there are no `matchConditions`, which only the API server can evaluate.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhook, MutatingWebhookConfiguration
+from trimtab.cluster.api.admissionregistration import (
+    SERVICE_LABEL,
+    EndpointSlice,
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+)
 from trimtab.cluster.api.meta import Labels, LabelSelector, value_or
 from trimtab.cluster.selectors import labels_match
 
 VPA_WEBHOOK_NAME = "vpa.k8s.io"
-SERVICE_LABEL = "kubernetes.io/service-name"
 
 Service = tuple[str, str]
 """(namespace, name)"""

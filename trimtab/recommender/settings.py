@@ -90,7 +90,7 @@ class Settings(LeaderProcessSettings):
     of them."""
 
     query_step_seconds: int = 300
-    """Seconds between the points of a Prometheus query. For memory the query asks for the maximum of each step, so that
+    """Seconds between the points of a Prometheus query. For memory the query returns the maximum of each step, so that
     it misses no peak."""
 
     cpu_rate_window: str = "5m"

@@ -1,8 +1,8 @@
 """The memory that a machine's hypervisor and kernel take before the kubelet sees it.
 
 A node's capacity is less than the memory that its machine is sold with. Google's loss is known by a formula (cluster
-autoscaler, cloudprovider/gce/reserved.go); elsewhere the share is known by size, from what the kernel of 1 092 EC2
-instance types shows (July 2026; the median of each size).
+autoscaler, cloudprovider/gce/gce_reserved.go, August 2026); elsewhere the share is known by size, from what the kernel
+of 1 092 EC2 instance types shows (July 2026; the median of each size).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from trimtab.reservations.profile import GIB, MIB
 
 UBUNTU_EXTRA_BYTES = 4 * MIB
 ARM_COS_SHARE = Fraction(9971, 10000)
+"""`architectureOffsetRatio` of that file: the whole loss of an arm64 machine with Container-Optimized OS is scaled by
+it. Its authors fitted it to measurements; they name no cause."""
 
 _SHARE_BY_SIZE = ((4, Fraction(74, 1000)), (8, Fraction(52, 1000)), (16, Fraction(42, 1000)), (64, Fraction(37, 1000)))
 """(GiB up to and including which, the share of the memory that is lost)."""

@@ -130,7 +130,7 @@ class ChangeKind(StrEnum):
     RAISE = "raise"
     LOWER = "lower"
     WAIT = "wait"
-    """It could be lowered, and too little time was measured."""
+    """The reservation could be lowered, but the measurement is too short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class Settings:
     any."""
 
     service_name: str = "trimtab-webhook"
-    """The Service through which API servers call the webhook: the certificate carries its name."""
+    """The Service through which API servers call the webhook: the certificate contains its name."""
 
     configuration_name: str = "trimtab"
     """The name of both webhook configurations, whose caBundle the webhook keeps equal to the Secret's."""

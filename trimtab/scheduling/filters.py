@@ -21,6 +21,7 @@ from trimtab.scheduling.topology import TopologyGroup
 
 def fits_on_node(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
     """Returns whether kube-scheduler would place such a pod on this node with this free capacity."""
+    # The cheapest checks first: nearly all rejections end at the bit of the node set or at the free resources.
     return (
         pod_class.unjudged_reason is None
         and not capacity.closed_nodes[node]
@@ -36,6 +37,7 @@ def has_free_resources(capacity: FreeCapacity, pod_class: PodClass, node: int) -
     for number, amount in pod_class.other_requests:
         if capacity.other_free[number][node] < amount:
             return False
+    # A pod slot is needed even by a pod that requests nothing: kubelets limit the number of pods (maxPods).
     return (
         capacity.slots[node] > 0
         and (pod_class.major == 0 or capacity.major[node] >= pod_class.major)
@@ -47,6 +49,7 @@ def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node:
     """Returns whether the pods on the nodes allow it: host ports, anti-affinity in both directions, affinity and
     spread."""
     counts = capacity.group_counts
+    # Both directions of anti-affinity are groups: pods that the class must avoid, and pods that must avoid the class.
     for group in pod_class.forbidden_groups:
         if group.domain_of[node] in counts[group.number]:
             return False
@@ -59,6 +62,7 @@ def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node:
 def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
     """Returns whether every term has a matching pod in the node's domain, or no pod matches at all and the pod matches
     itself."""
+    # A node without the topology key never satisfies a term, not even for the first pod of its kind.
     if any(group.domain_of[node] < 0 for group in affinity.groups):
         return False
     if all(group.domain_of[node] in capacity.group_counts[group.number] for group in affinity.groups):
@@ -88,6 +92,7 @@ def spread_counts(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tu
     group = spread.group
     if group.is_counted_per_node:
         by_domain = _counts_without_draining(capacity, group)
+        # With fewer domains than minDomains, kube-scheduler takes the global minimum as 0.
         least = 0 if len(by_domain) < spread.min_domains else min(by_domain.values(), default=0)
         return by_domain.get(domain, 0), least
     return capacity.group_counts[group.number].get(domain, 0), min_domain_count(capacity, spread)
@@ -111,6 +116,7 @@ def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> di
     count_by_domain: dict[int, int] = {}
     counts = capacity.group_counts[group.number]
     for node, domain in enumerate(group.domain_of):
+        # A cordoned node has the taint node.kubernetes.io/unschedulable, which Honor takes into account.
         if domain >= 0 and node not in capacity.draining_nodes:
             count_by_domain[domain] = count_by_domain.get(domain, 0) + counts.get(node, 0)
     return count_by_domain
@@ -121,6 +127,7 @@ def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     model, name = capacity.world, capacity.world.nodes[node].name
     if pod_class.unjudged_reason is not None:
         return pod_class.unjudged_reason
+    # Drained nodes are closed as well; checked before, so that the reason names the drain and not the cordon.
     if node in capacity.draining_nodes:
         return NODE_CLOSED(f"node {name} is being drained")
     if capacity.closed_nodes[node]:
@@ -155,6 +162,7 @@ def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
         2 + number: amount for number, amount in pod_class.other_requests
     }
     free = (capacity.major, capacity.minor, *capacity.other_free)
+    # By name, so that the reported resource does not depend on which two count as the main ones in this snapshot.
     for number, amount in sorted(requested.items(), key=lambda item: names[item[0]]):
         if amount and free[number][node] < amount:
             resource, available = names[number], max(0, free[number][node])
@@ -169,7 +177,7 @@ def _conflict_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     name = capacity.world.nodes[node].name
     for group in pod_class.forbidden_groups:
         if group.domain_of[node] in capacity.group_counts[group.number]:
-            if group.key == "":
+            if group.key == "":  # the node itself is the domain: only host ports have such groups
                 return PORT_TAKEN(f"a host port of the pod is in use on node {name}")
             whose = "the pod's" if group.terms else "another pod's"
             return TOO_CLOSE(f"{whose} required anti-affinity on {group.key} forbids node {name}")
@@ -205,6 +213,7 @@ def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Seque
     """
     classes = list(classes)
     placements: list[int | None] = [None] * len(classes)
+    # The number last: equal pods keep their order, so the same input gives the same placement.
     for number in sorted(range(len(classes)), key=lambda n: (-classes[n].major, -classes[n].minor, n)):
         best, free = None, 1 << 62
         for node in nodes:

@@ -34,7 +34,7 @@ VOLUME_ELSEWHERE = Code(
 )
 VOLUME_IN_USE = Code(
     "volume-in-use",
-    "Another pod uses the pod's volume, which one pod (ReadWriteOncePod) or one node (ReadWriteOnce) has for itself.",
+    "Another pod uses the pod's volume, which allows only one pod (ReadWriteOncePod) or one node (ReadWriteOnce).",
     "Stop the other pod first, or give each pod its own volume.",
 )
 TOO_CLOSE = Code(

@@ -61,6 +61,7 @@ class Topology:
     def domains_of(self, key: str) -> tuple[list[int], bool, int]:
         """Returns (node → domain or -1, whether every domain is one node, the number of domains). "" is the node
         itself."""
+        # Host ports are counted by node whatever its labels: kubernetes.io/hostname need not be unique.
         if key == "" and key not in self.domains_by_key:
             self.domains_by_key[key] = (list(range(len(self.nodes))), True, len(self.nodes))
         if key not in self.domains_by_key:

@@ -147,6 +147,6 @@ class Origins:
 
 
 def find_mixed_labels(values: Mapping[str, Iterable[str]]) -> tuple[Mixed, ...]:
-    """Those of the labels that have more than one value, sorted by name."""
+    """Return the labels that have more than one value, sorted by name."""
     sorted_values = ((label, tuple(sorted(set(label_values)))) for label, label_values in sorted(values.items()))
     return tuple(Mixed(label, label_values) for label, label_values in sorted_values if len(label_values) > 1)

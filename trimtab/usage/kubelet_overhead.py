@@ -85,7 +85,7 @@ class NodeOverhead:
 
 
 def overhead_of_summary(body: bytes) -> NodeOverhead:
-    """The overhead in a kubelet's /stats/summary; of what it does not tell, None. Raises InvalidResponse."""
+    """The overhead in a kubelet's /stats/summary; None for each value that it lacks. Raises InvalidResponse."""
     try:
         summary = msgspec.json.decode(body, type=_Summary)
     except msgspec.DecodeError as error:

@@ -11,8 +11,9 @@ from trimtab.admission.audit.drift import AuditInputs
 from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader, FailureKind
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
+from trimtab.kube.resources import endpoint_slices
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.watchdog.policy_state import POD, AuditStateBuilder, endpoint_slices, list_sources, object_projections
+from trimtab.watchdog.policy_state import POD, AuditStateBuilder, list_sources, object_projections
 
 
 class AuditWatcher:

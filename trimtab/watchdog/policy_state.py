@@ -5,7 +5,7 @@ Policies are read from a folder if the settings name one, else from the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,30 +17,27 @@ from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.informers import Holds
-from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
-from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.load import load_policies
 from trimtab.policy.match import match_dependencies
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import Loaded, PolicyStore, load_object
+from trimtab.policy.policy_store import Loaded, load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind
 from trimtab.policy.retained_facts import RetainedOwner as HeldOwner
 from trimtab.policy.status import PolicyStatus
 from trimtab.policy.status import decode_status as read_status
-from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookTarget
+from trimtab.policy.vpa_webhook import Service, WebhookTarget
+from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
 from trimtab.runtime import files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.watchdog.settings import Settings
 
-CONFIGURATION, SLICE, POLICY, POD, CLASS = (
-    "MutatingWebhookConfiguration", "EndpointSlice", "PodPolicy", "Pod", "RuntimeClass",
-)  # fmt: skip
+POD, CLASS = "Pod", "RuntimeClass"
 Key = tuple[str, str]
 
 
@@ -91,21 +88,9 @@ class ObservedOwner:
 
 
 def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Returns every watched list. Of ReplicaSets and CronJobs only the metadata is requested, of ConfigMaps only
-    Trimtab's recommendations."""
-    whole = [LIST_SOURCES[kind] for kind in (*sorted(ALL_KINDS), CONFIGURATION, POD)]
-    owners = [replace(LIST_SOURCES[kind], metadata_only=kind not in COUNTED) for kind in OWNERS]
-    shards = ListSource(
-        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
-        label_selector=f"{RECOMMENDATIONS}=v1",
-    )  # fmt: skip
-    return (*whole, *owners, shards, *([LIST_SOURCES[POLICY]] if policies else []))
-
-
-def endpoint_slices(service: Service) -> ListSource:
-    """Returns the list of one Service's EndpointSlices."""
-    namespace, name = service
-    return replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
+    """Returns every watched list, with or without the cluster's policies."""
+    facts = fact_list_sources(ALL_KINDS, OWNERS, COUNTED, own_namespace)
+    return (*facts, LIST_SOURCES[CONFIGURATION], LIST_SOURCES[POD], *([LIST_SOURCES[POLICY]] if policies else []))
 
 
 def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
@@ -158,11 +143,8 @@ class AuditStateBuilder:
         """`base` has the settings, and the policies if they are not read from the cluster."""
         self._base = base
         self._configuration = configuration
-        self._from_cluster = policies
-        self._facts_cache = FactsCache(base.terms.own_namespace)
-        self._policy_store = PolicyStore()
+        self._watched = WatchedPolicies(base.terms.own_namespace, None if policies else base.policies)
         self._configurations: dict[Key, ObservedWebhookConfiguration] = {}
-        self._slices: dict[Key, Endpoints] = {}
         self._classes: dict[Key, ObservedRuntimeClass] = {}
         self.uids: dict[tuple[str, str, str], str] = {}
         """(namespace, kind, name) of every owner → its UID."""
@@ -181,14 +163,13 @@ class AuditStateBuilder:
                 self._apply_policy(change.key[1], change.after, is_deleted)
             case "MutatingWebhookConfiguration":
                 _put_or_drop(self._configurations, change, is_deleted)
-            case "EndpointSlice":
-                _put_or_drop(self._slices, change, is_deleted)
+                self._apply_watched(change, is_deleted)
             case _:
                 self._apply_fact(change, is_deleted)
 
     def _apply_policy(self, name: str, after: ObservedPolicy | None, is_deleted: bool) -> None:
         if is_deleted or after is None:
-            self._policy_store.drop(name)
+            self._watched.drop(POLICY, ("", name))
             self.policies.pop(name, None)
             return
         before = self.policies.get(name)
@@ -196,17 +177,20 @@ class AuditStateBuilder:
         if (
             before is None or before.generation != after.generation
         ):  # a write of the status does not change the generation
-            self._policy_store.put(name, after.loaded)
+            self._watched.put(POLICY, ("", name), after.loaded)
 
     def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if change.kind in OWNERS:
             self._apply_owner((change.key[0], change.kind, change.key[1]), change.after)
         if change.kind == CLASS:
             _put_or_drop(self._classes, change, is_deleted)
+        self._apply_watched(change, is_deleted)
+
+    def _apply_watched(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if is_deleted:
-            self._facts_cache.drop(change.kind, change.key)
+            self._watched.drop(change.kind, change.key)
         else:
-            self._facts_cache.put(change.kind, change.key, _decision_fact(change.after))
+            self._watched.put(change.kind, change.key, _decision_fact(change.after))
 
     def _apply_owner(self, key: tuple[str, str, str], after: ObservedOwner | None) -> None:
         if after is None:
@@ -222,34 +206,26 @@ class AuditStateBuilder:
     @property
     def matched_annotations(self) -> frozenset[str]:
         """Annotations of pods that policies match by."""
-        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
-        return policies.compute_once(match_dependencies).annotations
+        return self._watched.policies.compute_once(match_dependencies).annotations
 
     @property
     def vpa_services(self) -> frozenset[Service]:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return vpa_webhook.target_services(self._webhook_targets)
+        return self._watched.vpa_services
 
     def forget_slices(self) -> None:
         """Drops all EndpointSlices, because others are watched from now on."""
-        self._slices.clear()
-
-    @property
-    def _webhook_targets(self) -> Mapping[Key, tuple[WebhookTarget, ...]]:
-        return {key: configuration.called for key, configuration in self._configurations.items()}
+        self._watched.forget_slices()
 
     def build_inputs(self) -> AuditInputs:
         """Returns the current inputs; policies and facts are the same objects as before if nothing changed."""
-        facts = self._facts_cache.build_facts(
-            vpa_reach=vpa_webhook.find_webhook_reach(self._webhook_targets, self._slices)
-        )
-        terms = replace(self._base.terms, paused=self._base.terms.paused or self._facts_cache.is_paused)
-        policies = self._policy_store.current_policies() if self._from_cluster else self._base.policies
-        return AuditInputs(policies=policies, facts=facts, terms=terms)
+        facts = self._watched.build_facts()
+        terms = replace(self._base.terms, paused=self._base.terms.paused or self._watched.is_paused)
+        return AuditInputs(policies=self._watched.policies, facts=facts, terms=terms)
 
     def policy_mistakes(self, name: str) -> tuple[str, ...]:
         """Returns why the policy of this name does not load as stored in the cluster."""
-        return tuple(str(mistake) for mistake in self._policy_store.invalid_documents().get(name, ()))
+        return tuple(str(mistake) for mistake in self._watched.invalid_documents().get(name, ()))
 
     def change_times(self) -> ChangeTimes:
         """Returns when policies, classes and the webhook were last written."""
@@ -280,6 +256,8 @@ def _decision_fact(reduced: Any) -> Any:
     """Returns the part of the reduced object that decisions read."""
     if isinstance(reduced, ObservedOwner):
         return reduced.fact
+    if isinstance(reduced, ObservedWebhookConfiguration):
+        return reduced.called
     return reduced.whole if isinstance(reduced, ObservedRuntimeClass) else reduced
 
 

@@ -121,3 +121,17 @@ def test_a_pod_that_would_be_denied_now_is_told() -> None:
     brought = pod(container(requests={"cpu": "1"}), overhead={"cpu": "250m"})
     found = looked(held(admitted(brought, runtime_class_admission=False)), strict)
     assert [one.reason.code.name for one in found.refused] == ["overhead-without-class"]
+
+
+def test_a_pod_of_the_compiled_policy_was_not_missed_by_the_webhook() -> None:
+    there = pod(annotations={"compiled.trimtab.dev/sizes": "labels[a]=b"})
+    for since in (registered(sizes=DAY - 10), ChangeTimes(policies={"sizes": DAY - 10.0})):
+        found = looked(held(admitted(there)), POLICY, since=since)
+        assert lacking(found) == [("sizes", "compiled-policy-decided-otherwise", 1)]
+
+
+def test_what_the_compiled_policy_gave_is_not_lacking_whether_or_not_there_is_a_webhook() -> None:
+    field = "containers[app].requests.cpu=50m"
+    there = pod(container("app", requests={"cpu": "50m"}), annotations={"compiled.trimtab.dev/sizes": field})
+    for since in (registered(sizes=DAY - 10), ChangeTimes(policies={"sizes": DAY - 10.0})):
+        assert lacking(looked(held(admitted(there)), POLICY, since=since)) == []

@@ -22,6 +22,7 @@ from tests.cli.doctor.worlds import (
     settings,
 )
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -40,6 +41,8 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
 )
+from trimtab.cli.doctor.reasons import NOT_CHECKED
+from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import Pool, Precedence
@@ -62,6 +65,14 @@ UNAVAILABLE = replace(AVAILABLE, is_available=False)
 ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitoring/adapter", is_available=True)
 NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
+
+
+def references(**other: object) -> dict[str, object]:
+    """What policies, pools and processes name, with one thing other than it is where all is well."""
+    assert isinstance(WELL.references, ReferencesState)
+    return {"references": replace(WELL.references, **other)}
+
+
 POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2)
 
 
@@ -110,6 +121,7 @@ def pools_of(namespaces: frozenset[str] | None) -> dict[str, Any]:
 
 
 POLICED = AccountPolicy(name="trimtab-compactor-nodes", process="compactor")
+UNBOUND = CompiledPolicyState(name="trimtab-sizes", is_bound=False)
 SCALING = Pool(name="web", single_replicas=True)
 SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
@@ -165,6 +177,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("process-missing", "error", process("webhook", None)),
     ("process-missing", "warn", process("watchdog", None)),
     ("process-not-ready", "error", process("webhook", DeploymentState(replicas=2, ready_replicas=0))),
+    ("process-scaled-to-zero", "error", process("webhook", DeploymentState(replicas=0, ready_replicas=0))),
+    ("process-scaled-to-zero", "warn", process("compactor", DeploymentState(replicas=0, ready_replicas=0))),
     ("process-not-ready", "warn", process("webhook", DeploymentState(replicas=2, ready_replicas=1))),
     ("namespace-mismatch", "error", {"processes": settings("compactor", TRIMTAB_NAMESPACE="elsewhere")}),
     ("permission-missing", "error", {"missing_permissions": {"webhook": ("list nodes", "watch nodes")}}),
@@ -178,6 +192,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("lease-stale", "error", lease(renewed_at=None)),
     ("configuration-missing", "error", {"mutating": ()}),
     ("configuration-missing", "error", {"validating": None}),
+    ("compiled-policy-not-bound", "error", {"compiled_policies": (UNBOUND,)}),
     ("ca-bundle-missing", "error", mutating(ca_bundle=b"")),
     ("service-mismatch", "error", mutating(service=("other", "trimtab-webhook"))),
     ("service-mismatch", "error", mutating(service=None)),
@@ -241,6 +256,10 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
     ),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
+    ("policy-names-what-is-missing", "warn", references(dangling=(("sizes", NOT_CHECKED("no class")),))),
+    ("pool-without-nodes", "warn", references(nodes=())),
+    ("processes-of-different-versions", "warn", references(images={"webhook": "trimtab:1", "watchdog": "trimtab:2"})),
+    ("process-without-protection", "warn", references(protecting={})),
     ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),
     ("priority-map-invalid", "error", {"expander_map": ExpanderMapState(data={MAP_KEY: "100: [a"})}),
     ("priority-map-without-groups", "warn", {**groups("b"), "expander_map": ONLY_A}),
@@ -424,3 +443,23 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}
+
+
+def test_without_a_webhook_compiled_policies_that_are_bound_are_the_mode_and_no_fault():
+    bound = replace(UNBOUND, is_bound=True)
+    assert bad(mutating=(), pod_trial=CREATED, compiled_policies=(bound,)) == {}
+    assert "configuration-missing" in bad(mutating=(), compiled_policies=(UNBOUND,))
+
+
+@pytest.mark.parametrize("compiled", [None, (), (replace(UNBOUND, is_bound=True),)])
+def test_beside_the_webhook_compiled_policies_are_no_fault_and_neither_is_a_server_without_them(compiled):
+    assert bad(compiled_policies=compiled) == {}
+
+
+def test_compiled_policies_are_known_by_their_label_and_bound_by_name():
+    def named(name: str, **labels: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "labels": labels}}
+
+    policies = [named("trimtab-b", **{"trimtab.dev/policy": "b"}), named("trimtab-a", **{"trimtab.dev/policy": "a"})]
+    states = decode_compiled_policies([*policies, named("theirs")], [{"spec": {"policyName": "trimtab-a"}}])
+    assert [(state.name, state.is_bound) for state in states] == [("trimtab-a", True), ("trimtab-b", False)]

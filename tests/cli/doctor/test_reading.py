@@ -16,7 +16,7 @@ from trimtab.cli.doctor.observed import DeploymentState, DryRunResult
 from trimtab.cli.doctor.permissions import Permission, needed_permissions
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
 from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
+from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, account_name
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
 from trimtab.kube.client import Exchange
 from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
@@ -145,7 +145,7 @@ def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
             verb=verb, group=group, resource=resource.partition("/")[0], subresource=resource.partition("/")[2],
             name=name, namespace=role["metadata"].get("namespace", ""),
         )
-        for role in render_manifests(InstallValues(cert_manager=cert_manager))
+        for role in render_manifests(InstallValues(cert_manager=cert_manager, metrics_api=True))
         if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account_name(process)
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -163,7 +163,23 @@ def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_ma
     )
 
 
+@pytest.mark.parametrize("cert_manager", [False, True])
+def test_the_metrics_api_also_needs_to_read_how_api_servers_name_users(cert_manager: bool) -> None:
+    needed = {*needed_permissions(METRICS_API, OURS, cert_manager=cert_manager)}
+    [header] = needed - rendered(METRICS_API, cert_manager=cert_manager)
+    assert str(header) == "get configmaps extension-apiserver-authentication in kube-system"
+
+
 PROCESS = DeploymentState(replicas=1, ready_replicas=1)
+
+
+@pytest.mark.parametrize("secret", ["trimtab-metrics-api-tls", ""])
+def test_the_metrics_apis_rights_follow_from_who_issues_its_certificate(secret: str) -> None:
+    refused: Any = Refuses()
+    settings = {"TRIMTAB_METRICS_API_CERTS_SECRET": secret} if secret else {}
+    deployment = DeploymentState(replicas=2, ready_replicas=2, settings=settings)
+    lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions(METRICS_API, deployment, HIDDEN)
+    assert lacking == tuple(map(str, needed_permissions(METRICS_API, OURS, cert_manager=not secret)))
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:

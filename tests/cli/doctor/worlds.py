@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import certs
+from tests.cluster_of import cluster, node
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -23,8 +24,9 @@ from trimtab.cli.doctor.observed import (
     WebhookConfigurationState,
     WebhookState,
 )
+from trimtab.cli.doctor.references import PROTECTING_KINDS, ReferencesState
 from trimtab.cli.install.deployments import WORKERS
-from trimtab.cli.install.names import PROCESSES
+from trimtab.cli.install.names import PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -57,6 +59,7 @@ VALIDATING = configuration(
     hook("podpolicies.trimtab.dev", creates_pods=False, reinvoked=False),
     hook("pools.trimtab.dev", creates_pods=False, included_namespaces=frozenset({OURS})),
 )
+WEB_NODE = cluster(node("web-1", labels={"nodepool": "web"})).nodes[0]
 WELL = ObservedCluster(
     namespace=OURS,
     trial_namespace="default",
@@ -86,6 +89,11 @@ WELL = ObservedCluster(
     },
     policies=(PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2),),
     pools=PoolReading((Pool(name="web"),)),
+    references=ReferencesState(
+        nodes=(WEB_NODE,),
+        images=dict.fromkeys(PROCESSES, "trimtab:0.1.0"),
+        protecting=dict.fromkeys(PROTECTING_KINDS, frozenset(map(account_name, PROCESSES))),
+    ),
 )
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from trimtab.cli.install.apply import describe_removal
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import cli
@@ -57,3 +58,9 @@ def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
     result = trimtab("--apply", "--kubeconfig", tmp_path / "none")
     assert result.exit_code == 2
     assert "no such file or directory" in result.stderr
+
+
+def test_a_namespace_that_is_being_deleted_is_not_called_removed() -> None:
+    assert describe_removal("Namespace", is_deleted=True).startswith("is being deleted; wait")
+    assert describe_removal("Service", is_deleted=True) == "removed"
+    assert describe_removal("Namespace", is_deleted=False) == "did not exist"

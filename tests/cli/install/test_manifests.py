@@ -174,16 +174,16 @@ def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, 
 FOLLOWED = {
     "webhook": [
         *webhook_seen.list_sources("trimtab-system", policies=True),
-        webhook_seen.endpoint_slices(("anywhere", "vpa")),
+        resources.endpoint_slices(("anywhere", "vpa")),
     ],
     "watchdog": [
         *watchdog_seen.list_sources("trimtab-system", policies=True),
-        watchdog_seen.endpoint_slices(("anywhere", "vpa")),
+        resources.endpoint_slices(("anywhere", "vpa")),
     ],
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),
         *successor_requests.list_sources("trimtab-system"),
-        *(resources.LIST_SOURCES[kind] for kind in (successor_requests.POLICY, successor_requests.VPA)),
+        *(resources.LIST_SOURCES[kind] for kind in ("PodPolicy", successor_requests.VPA)),
     ],
     "recommender": [*recommender_following.watched_lists()],
 }

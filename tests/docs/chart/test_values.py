@@ -30,7 +30,7 @@ def test_every_value_is_described() -> None:
 def _undescribed(group: dict[str, Any], path: str) -> list[str]:
     found = []
     for name, part in group["properties"].items():
-        if name == "global":
+        if name in ("global", "enabled"):
             continue
         if "description" not in part:
             found.append(f"{path}{name}")
@@ -46,6 +46,8 @@ def _undescribed(group: dict[str, Any], path: str) -> list[str]:
         {"webhook": {"enabled": False}},
         {"webhook": {"settings": {"TRIMTAB_WEBHOOK_LISTEN": "0.0.0.0:1"}}},
         {"compactor": {"settings": {"TRIMTAB_COMPACTOR_LEASE_DURATION_SECONDS": 30}}},
+        {"webhook": {"extraEnv": [{"name": "TRIMTAB_WEBHOOK_LISTEN", "value": "0.0.0.0:1"}]}},
+        {"enabled": False},
         {"pools": {"a_b": {}}},
         {"pools": {"a": {"quiet": "soon"}}},
     ],

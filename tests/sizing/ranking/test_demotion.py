@@ -14,6 +14,7 @@ from trimtab.machines.expander_map import (
     format_priorities,
     parse_expander_map,
 )
+from trimtab.machines.go_regexp import quote_group_name
 from trimtab.sizing.ranking.demotion import (
     BASE_ANNOTATION,
     DEMOTIONS_ANNOTATION,
@@ -21,6 +22,7 @@ from trimtab.sizing.ranking.demotion import (
     DemotedMap,
     MapLeftAlone,
     find_out_of_stock,
+    is_exact_pattern,
     record_demotions,
     update_demotions,
 )
@@ -120,6 +122,7 @@ def test_a_silent_autoscaler_demotes_nobody_and_earlier_demotions_end() -> None:
         (BASE, {BASE_ANNOTATION: BASE, DEMOTIONS_ANNOTATION: '{"best": "soon"}'}, "not valid"),
         (BASE.replace("best", "mine"), {BASE_ANNOTATION: BASE}, "another client changed it"),
         ("x" * 300_000, {}, "bytes"),
+        ("100:\n  - '^(a+)+$'\n", {}, "none that Trimtab writes"),
     ],
 )
 def test_a_map_that_is_not_as_it_was_written_stays(text: str, annotations: dict[str, str], problem: str) -> None:
@@ -132,6 +135,16 @@ def test_a_map_of_another_client_is_none_of_its_business() -> None:
     decision = update_demotions({MAP_KEY: BASE}, {}, autoscaler("best"), NOW)
     assert isinstance(decision, MapLeftAlone)
     assert decision.is_expected
+
+
+@given(st.text(max_size=20))
+def test_the_pattern_of_any_name_is_known_again(name: str) -> None:
+    assert is_exact_pattern(quote_group_name(name))
+
+
+@pytest.mark.parametrize("pattern", ["", "a", "^a", "a$", "^a.c$", "^(a+)+$", ".+", "^a\\", "$", "^"])
+def test_other_patterns_are_not_taken_for_exact_ones(pattern: str) -> None:
+    assert not is_exact_pattern(pattern)
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))

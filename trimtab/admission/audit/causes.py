@@ -28,9 +28,17 @@ UNREGISTERED_UNKNOWN = NotYet(
 )
 
 
-def explain_unpatched(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Reason:
-    """Returns the most likely reason why the policy did not change the pod, the most certain first."""
+def explain_unpatched(
+    policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes, *, is_compiled: bool = False
+) -> Reason:
+    """Returns the most likely reason why the policy did not change the pod, the most certain first.
+
+    is_compiled: the pod says that the compiled policy changed it, instead of the webhook or before it.
+    """
     code = _cause_code(policy, created, carries_marker, since)
+    # A policy that was written later is the better explanation; whether a webhook was there is none.
+    if is_compiled and code not in (reasons.BEFORE_POLICY, reasons.DECIDED_OTHERWISE):
+        code = reasons.COMPILED_OTHERWISE
     return code(
         _SENTENCES[code].format(
             policy=policy, since=_time_text(since.policies.get(policy)), created=_time_text(created)
@@ -59,6 +67,7 @@ _SENTENCES = {
     reasons.NO_WEBHOOK: "the webhook is not registered",
     reasons.MISSED: "created {created}, with {policy} in force since {since}: the webhook did not change it",
     reasons.DECIDED_OTHERWISE: "the webhook admitted it without this change; {policy} would change it now",
+    reasons.COMPILED_OTHERWISE: "the API server changed it by the compiled policy {policy}, without this change",
     reasons.CAUSE_UNKNOWN: "lacks what {policy} says; it is not known which of the two is older",
 }
 

@@ -13,6 +13,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.policy.changed_annotation import ChangedAnnotation
+from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 from trimtab.policy.pod_changes import FieldChange, Value
 from trimtab.policy.podpolicy import Policies
 
@@ -116,8 +117,12 @@ def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTim
     for alike, result in state.results.items():
         annotation = _trusted_annotation(alike, inputs.policies)
         for policy, changes in result.lacks.items():
-            for pods in _by_cause(policy, state.groups[alike], since, is_marked=bool(annotation.by)):
-                reason = _cause_of(policy, max(pods, key=_creation_time), since, is_marked=bool(annotation.by))
+            signs = _Signs(
+                is_marked=bool(annotation.by),
+                is_compiled=COMPILED_PREFIX + policy in value_or(alike.pod.metadata.annotations, {}),
+            )
+            for pods in _by_cause(policy, state.groups[alike], since, signs):
+                reason = _cause_of(policy, max(pods, key=_creation_time), since, signs)
                 reported = (
                     changes if reason.code is not DECIDED_OTHERWISE else _drop_earlier_values(annotation, changes)
                 )
@@ -125,17 +130,25 @@ def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTim
                     yield _build_finding(alike, inputs, pods, policy, reason, reported)
 
 
-def _by_cause(
-    policy: str, pods: Iterable[AuditedPod], since: ChangeTimes, *, is_marked: bool
-) -> Iterable[list[AuditedPod]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signs:
+    """What the pods' annotations say of one policy."""
+
+    is_marked: bool
+    """The webhook changed them."""
+    is_compiled: bool
+    """The API server changed them by the compiled policy."""
+
+
+def _by_cause(policy: str, pods: Iterable[AuditedPod], since: ChangeTimes, signs: _Signs) -> Iterable[list[AuditedPod]]:
     causes: dict[str, list[AuditedPod]] = {}
     for pod in pods:
-        causes.setdefault(_cause_of(policy, pod, since, is_marked=is_marked).code.name, []).append(pod)
+        causes.setdefault(_cause_of(policy, pod, since, signs).code.name, []).append(pod)
     return causes.values()
 
 
-def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, *, is_marked: bool) -> Reason:
-    return explain_unpatched(policy, pod.created, is_marked, since)
+def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, signs: _Signs) -> Reason:
+    return explain_unpatched(policy, pod.created, signs.is_marked, since, is_compiled=signs.is_compiled)
 
 
 def _creation_time(pod: AuditedPod) -> float:

@@ -22,6 +22,7 @@ from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.policy import changed_annotation
 from trimtab.policy.autoscalers import WRITTEN_BY_VPA
 from trimtab.policy.changed_annotation import LIMIT_RANGER, ChangedAnnotation
+from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
 
 class FailureKind(StrEnum):
@@ -244,4 +245,4 @@ def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: froz
     return reduced or UNSET
 
 
-_READ_PREFIXES = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", LIMIT_RANGER, WRITTEN_BY_VPA)
+_READ_PREFIXES = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", COMPILED_PREFIX, LIMIT_RANGER, WRITTEN_BY_VPA)

@@ -14,8 +14,9 @@ BEFORE_WEBHOOK = Code(
 )
 NO_WEBHOOK = Code(
     "webhook-not-registered",
-    "Trimtab's MutatingWebhookConfiguration is not in the cluster, so no pod is changed.",
-    "Install it (`trimtab install`), or remove the policies if no pod should be changed.",
+    "Trimtab's MutatingWebhookConfiguration is not in the cluster, so no pod is changed but by compiled policies.",
+    "Install it (`trimtab install`), apply what `trimtab policies compile` prints, or remove the policies if no pod "
+    "should be changed.",
 )
 MISSED = Code(
     "missed-by-webhook",
@@ -29,6 +30,12 @@ DECIDED_OTHERWISE = Code(
     "The webhook made a decision for the pod and would make a different one now, because the cluster has changed "
     "since.",
     "Nothing, or restart the workload.",
+)
+COMPILED_OTHERWISE = Code(
+    "compiled-policy-decided-otherwise",
+    "The API server changed the pod by the compiled policy, and the webhook would also make the change that is named: "
+    "the compiled policy differs by design, or is older than the policy.",
+    "See docs/explanation/without-a-webhook.md for the differences. Compile the policy again after you change it.",
 )
 CAUSE_UNKNOWN = Code(
     "cause-unknown",

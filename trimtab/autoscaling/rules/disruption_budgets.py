@@ -79,7 +79,7 @@ def _workloads_of(snapshot: LintSnapshot, pdb: PodDisruptionBudget) -> list[Lint
     if selector is None:
         return []
     namespace = pdb.metadata.namespace or DEFAULT_NAMESPACE
-    return [w for w in snapshot.workloads if w.namespace == namespace and labels_match(selector, w.pod_labels)]
+    return [workload for workload in snapshot.workloads_in(namespace) if labels_match(selector, workload.pod_labels)]
 
 
 def _most_replicas(snapshot: LintSnapshot, workloads: list[LintWorkload]) -> int | None:

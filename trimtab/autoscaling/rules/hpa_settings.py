@@ -134,7 +134,10 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
     why="Each time the manifest is applied, the workload falls back to that count: at peak load most of its pods are "
     "deleted at once, and the HPA adds them again only step by step.",
-    source=_GUIDE, fix="Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound.",
+    source=_GUIDE + "; Kubernetes, Server-Side Apply: transferring ownership",
+    fix="Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply it for the "
+    "first time, hand the running count over, else it may fall to 1: apply it alone with --server-side and another "
+    "--field-manager, or remove it with `kubectl apply edit-last-applied`.",
     needs=(Needs.MANIFESTS,),
 )  # fmt: skip
 def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:

@@ -2,7 +2,7 @@
 cause."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -108,7 +108,32 @@ def audit_running_pods(
     selection: ObjectSelection | None = None,
 ) -> RunningReport:
     """Read the cluster, and compare every selected running pod with what policies would set."""
-    documents, mistakes = _parse_documents(live_cluster.read_live_objects(cluster_options, AUDITED_KINDS))
+    return audit_contents(
+        live_cluster.read_live_objects(cluster_options, AUDITED_KINDS),
+        policy_paths,
+        settings,
+        vpa_acts=vpa_acts,
+        is_live=live_cluster.LIVE in cluster_options.paths,
+        keeps=lambda pod: (
+            selection is None or selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {}))
+        ),
+    )
+
+
+def audit_contents(
+    contents: list[live_cluster.Content],
+    policy_paths: Iterable[str],
+    settings: AdmissionSettings,
+    *,
+    vpa_acts: bool,
+    is_live: bool,
+    keeps: Callable[[Pod], bool],
+) -> RunningReport:
+    """Compare the running pods that `keeps` selects with what policies would set.
+
+    is_live: every kind was asked for, so that what is not among the contents does not exist.
+    """
+    documents, mistakes = _parse_documents(contents)
     snapshot_build = build_snapshot(documents)
     policies, notes, policy_mistakes = _choose_policies(tuple(policy_paths), documents)
     mistakes += [*snapshot_build.mistakes, *policy_mistakes]
@@ -117,14 +142,9 @@ def audit_running_pods(
     facts = from_snapshot(
         snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts), own_namespace=settings.own_namespace
     )
-    change_times, change_notes = _read_change_times(
-        documents, Settings().configuration_name, all_read=live_cluster.LIVE in cluster_options.paths
-    )
+    change_times, change_notes = _read_change_times(documents, Settings().configuration_name, all_read=is_live)
     audit_inputs = AuditInputs(policies=policies, facts=facts, terms=settings)
-    pods = [
-        pod for pod in snapshot_build.snapshot.objects_of(Pod)
-        if selection is None or selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {}))
-    ]  # fmt: skip
+    pods = [pod for pod in snapshot_build.snapshot.objects_of(Pod) if keeps(pod)]
     # Without a limit: the report lists every pod.
     audit = Auditor(most=sys.maxsize).audit_pods(
         map(AuditedPodReader(match_dependencies(policies).annotations), pods), audit_inputs

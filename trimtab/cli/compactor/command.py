@@ -21,6 +21,7 @@ from trimtab.cli.compactor.history import (
     history_nodes,
     watch_history,
 )
+from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
 from trimtab.cluster.config_error import ConfigError
@@ -72,7 +73,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
     A pool only rehearses until its ConfigMap has `mode: act`. You can also set every option in the environment, such
-    as TRIMTAB_COMPACTOR_LISTEN: docs/reference/settings.md.
+    as TRIMTAB_COMPACTOR_LISTEN; `trimtab explain TRIMTAB_COMPACTOR_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return
@@ -94,8 +95,8 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
 
 
 @verb.command("history")
-@click.option("--pool", help="Show only this pool.")
-@click.option("--node", help="Show only this node.")
+@click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
+@click.option("--node", shell_complete=complete_nodes, help="Show only this node.")
 @click.option("--since", "since_seconds", type=DURATION, metavar="DURATION", help="Only the last 30m, 12h, 7d or so.")
 @click.option("--limit", type=click.IntRange(1), metavar="NUMBER", help="Only this many, the last ones.")
 @click.option("--evictions/--no-evictions", default=True, show_default=True, help="Whether each evicted pod is a line.")
@@ -135,7 +136,9 @@ def pause_compactor(why: str, **login: Any) -> None:
 
 
 @verb.command("resume")
-@click.option("--pool", help="Reopen this pool after failures closed it. Default: end the pause.")
+@click.option(
+    "--pool", shell_complete=complete_pools, help="Reopen this pool after failures closed it. Default: end the pause."
+)
 @_add_login_options
 def resume_compactor(pool: str | None, **login: Any) -> None:
     """End the pause, or reopen a closed pool."""
@@ -165,7 +168,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
 
 
 @verb.command("release")
-@click.argument("names", metavar="[NODE]...", nargs=-1)
+@click.argument("names", metavar="[NODE]...", nargs=-1, shell_complete=complete_nodes)
 @click.option("--yes", is_flag=True, help="Uncordon the named nodes. Without it the command only lists them.")
 @_add_login_options
 def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:

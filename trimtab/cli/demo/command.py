@@ -33,6 +33,7 @@ from trimtab.cli import output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
+from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
 from trimtab.cluster.api.pod import Pod
@@ -155,6 +156,7 @@ def verb(keep: Path | None) -> None:
         (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
     sample_pool.draw_sample_pool(console)
     draw_reservations(console)
+    draw_machines(console)
     compaction.draw_compaction(console, sample_pool.build_inputs())
     _print_next_steps(console)
 
@@ -237,6 +239,7 @@ def _print_next_steps(console: Console) -> None:
         "  trimtab policies explain NAME                   what one of them does\n"
         "  trimtab plan --cluster snapshot.yaml            which of your nodes can be drained, and why the others "
         "stay\n"
+        "  trimtab machines rank --cluster live            which machine types cost least for your pods\n"
         "  trimtab reserved measure --cluster live         what kubelets really use of what is reserved for them\n"
         "  docs/how-to/write-a-policy.md                   write your own policy in ten minutes",
         highlight=False,

@@ -24,6 +24,7 @@ from trimtab.cli.doctor.reasons import (
     POOL_WITHOUT_SCALING,
     PROCESS_MISSING,
     REQUIRED_CLASS_MISSING,
+    SCALED_TO_ZERO,
     STATUS_BEHIND,
     TOO_OLD,
     UNTESTED,
@@ -43,15 +44,22 @@ def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 def _check_process(name: str, state: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
     if isinstance(state, Unreadable):
         return report_unknown(state)
+    report = report_error if name == "webhook" else report_warning
     if state is None:
-        report = report_error if name == "webhook" else report_warning
-        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}")
+        fix = (
+            f"trimtab install --apply, with the options of the installation; with Helm, set the value {name}.enabled:"
+            " true"
+        )
+        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}", fix)
+    if state.replicas == 0:
+        fix = f"kubectl -n {namespace} scale deployment {account_name(name)} --replicas={2 if name == 'webhook' else 1}"
+        return report(SCALED_TO_ZERO, f"{name}: the Deployment {account_name(name)} is scaled to 0 replicas", fix)
     replicas = f"{name}: {state.ready_replicas} of {state.replicas} replicas ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:
         return report_error(
-            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and but is configured with {configured_namespace}"
+            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}"
         )
     if state.ready_replicas == 0:
         return report_error(NOT_READY, replicas, describe_command)
@@ -141,7 +149,7 @@ PROCESS_CHECKS = (
         name="processes",
         asks="Are the processes ready?",
         judge=check_processes,
-        may=(PROCESS_MISSING, NOT_READY, NAMESPACE_MISMATCH),
+        may=(PROCESS_MISSING, SCALED_TO_ZERO, NOT_READY, NAMESPACE_MISMATCH),
     ),
     Check(
         name="rights",
@@ -271,9 +279,8 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     ]
     yield from findings
     if not findings:
-        yield report_ok(
-            f"{len(policies)} policies in force" if policies else "there is no policy yet: no pod is changed"
-        )
+        count = "1 policy" if len(policies) == 1 else f"{len(policies)} policies"
+        yield report_ok(f"{count} in force" if policies else "there is no policy yet: no pod is changed")
 
 
 def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[DoctorFinding]:
@@ -288,11 +295,13 @@ def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[Doctor
     if policy.last_error and not policy.invalid_reason:
         yield report_warning(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
     if has_watchdog and policy.observed_generation < policy.generation:
-        status_of = f"generation {policy.observed_generation}" if policy.observed_generation else "nothing"
-        yield report_warning(
-            STATUS_BEHIND,
-            f"{policy.name}: its status describes {status_of}, and the policy has generation {policy.generation}",
+        sentence = (
+            f"{policy.name}: its status describes generation {policy.observed_generation}, and the policy has"
+            f" generation {policy.generation}"
+            if policy.observed_generation
+            else f"{policy.name}: the watchdog has not written a status yet"
         )
+        yield report_warning(STATUS_BEHIND, sentence)
 
 
 def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:

@@ -5,28 +5,10 @@ from typing import Any
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ApiServiceState, DeploymentState, MetricsApiState, ObservedCluster
+from trimtab.cli.doctor.reasons import API_UNAVAILABLE, API_UNREGISTERED, OTHER_PROVIDER
 from trimtab.cli.install.names import METRICS_API, account_name
-from trimtab.cluster.reason import Code, Unreadable
+from trimtab.cluster.reason import Unreadable
 from trimtab.metricsapi.api_request import GROUP
-
-API_UNAVAILABLE = Code(
-    "metrics-api-unavailable",
-    "An APIService leads API servers to the metrics API, and no replica answers. HPAs keep their replicas, discovery of"
-    " the cluster is incomplete, and namespaces that are deleted stay Terminating.",
-    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot be brought"
-    " back soon, `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
-)
-API_UNREGISTERED = Code(
-    "metrics-api-not-registered",
-    "The metrics API runs, and no APIService leads to it: no HPA gets its metrics.",
-    "`trimtab install --apply --metrics-api`, with the options it was installed with.",
-)
-OTHER_PROVIDER = Code(
-    "metrics-api-other-provider",
-    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so that each of them"
-    " hides the metrics of the other.",
-    "Remove one of them, with its APIService.",
-)
 
 
 def read_metrics_api_state(

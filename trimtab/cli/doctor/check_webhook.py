@@ -62,6 +62,8 @@ def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for kind, configuration in configurations:
         if isinstance(configuration, Unreadable):
             yield report_unknown(configuration)
+        elif configuration is None and kind == "MutatingWebhookConfiguration" and cluster.is_without_webhook:
+            yield report_ok("no webhook is registered for pods: compiled policies change them (`--mode policies`)")
         elif configuration is None:
             yield report_error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION_NAME}")
         else:
@@ -166,6 +168,9 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     trial = cluster.pod_trial
     if isinstance(trial, Unreadable):
         yield report_unknown(trial)
+        return
+    if cluster.is_without_webhook:
+        yield report_ok("pods do not wait for a webhook: compiled policies change them")
         return
     greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
     if greeting:

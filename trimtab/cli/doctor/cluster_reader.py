@@ -18,6 +18,7 @@ from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -34,6 +35,7 @@ from trimtab.cli.doctor.observed import (
     WebhookConfigurationState,
 )
 from trimtab.cli.doctor.permissions import needed_permissions
+from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
@@ -53,6 +55,7 @@ from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.runtime import clock
 from trimtab.runtime.clock import elapsed_seconds
+from trimtab.runtime.environment import variable_name
 
 if TYPE_CHECKING:
     import certs
@@ -227,6 +230,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
 
     reader = DoctorReader(probe, namespace)
     processes: Processes = {name: read(lambda name=name: reader.read_process(name)) for name in PROCESSES}  # type: ignore[misc]
+    metrics_api_process = read(lambda: reader.read_process(METRICS_API))
     mutating = read(reader.list_mutating_configurations)
     return ObservedCluster(
         namespace=namespace,
@@ -255,7 +259,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         runtime_class_trial=read(lambda: probe.create_dry_run(build_pod_of_absent_class(), asked_in)),
         missing_permissions={
             name: read(lambda name=name, state=state: reader.find_missing_permissions(name, state, mutating))  # type: ignore[misc]
-            for name, state in processes.items()
+            for name, state in {**processes, METRICS_API: metrics_api_process}.items()
             if state is not None
         },
         account_policies=read(lambda: reader.read_account_policies(mutating)),
@@ -267,6 +271,8 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
+        compiled_policies=read(reader.read_compiled_policies),
+        references=read(lambda: read_references(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
 
@@ -339,7 +345,10 @@ class DoctorReader:
             return mutating
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
-            process, self._namespace, cert_manager=_is_injected(mutating), scale_namespaces=deployment.scale_namespaces,
+            process, self._namespace, scale_namespaces=deployment.scale_namespaces,
+            # The metrics API tells it by a setting: its APIService has a caBundle of its own.
+            cert_manager=not deployment.settings.get(variable_name("metrics_api", "certs_secret"))
+            if process == METRICS_API else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )  # fmt: skip
         reviews = [right.to_access_review(account_name(process), self._namespace) for right in rights]
@@ -373,6 +382,17 @@ class DoctorReader:
             return None
         return tuple(observed.decode_account_policies(rendered, stored))
 
+    def read_compiled_policies(self) -> tuple[CompiledPolicyState, ...] | None:
+        """Return the compiled policies by name; None if this API server has no MutatingAdmissionPolicies."""
+        from trimtab.kube.errors import NotFound
+
+        try:
+            policies = self._probe.list_objects("MutatingAdmissionPolicy")
+            bindings = self._probe.list_objects("MutatingAdmissionPolicyBinding")
+        except NotFound:
+            return None
+        return decode_compiled_policies(policies, bindings)
+
     def read_autoscaler_state(self) -> AutoscalerState:
         status = self._probe.get_object("ConfigMap", STATUS_NAME, "kube-system")
         flags = observed.find_autoscaler_flags(self._probe.list_objects("Deployment", "kube-system"))
@@ -403,7 +423,7 @@ class DoctorReader:
     def read_vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
         from trimtab.kube.errors import NotFound
         from trimtab.kube.listing import iter_objects
-        from trimtab.kube.resources import LIST_SOURCES
+        from trimtab.kube.resources import LIST_SOURCES, endpoint_slices
 
         client = self._probe.client
         try:
@@ -416,11 +436,9 @@ class DoctorReader:
             return mutating
         hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
         slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for namespace, name in vpa_webhook.target_services(hooks):
-            place = replace(
-                LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}"
-            )
-            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, place)}
+        for service in vpa_webhook.target_services(hooks):
+            source = endpoint_slices(service)
+            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, source)}
         return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
     def list_policies(self) -> tuple[PolicyState, ...]:

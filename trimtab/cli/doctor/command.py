@@ -14,10 +14,12 @@ from rich.table import Table
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.doctor import (
+    check_compiled_policies,
     check_expander_map,
     check_installation,
     check_integrations,
     check_metrics_api,
+    check_references,
     check_signatures,
     check_webhook,
 )
@@ -29,8 +31,8 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
-    *check_webhook.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS,
-    *check_expander_map.CHECKS, *check_installation.CHECKS,
+    *check_webhook.CHECKS, *check_compiled_policies.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS,
+    *check_expander_map.CHECKS, *check_installation.CHECKS, *check_references.CHECKS,
 )  # fmt: skip
 
 

@@ -16,11 +16,11 @@ class FindingSeverity(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """It works, but not as well or not for as long as it should."""
+    """The subject of the check works, but not as well or not for as long as it should."""
     ERROR = "error"
     """Something that is installed does not do its work."""
     UNKNOWN = "unknown"
-    """It could not be checked. This never counts as ok."""
+    """The check could not be made. This never counts as ok."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
+from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
+from trimtab.cli.install.names import CONFIGURATION_NAME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
@@ -275,7 +278,7 @@ class ObservedCluster:
     missing_permissions: Mapping[str, Read[tuple[str, ...]]]
     """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
-    """Those that `trimtab install` renders; None if this API server has no such kind."""
+    """The ValidatingAdmissionPolicies that `trimtab install` renders; None if this API server has no such kind."""
     autoscaler: Read[AutoscalerState]
     estafette: Read[EstafetteState]
     usage_source: Read[UsageSourceState]
@@ -285,8 +288,20 @@ class ObservedCluster:
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
     metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
+    references: Read[ReferencesState] = field(default_factory=ReferencesState)
     expander_map: Read[ExpanderMapState | None] = None
     """None if the autoscaler has no priority map."""
+    compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()
+    """None if this API server has no such kind."""
+
+    @property
+    def is_without_webhook(self) -> bool:
+        """Whether pods are changed by compiled policies alone (`install --mode policies`): one is bound, and no
+        webhook of Trimtab is registered for pods."""
+        compiled = () if isinstance(self.compiled_policies, Unreadable) else self.compiled_policies or ()
+        if isinstance(self.mutating, Unreadable) or not any(policy.is_bound for policy in compiled):
+            return False
+        return all(configuration.name != CONFIGURATION_NAME for configuration in self.mutating)
 
 
 Plain = Mapping[str, Any]

@@ -4,8 +4,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trimtab.cli.install.names import METRICS_API
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
+from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +45,29 @@ class Permission:
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
+_HEADER_PERMISSIONS = (
+    Permission(
+        verb="get", group="", resource="configmaps", name=CONFIG_NAME, namespace=CONFIG_NAMESPACE,
+        is_other_namespace=True,
+    ),
+)  # fmt: skip
+"""How API servers name users. The permission is one of Kubernetes' own role, to which `trimtab install` binds."""
+
+
 def needed_permissions(
     process: str, namespace: str, *, cert_manager: bool, scale_namespaces: Collection[str] = (),
     autoscaler_status: str = AUTOSCALER_STATUS,
 ) -> tuple[Permission, ...]:  # fmt: skip
     """Return the permissions that the process's account needs.
 
-    With cert-manager, which writes the certificate and the caBundles, the webhook needs fewer. `autoscaler_status` is
-    the name of the autoscaler's status ConfigMap.
+    With cert-manager, which writes the certificate and the caBundles, the webhook and the metrics API need fewer.
+    `autoscaler_status` is the name of the autoscaler's status ConfigMap.
     """
     places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
     permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(rule, place))
+    if process == METRICS_API:
+        permissions |= dict.fromkeys(_HEADER_PERMISSIONS)
     scale_rules = (
         permission for place in sorted(scale_namespaces) for rule in SCALING for permission in _split_rule(rule, place)
     )

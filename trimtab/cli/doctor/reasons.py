@@ -201,6 +201,12 @@ VALIDATION_SILENT = Code(
     "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
     "Do the same as for `webhook-not-called`; the validating webhook has its own configuration.",
 )
+COMPILED_POLICY_UNBOUND = Code(
+    "compiled-policy-not-bound",
+    "A compiled policy has no binding, so the API server does not evaluate it and no pod is changed by it.",
+    "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy has its "
+    "MutatingAdmissionPolicyBinding.",
+)
 NOTHING_WRONG = Code(
     "no-problem-found",
     "`trimtab doctor` checked this, and nothing is wrong with it.",
@@ -217,17 +223,22 @@ PROCESS_MISSING = Code(
     "process-missing",
     "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes are "
     "optional.",
-    "Run `trimtab install --apply` with the options of the installation; with Helm, set the value `PROCESS.enabled: "
-    "true`.",
+    "Run `trimtab install --apply` with the options of the installation; with Helm, set `enabled: true` of "
+    "the process in the values.",
 )
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
     "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
 )
+SCALED_TO_ZERO = Code(
+    "process-scaled-to-zero",
+    "The Deployment of a process has 0 replicas: a user or an autoscaler scaled it down, and the process does not run.",
+    "`kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
+)
 NAMESPACE_MISMATCH = Code(
     "namespace-mismatch",
-    "A process but is configured with a different namespace from the one that it runs in: it looks for its Secret, "
+    "A process is configured with a different namespace from the one that it runs in: it looks for its Secret, "
     "its pools and its Lease there, and may not read them.",
     "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: docs/how-to/install-in-a-cluster.md.",
 )
@@ -288,8 +299,8 @@ ALL_PAUSED = Code(
 CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",
-    "`kubectl apply --server-side --force-conflicts -f deploy/crd.yaml`; Helm installs the CustomResourceDefinition "
-    "once and never upgrades it.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs the CustomResourceDefinition once and never upgrades it.",
 )
 POLICY_INVALID = Code(
     "policy-not-loaded",
@@ -342,7 +353,7 @@ STATUS_BEHIND = Code(
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; docs/reference/pool.md has all fields.",
+    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",
@@ -351,4 +362,46 @@ POOL_WITHOUT_SCALING = Code(
     "namespace: such pods stay, and so do their nodes.",
     "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
     "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
+)
+API_UNAVAILABLE = Code(
+    "metrics-api-unavailable",
+    "An APIService leads API servers to the metrics API, and no replica answers. HPAs keep their replicas, discovery of"
+    " the cluster is incomplete, and namespaces that are deleted stay Terminating.",
+    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot be brought"
+    " back soon, `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
+)
+API_UNREGISTERED = Code(
+    "metrics-api-not-registered",
+    "The metrics API runs, and no APIService leads to it: no HPA gets its metrics.",
+    "`trimtab install --apply --metrics-api`, with the options it was installed with.",
+)
+OTHER_PROVIDER = Code(
+    "metrics-api-other-provider",
+    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so that each of them"
+    " hides the metrics of the other.",
+    "Remove one of them, with its APIService.",
+)
+POLICY_REFERENCE = Code(
+    "policy-names-what-is-missing",
+    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so the "
+    "policy does less than it says, or nothing.",
+    "Create what it names, or correct the name. `trimtab policies check --cluster live` reports the same before you "
+    "apply a policy.",
+)
+POOL_WITHOUT_NODES = Code(
+    "pool-without-nodes",
+    "The settings of a pool are valid, and no node belongs to the pool: nothing is planned and nothing is saved.",
+    "Correct the name of the pool, which is the value of the nodes' pool label, or set `nodes` in its settings; "
+    "`trimtab explain nodes` explains the field.",
+)
+MIXED_VERSIONS = Code(
+    "processes-of-different-versions",
+    "The processes run different images. They share ConfigMaps and annotations, which another version may not read.",
+    "Complete the upgrade: `trimtab install --apply` with one image, or `helm upgrade`.",
+)
+PROTECTION_MISSING = Code(
+    "process-without-protection",
+    "The PodDisruptionBudget or the NetworkPolicy of a process does not exist, although the process runs: a drain may "
+    "stop all its replicas at once, or any pod may connect to it.",
+    "`trimtab install --apply`, with the options of the installation, creates it again; with Helm, run `helm upgrade`.",
 )

@@ -52,6 +52,8 @@ from trimtab.usage.series import Series, container_key
 @click.option("--secrets", is_flag=True, help="Judge Secrets also. Only their metadata is read.")
 @click.option("--own-domain", "own_domains", multiple=True, metavar="DOMAIN",
               help="A domain of labels that is yours and selects nothing, such as acme.example.")  # fmt: skip
+@click.option("--load-balancer-price", "balancer_price", type=click.FloatRange(min=0, min_open=True),
+              metavar="DOLLARS", help="What a load balancer costs in a month. Default: not known.")  # fmt: skip
 @click.option("--min-age", type=click.IntRange(min=0), default=0, show_default=True, metavar="HOURS",
               help="Leave out objects that are younger.")  # fmt: skip
 @click.option("--time-zone", "zone", default="UTC", show_default=True, metavar="ZONE",
@@ -97,7 +99,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
     claims = find_claim_savings(_read_summaries(options["summaries"]), manifests)
     report = IdleReport(
         zone=options["zone"], checked=dict(found.checked),
-        orphans=parts.build_orphan_rows(found, manifests, _node_costs(manifests)),
+        orphans=parts.build_orphan_rows(found, manifests, _node_costs(manifests), options["balancer_price"]),
         unjudged=parts.build_unjudged_rows(found), sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),

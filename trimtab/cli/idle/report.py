@@ -15,7 +15,7 @@ from trimtab.idle.object_mentions import Manifest, Name, name_of
 from trimtab.idle.orphans import Orphan, OrphanReport
 from trimtab.idle.quiet_hours import QuietHours, describe_window
 from trimtab.idle.sleep_proposals import MissedSleep, Workload
-from trimtab.idle.storage_prices import price_load_balancer, price_storage_class
+from trimtab.idle.storage_prices import price_storage_class
 
 
 class ObjectName(ReportPart, frozen=True, kw_only=True):
@@ -125,15 +125,14 @@ def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Seque
 
 
 def build_orphan_rows(
-    found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float]
+    found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
 ) -> list[OrphanRow]:
-    """Return a row for every orphan with its list price. `nodes`: node → dollars a month, where its price is known."""
+    """Return a row for every orphan with its price. `nodes`: node → dollars a month, where its price is known;
+    `balancer`: those of a load balancer, None if nobody gave them."""
     per_gib = {
         priced.name: priced.dollars_per_gib for manifest in manifests
         if manifest.get("kind") == "StorageClass" and (priced := price_storage_class(manifest)) is not None
     }  # fmt: skip
-    specs = [manifest.get("spec") or {} for manifest in manifests if manifest.get("kind") == "Node"]
-    balancer = price_load_balancer(spec["providerID"] for spec in specs if spec.get("providerID"))
     return [
         OrphanRow(
             object=_object_name(orphan.name), reason=report_reason(orphan.reason),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import certs
 from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
+from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
 from trimtab.cli.install.manifests import KEPT
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
 from trimtab.kube import certificate_rotation, objects
@@ -71,16 +72,29 @@ def remove_manifests(
 ) -> Iterator[CleanupStep]:
     """Remove the manifests in reverse order, and yield a step for each; namespace and CRD only with `everything`.
 
-    API servers stop calling the webhook first, then the processes and what they wrote are removed.
+    Compiled policies are removed first and API servers stop calling the webhook, then the processes and what they
+    wrote are removed, and the parameters once nobody writes them again.
     """
+    yield from remove_compiled_policies(writer)
     yield from Uninstaller(writer=writer, namespace=values.namespace, keep_usage=keep_usage).remove_all()
+    yield from remove_parameters(writer)
     for manifest in reversed(manifests):
         if manifest["kind"] in KEPT and not everything:
             yield CleanupStep(_object_ref(manifest), "kept")
         elif manifest["kind"] not in (*cert_manager.CONFIGURATIONS, "APIService"):
             metadata = manifest["metadata"]
             is_deleted = objects.delete(writer, manifest["kind"], metadata["name"], metadata.get("namespace", ""))
-            yield CleanupStep(_object_ref(manifest), "removed" if is_deleted else "did not exist")
+            yield CleanupStep(_object_ref(manifest), describe_removal(manifest["kind"], is_deleted=is_deleted))
+
+
+def describe_removal(kind: str, *, is_deleted: bool) -> str:
+    """Return the outcome of a deletion in words.
+
+    The API server deletes what is in a namespace first; until then nothing can be installed into it.
+    """
+    if not is_deleted:
+        return "did not exist"
+    return "is being deleted; wait until it is gone before you install again" if kind == "Namespace" else "removed"
 
 
 def _is_certificate_secret(manifest: Manifest) -> bool:

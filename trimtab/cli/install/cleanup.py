@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from trimtab.cli.install.deployments import render_job
-from trimtab.cli.install.metrics_api import API_SERVICE_NAME, read_own_api_service
+from trimtab.cli.install.metrics_api import read_own_api_service
 from trimtab.cli.install.names import (
     CONFIGURATION_NAME,
     PROCESSES,
@@ -45,6 +45,7 @@ from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
+from trimtab.metricsapi.api_request import API_SERVICE_NAME
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 from trimtab.runtime import clock
 from webhook import cert_manager

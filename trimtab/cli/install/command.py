@@ -113,9 +113,9 @@ def verb(
     PodPolicy. Applying again changes what differs; certificates stay. The command does not remember its options: give
     the same ones again, above all the image. Use `helm upgrade` for an installation by Helm.
 
-    With --remove API servers stop calling the webhook first; then the processes stop, nodes are uncordoned and lose
-    Trimtab's annotations and taints, and Leases and records are deleted. PodPolicies, pools and the namespace stay;
-    --everything removes them too.
+    With --remove compiled policies are removed and API servers stop calling the webhook first; then the processes
+    stop, nodes are uncordoned and lose Trimtab's annotations and taints, and Leases, records and the ConfigMaps
+    trimtab-requests are deleted. PodPolicies, pools and the namespace stay; --everything removes them too.
     """
     narrower = {"--everything": everything, "--traces": traces, "--keep-usage": keep_usage}
     _check_options(
@@ -183,7 +183,7 @@ def _apply_or_remove(
         if removal:
             yield from _remove(writer, values, removal)
         else:
-            _require_mutating_policies(client, values)
+            require_mutating_policies(client, values)
             yield from apply.apply_manifests(writer, render_manifests(values), values)
             yield from apply.leave_mode(writer, values)
         client.close()
@@ -193,7 +193,7 @@ def _apply_or_remove(
         raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None
 
 
-def _require_mutating_policies(client: "Client", values: InstallValues) -> None:
+def require_mutating_policies(client: "Client", values: InstallValues) -> None:
     """Raise RuntimeFailure where the mode needs policies that this API server does not serve."""
     from trimtab.kube.errors import NotFound
     from trimtab.kube.resources import LIST_SOURCES

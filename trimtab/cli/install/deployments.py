@@ -275,7 +275,7 @@ def render_guards(values: InstallValues) -> Iterator[Manifest]:
     """Yield the PodDisruptionBudget and the NetworkPolicy of each process."""
     for process in PROCESSES:
         selector = {"matchLabels": component_labels(process)}
-        budget = {"maxUnavailable": 1, "selector": selector}
+        budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
         yield build_manifest(
             "policy/v1", "PodDisruptionBudget", account_name(process), values, component=process, spec=budget
         )

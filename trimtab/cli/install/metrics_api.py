@@ -22,13 +22,14 @@ from trimtab.kube import objects
 from trimtab.kube.client import Client
 from trimtab.kube.listing import iter_pages
 from trimtab.kube.resources import LIST_SOURCES
-from trimtab.metricsapi.api_request import GROUP, VERSION
+from trimtab.metricsapi.api_request import API_SERVICE_NAME, GROUP, VERSION
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.runtime.environment import variable_name
 
-API_SERVICE_NAME = f"{VERSION}.{GROUP}"
 NAME = account_name(METRICS_API)
 CERTIFICATE_SECRET = f"{NAME}-tls"
+READER_BINDING = f"{NAME}-authentication-reader"
+"""In kube-system. Kustomize moves it to another namespace and back, so it has a name that no other binding has."""
 RULES = "trimtab-metrics"
 SCRAPE_SECRET = "trimtab-metrics-scrape"  # noqa: S105  a name
 """The Secret with the tokens and authorities that rules name. Users create it."""
@@ -45,7 +46,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
     if not values.cert_manager:
         yield from _ca_bundle_policy()
     selector = {"matchLabels": component_labels(METRICS_API)}
-    budget = {"maxUnavailable": 1, "selector": selector}
+    budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
     yield build_manifest("policy/v1", "PodDisruptionBudget", NAME, values, component=METRICS_API, spec=budget)
     ingress = [{"ports": [{"protocol": "TCP", "port": "https"}]}]
     network = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
@@ -81,7 +82,9 @@ def _render_reader_binding(values: InstallValues) -> Manifest:
     """Return the binding to Kubernetes' own role, which reads how API servers name users, and nothing else."""
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "extension-apiserver-authentication-reader"}
-    binding = build_manifest(_RBAC, "RoleBinding", NAME, component=METRICS_API, roleRef=ref, subjects=[subject])
+    binding = build_manifest(
+        _RBAC, "RoleBinding", READER_BINDING, component=METRICS_API, roleRef=ref, subjects=[subject]
+    )
     return {**binding, "metadata": {**binding["metadata"], "namespace": CONFIG_NAMESPACE}}
 
 

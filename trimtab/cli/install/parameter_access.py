@@ -15,6 +15,8 @@ from trimtab.machines.expander_map import MAP_NAME
 _API = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 ROLE_NAME = "trimtab-recommender-parameters"
+GUARD_NAMES = ("trimtab-requests-writer", "trimtab-recommender-parameters")
+"""The policies that guard the ConfigMap's name, and the recommender's account."""
 RULES: tuple[Manifest, ...] = (
     # Server-side apply creates what does not exist. `create` cannot be restricted to a name: a policy does that.
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
@@ -48,10 +50,10 @@ def _guards(values: InstallValues) -> Iterator[Manifest]:
     # Its Role restricts it to this name there (see `demotion_access`).
     is_priority_map = f"request.namespace == '{values.autoscaler_namespace}' && object.metadata.name == '{MAP_NAME}'"
     may_write = f"{is_parameters} || ({is_priority_map})" if values.demote_groups else is_parameters
-    yield from _guard("trimtab-requests-writer", is_parameters, is_recommender, (
+    yield from _guard(GUARD_NAMES[0], is_parameters, is_recommender, (
         f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}: policies read requests from it"
     ))  # fmt: skip
-    yield from _guard("trimtab-recommender-parameters", elsewhere, may_write, (
+    yield from _guard(GUARD_NAMES[1], elsewhere, may_write, (
         f"outside of {values.namespace} this account may write only ConfigMap {PARAMETERS_NAME}"
     ))  # fmt: skip
 

@@ -20,8 +20,8 @@ from trimtab.cli.install.names import (
     build_manifest,
 )
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
+from trimtab.metricsapi.api_request import API_SERVICE_NAME
 
-CUSTOM_METRICS_API_SERVICE = "v1beta2.custom.metrics.k8s.io"
 READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -137,12 +137,12 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
             "apiregistration.k8s.io",
             ("apiservices",),
             ("get", "update"),
-            (CUSTOM_METRICS_API_SERVICE,),
+            (API_SERVICE_NAME,),
             is_for_certificate=True,
         ),
     ),
     "uninstall": (
-        Rule("apiregistration.k8s.io", ("apiservices",), ("get", "delete"), (CUSTOM_METRICS_API_SERVICE,)),
+        Rule("apiregistration.k8s.io", ("apiservices",), ("get", "delete"), (API_SERVICE_NAME,)),
         Rule("admissionregistration.k8s.io", _WEBHOOK_CONFIGURATIONS, ("delete",), (CONFIGURATION_NAME,)),
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
@@ -276,7 +276,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,
     ("recommender", "list", "verticalpodautoscalercheckpoints"): _VPA,
-    ("recommender", "list", "pods"): "usage is sampled: there is no Prometheus",
+    ("recommender", "list", "pods"): "the recommender samples usage itself: there is no Prometheus",
     ("recommender", "create", "configmaps"): _FIRST_OBJECT,
     ("recommender", "patch", "configmaps"): "there is usage: checkpoints and recommendations",
     ("recommender", "delete", "configmaps"): "workloads were deleted, and one of its shards is empty",

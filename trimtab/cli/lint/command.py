@@ -27,6 +27,7 @@ from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import emit_report, write_text
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.garbage_collection import without_garbage_collection
 
 LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
 
@@ -71,6 +72,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     type=click.Path(dir_okay=False, writable=True),
     help="Write to this file instead of the terminal.",
 )
+@without_garbage_collection()
 def verb(
     filenames: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
@@ -90,7 +92,7 @@ def verb(
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
     trimtab.dev/lint-ignore: "L35 reason". What a rule needs and does not have is said in one line, and is never taken
-    for well. Exits with 1 if there is an error (with --strict: a warning); the rules are in docs/reference/lint.md.
+    for well. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     _check_codes(only, without)
     minor = _read_minor(version_text)

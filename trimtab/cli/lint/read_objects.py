@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
     from trimtab.kube.resources import ListSource
 
-_NAMED_KINDS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "PodDisruptionBudget", "ConfigMap")
-"""Kinds whose objects are read with their kind, which lists leave out: those that `--fix` changes, and pools."""
-
 
 @dataclass(frozen=True, slots=True)
 class LintObjects:
@@ -143,14 +140,15 @@ def _list_source(client: Client, source: ListSource) -> list[Document]:
     documents: list[Document] = []
     for page in iter_pages(client, source):
         for raw in page.items:
-            index = len(documents)
-            if source.kind in _NAMED_KINDS:
-                plain: dict[str, Any] = msgspec.json.decode(raw)
-                value = {"apiVersion": source.group_version, "kind": source.kind, **plain}
-                documents.append(Document(file=live_cluster.LIVE, index=index, value=value))
-            else:
-                documents.append(Document(file=live_cluster.LIVE, index=index, text=raw, kind=source.kind))
+            text = add_type(raw, source.group_version, source.kind)
+            documents.append(Document(file=live_cluster.LIVE, index=len(documents), text=text, kind=source.kind))
     return documents
+
+
+def add_type(item: msgspec.Raw, group_version: str, kind: str) -> msgspec.Raw:
+    """Return an item of a list with its apiVersion and kind, which the API server leaves out, as JSON."""
+    head = msgspec.json.encode({"apiVersion": group_version, "kind": kind})
+    return msgspec.Raw(head[:-1] + b"," + bytes(item).lstrip()[1:])
 
 
 def _server_minor(client: Client) -> int | None:

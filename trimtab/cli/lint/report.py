@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from trimtab.autoscaling.baseline import BaselineComparison
+from trimtab.autoscaling.fixes import is_fixable
 from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
@@ -32,7 +33,7 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     line: int | None
     sentence: str
     outcome: str
-    """What will happen."""
+    """What happens in the cluster if the finding is not fixed."""
     fix: str
     fixable: bool
     """Whether `--fix` writes the change."""
@@ -97,7 +98,7 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingR
         rule=finding.rule, severity=finding.severity.value, kind=finding.subject.kind,
         namespace=finding.subject.namespace, name=finding.subject.name, field=format_path(finding.path),
         file="" if document is None or snapshot.is_live else document.file, line=line,
-        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix, fixable=bool(finding.changes),
+        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix, fixable=is_fixable(finding, snapshot),
         page=f"{RULE_PAGE}#{finding.rule.lower()}",
     )  # fmt: skip
 

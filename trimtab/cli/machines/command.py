@@ -1,6 +1,7 @@
 """The command line of `trimtab machines`: profile and rank, and the group of the other subcommands."""
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 import click
@@ -20,7 +21,8 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.machines.machine_types import machine_types
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
-from trimtab.sizing.ranking.capacity import CapacityRules
+from trimtab.sizing.ranking.capacity import Candidate, CapacityRules
+from trimtab.sizing.ranking.commitments import CommitmentCover, cover_by_commitments
 from trimtab.sizing.ranking.packing import NodeStock, check_by_packing
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, decide_switch, rank_types
 from trimtab.sizing.ranking.score import SurchargeRules, TypeScore
@@ -64,6 +66,19 @@ def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> 
     _emit(output, output_file, report, lambda console: table.draw_profile(console, report), "trimtab machines profile")
 
 
+def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    """Return type → nodes. Raises UsageError with every mistake."""
+    parsed = {text: text.rpartition("=") for text in texts}
+    mistakes = [
+        ConfigError(file="--commitment", expected="TYPE=NODES, such as m7i.2xlarge=10", got=text)
+        for text, (kind, _, nodes) in parsed.items()
+        if not (kind and nodes.isascii() and nodes.isdigit() and len(nodes) < 7)
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+    return {kind: int(nodes) for kind, _, nodes in parsed.values()}
+
+
 @verb.command("rank")
 @inputs.add_pool_options
 @inputs.add_type_options
@@ -83,19 +98,23 @@ def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> 
 @click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
               help="Leave types out of which a zone would have fewer nodes.")  # fmt: skip
 @click.option("--max-node-share", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
-              help="Leave types out with which more of the workload would be lost with one node.")  # fmt: skip
+              help="Leave out types of which one node would hold a larger share of the workload.")  # fmt: skip
 @click.option("--current", default="", metavar="TYPE", help="The preferred type of today: is a switch worth it?")
 @click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
               help="By how much a type must be better than the current one.")  # fmt: skip
 @click.option("--wins", type=click.IntRange(0), default=3, show_default=True,
               help="In how many runs in a row the best type was that much better; three make a switch.")  # fmt: skip
+@click.option("--commitment", "commitments", multiple=True, metavar="TYPE=NODES", callback=_parse_commitments,
+              help="Nodes that are paid for whether they run or not: types are ranked for what these do not hold. "
+                   "May be repeated.")  # fmt: skip
 @click.option("--pack/--no-pack", "packs", default=True, help="Place the real pods on empty nodes of the best types.")
 @click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="Types in the table.")
 @output.add_output_options
 def rank(
     pool_nodes: SelectedNodes, types: TypeOptions, zones: int | None, buffer_pods: float, last_node_fill: float,
     volume_packing: float, scale_down: str, load_cap: float | None, used_cores: float | None, min_nodes_per_zone: int,
-    max_node_share: float | None, current: str, hysteresis: float, wins: int, packs: bool, rows: int,
+    max_node_share: float | None, current: str, hysteresis: float, wins: int, commitments: dict[str, int], packs: bool,
+    rows: int,
     output: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Rank machine types by what this workload costs on them, and check the best ones with the real pods.
@@ -116,7 +135,7 @@ def rank(
         min_nodes_per_zone=min_nodes_per_zone, max_node_share=None if max_node_share is None else max_node_share / 100,
     )  # fmt: skip
     priced = inputs.read_priced_types(pool_nodes, types)
-    ranking = build_ranking(pool_nodes, types, priced, rules, zones, used_cores)
+    ranking = build_ranking(pool_nodes, types, priced, rules, zones, used_cores, commitments)
     with show_spinner("Packing"):
         winner, sets = pack_best_sets(pool_nodes, ranking, buffer_pods, packs)
     decision = decide_switch(ranking, current, wins, hysteresis / 100) if current else None
@@ -131,20 +150,45 @@ def rank(
 
 def build_ranking(
     pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, rules: RankingRules,
-    zones: int | None = None, used_cores: float | None = None,
+    zones: int | None = None, used_cores: float | None = None, commitments: Mapping[str, int] | None = None,
 ) -> Ranking:  # fmt: skip
-    """Return the ranking of the priced types for these nodes. Raises UsageError if their pods request nothing."""
+    """Return the ranking of the priced types for what `commitments` (type → nodes) leave of the workload.
+
+    Raises UsageError if the pods of these nodes request nothing, and for a commitment to an unknown type.
+    """
     workload = _read_workload(pool_nodes, types, zones, used_cores)
-    candidates = list_candidates(
-        priced.types, priced.prices, priced.profiles,
-        CandidateRules(
-            architectures=frozenset(types.architectures) or workload.architectures, names=types.names,
-            included_uses=types.uses, max_pods=types.max_pods, uses_interface_limits=types.uses_interface_limits,
-            performance=types.performance,
-        ),
+    candidate_rules = CandidateRules(
+        architectures=frozenset(types.architectures) or workload.architectures, names=types.names,
+        included_uses=types.uses, max_pods=types.max_pods, uses_interface_limits=types.uses_interface_limits,
+        performance=types.performance,
     )  # fmt: skip
-    ranked = rank_types(workload, candidates.candidates, rules)
-    return Ranking(workload=workload, scores=ranked.scores, left_out={**candidates.left_out, **ranked.left_out})
+    candidates = list_candidates(priced.types, priced.prices, priced.profiles, candidate_rules)
+    cover = CommitmentCover()
+    if commitments:
+        cover = cover_by_commitments(
+            workload, _list_committed(priced, commitments, candidate_rules), commitments, rules.capacity
+        )
+    ranked = rank_types(cover.rest or workload, candidates.candidates, rules)
+    return replace(ranked, left_out={**candidates.left_out, **ranked.left_out}, cover=cover)
+
+
+def _list_committed(
+    priced: inputs.PricedTypes, commitments: Mapping[str, int], rules: CandidateRules
+) -> tuple[Candidate, ...]:
+    """Return the types of the commitments, whatever `--types` and `--include` say: those nodes are there."""
+    kinds = [kind for kind in priced.types if kind.name in commitments]
+    anything = replace(rules, names=None, included_uses=frozenset(kind.use for kind in kinds))
+    found = list_candidates(kinds, priced.prices, priced.profiles, anything)
+    missing = sorted(commitments.keys() - {candidate.name for candidate in found.candidates})
+    if missing:
+        raise UsageError([
+            ConfigError(
+                file="--commitment", expected="a machine type with a price in the region, on which the pods can run",
+                got=name,
+            )
+            for name in missing
+        ])  # fmt: skip
+    return tuple(found.candidates)
 
 
 def _emit(form: str, output_file: str | None, report: object, draw: output.Draw, title: str) -> None:
@@ -168,7 +212,7 @@ def pack_best_sets(
 ) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
     """Return the best single type and the best sets of two, packed where the packing can still be the cheapest."""
     best = ranking.best
-    if best is None:
+    if best is None or (ranking.cover.nodes and ranking.cover.rest is None):
         return None, []
     winner = _pack_set(pool_nodes, ranking, (best,), (best.node_count,), packs, None)
     bound = winner.packed_cost
@@ -195,7 +239,10 @@ def _pack_set(
         for score, count in zip(types, counts, strict=True)
     ]
     max_scale = None if bound is None else bound / modelled
-    check = check_by_packing(pool_nodes.inventory, pool_nodes.nodes, ranking.workload, stock, max_scale)
+    committed = [
+        NodeStock(candidate=one.candidate, capacity=one.capacity, count=one.count) for one in ranking.cover.nodes
+    ]
+    check = check_by_packing(pool_nodes.inventory, pool_nodes.nodes, ranking.workload, stock, max_scale, committed)
     return report_set(types, counts, check, "" if check else "with the real pods it costs more than the best before it")
 
 

@@ -41,12 +41,15 @@ class SelectedNodes:
     cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
 
 
-def add_pool_options(function: F) -> F:
-    """Decorate a click command with `--cluster` and `--pool`; it receives the nodes as `pool_nodes`."""
+def add_pool_options(function: F, *, needs_nodes: bool = True) -> F:
+    """Decorate a click command with `--cluster` and `--pool`; it receives the nodes as `pool_nodes`.
+
+    `needs_nodes`: a pool without nodes is a mistake.
+    """
 
     @wraps(function)
     def verb(*, cluster: live_cluster.ClusterOptions, pool: str, **more: Any) -> Any:
-        return function(pool_nodes=read_pool_nodes(cluster, pool), **more)
+        return function(pool_nodes=read_pool_nodes(cluster, pool, needs_nodes=needs_nodes), **more)
 
     decorated: Any = click.option("--pool", default="", metavar="NAME", help="Only this pool. Default: all nodes.")(
         verb
@@ -54,7 +57,7 @@ def add_pool_options(function: F) -> F:
     return live_cluster.add_cluster_options(decorated)  # type: ignore[no-any-return]
 
 
-def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "") -> SelectedNodes:
+def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, needs_nodes: bool = True) -> SelectedNodes:
     """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake."""
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
@@ -66,15 +69,20 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "") -> Sel
     mistakes += build.mistakes
     mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
     nodes = tuple(node for node in inventory.nodes if pool in ("", pool_name(node)))
-    if not mistakes and not nodes:
-        known = sorted({pool_name(node) for node in inventory.nodes} - {""})
-        mistakes.append(ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool))
+    if not mistakes and not nodes and needs_nodes:
+        mistakes.append(report_unknown_pool(inventory, pool))
     if mistakes:
         raise UsageError(first_mistakes(mistakes))
     notes = tuple(list_snapshot_notes(inventory, cluster.paths))
     return SelectedNodes(
         inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
     )  # fmt: skip
+
+
+def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
+    """Return the mistake that the pool has no nodes, with the pools that have some."""
+    known = sorted({pool_name(node) for node in inventory.nodes} - {""})
+    return ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ it."""
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,7 @@ from trimtab.sizing.ranking.legacy_pools import (
     choose_taint,
     find_missing_room,
     find_refusals,
+    is_placeholder,
     plan_placeholders,
     render_placeholders,
 )
@@ -39,6 +41,7 @@ from trimtab.sizing.ranking.reasons import LEGACY_TAINT_KEY
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
+    from trimtab.kube.objects import Writer
 
 PRIORITY_CLASS = "trimtab-placeholder"
 OWNER_LISTS = (
@@ -49,7 +52,7 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 
 
 @click.command("legacy")
-@inputs.add_pool_options
+@partial(inputs.add_pool_options, needs_nodes=False)
 @inputs.add_type_options
 @click.option("--to", "target", default="", metavar="POOL", help="The pool that takes the pods. Needed unless --undo.")
 @click.option("--batch", type=click.IntRange(1), default=3, show_default=True,
@@ -78,8 +81,10 @@ def verb(
         raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            click.echo(remove_traces(client, pool_nodes.nodes, namespace))
+            click.echo(remove_traces(client, pool_nodes, namespace))
         return
+    if not pool_nodes.nodes:
+        raise UsageError([inputs.report_unknown_pool(pool_nodes.inventory, pool_nodes.pool)])
     if not target or target == pool_nodes.pool:
         raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
     if follow is not None and not applying:
@@ -137,7 +142,9 @@ def _find_room(pool_nodes: SelectedNodes, target: str, batch: int) -> MissingRoo
         node.name: quoted.amount for node in pool_nodes.nodes
         if isinstance(quoted := quote_price(node, {}), MachinePrice)
     }  # fmt: skip
-    return find_missing_room(pool_nodes.inventory, pool_nodes.nodes, _target_nodes(pool_nodes, target), prices, batch)
+    return find_missing_room(
+        pool_nodes.inventory, pool_nodes.pool, pool_nodes.nodes, _target_nodes(pool_nodes, target), prices, batch
+    )  # fmt: skip
 
 
 def _describe(
@@ -197,11 +204,15 @@ def apply_step(
 
     writer = Writer(client=client, manager="trimtab-command")
     yield from set_legacy_taint(client, pool_nodes.nodes, taint.taint)
-    change = plan_placeholders(missing, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing))
+    change = plan_placeholders(
+        missing, pool_nodes.pool, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing)
+    )  # fmt: skip
     for pod in change.delete:
         delete(writer, "Pod", pod.name, pod.namespace)
     if change.delete:
         yield f"deleted {len(change.delete)} placeholders"
+    if not missing.nodes:
+        yield from _delete_priority_class(writer, pool_nodes)
     if not change.create:
         return
     apply(writer, {
@@ -210,7 +221,9 @@ def apply_step(
     })  # fmt: skip
     nodes = _target_nodes(pool_nodes, target)
     selector, created = _pool_selector(nodes, target), 0
-    for document in render_placeholders(change.create, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)):
+    for document in render_placeholders(
+        change.create, pool_nodes.pool, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)
+    ):
         try:
             apply(writer, document)
             created += 1
@@ -272,15 +285,24 @@ def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint 
         yield f"{'tainted' if taint else 'removed the taint of'} {changed} nodes"
 
 
-def remove_traces(client: "Client", legacy: Iterable[NodeInfo], namespace: str) -> str:
-    """Remove Trimtab's taint from these nodes, its placeholders and their PriorityClass; return what was done."""
+def remove_traces(client: "Client", pool_nodes: SelectedNodes, namespace: str) -> str:
+    """Remove Trimtab's taint from these nodes, the pool's placeholders and their PriorityClass; return what was
+    done."""
     from trimtab.kube.objects import Writer, delete
 
     writer = Writer(client=client, manager="trimtab-command")
-    done = list(set_legacy_taint(client, legacy, None))
-    pods = msgspec.json.decode(client.get(f"/api/v1/namespaces/{namespace}/pods", doing="list pods"))["items"]
-    held = [pod["metadata"]["name"] for pod in pods if PLACEHOLDER_LABEL in (pod["metadata"].get("labels") or {})]
-    for name in held:
-        delete(writer, "Pod", name, namespace)
-    delete(writer, "PriorityClass", PRIORITY_CLASS)
-    return f"{', '.join(done) or 'no node was tainted'}; deleted {len(held)} placeholders"
+    done = list(set_legacy_taint(client, pool_nodes.nodes, None))
+    placeholders = [pod for pod in pool_nodes.inventory.pods if is_placeholder(pod, pool_nodes.pool)]
+    for pod in placeholders:
+        delete(writer, "Pod", pod.name, pod.namespace)
+    done += _delete_priority_class(writer, pool_nodes)
+    return "; ".join([", ".join(done) or "no node was tainted", f"deleted {len(placeholders)} placeholders"])
+
+
+def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes) -> Iterable[str]:
+    """Delete the PriorityClass of placeholders unless another pool has some; yield what was done."""
+    from trimtab.kube.objects import delete
+
+    labels = (pod.requirements.labels.get(PLACEHOLDER_LABEL, "") for pod in pool_nodes.inventory.pods)
+    if not {*labels} - {"", pool_nodes.pool} and delete(writer, "PriorityClass", PRIORITY_CLASS):
+        yield f"deleted PriorityClass {PRIORITY_CLASS}"

@@ -107,6 +107,18 @@ class PackedSetReport(ReportPart, frozen=True, kw_only=True):
     """Why packing differs by more than 5 % from the model, or why the set was not packed; empty otherwise."""
 
 
+class CommitmentReport(ReportPart, frozen=True, kw_only=True):
+    """Nodes of one type that are paid for whether they run or not."""
+
+    type: str
+    nodes: int
+    """The committed nodes that the workload uses."""
+    unused: int
+    """The committed nodes that the workload does not need."""
+    share: float
+    """The share of the workload that they hold."""
+
+
 class LeftOutReport(ReportPart, frozen=True, kw_only=True):
     """The types that are left out for the same reason, with the reason of the first of them."""
 
@@ -141,6 +153,8 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     pool: str
     region: str
     workload: WorkloadReport
+    """What the commitments leave, if there are any; the whole workload if they hold all of it."""
+    commitments: list[CommitmentReport]
     types: list[TypeReport]
     """Best first."""
     winner: PackedSetReport | None
@@ -240,6 +254,10 @@ def build_rank_report(
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
     return MachineRankReport(
         pool=pool_nodes.pool, region=priced.region, workload=report_workload(ranking.workload),
+        commitments=[
+            CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
+            for one in ranking.cover.nodes
+        ],
         types=[report_type(score, ranking.workload) for score in ranking.scores], winner=winner,
         recommended=recommended, sets=list(sets), left_out=_group_left_out(ranking),
         break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],

@@ -44,6 +44,9 @@ def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> No
 def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None:
     """Draw the best types, the sets, and what was left out."""
     _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
+    for paid in report.commitments:
+        unused = f"; {paid.unused} more are not needed" if paid.unused else ""
+        console.print(Text(f"Paid for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole{unused}."))
     table = Table(box=None, pad_edge=False)
     for title, justify in (
         ("Type", "left"), ("Bound by", "left"), ("Usable GiB", "right"), ("GiB per $/h", "right"),

@@ -48,8 +48,8 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
 
     API servers ask it for the metrics of its rules; every replica collects and serves all of them. It changes nothing
-    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN:
-    docs/reference/settings.md.
+    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN;
+    `trimtab explain TRIMTAB_METRICS_API_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return

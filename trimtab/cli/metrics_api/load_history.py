@@ -17,6 +17,8 @@ from trimtab.usage.errors import GarbledSource
 from trimtab.usage.http_client import HttpApi
 
 STEP_SECONDS = 300
+MAX_TIME_DIGITS = 12
+"""Digits of seconds since 1970: the year 33658. Python refuses to read a number of thousands of digits."""
 _COLUMNS = ("time", "pod", "rate", "cores")
 
 SeriesPoints = dict[tuple[str, str, int], float]
@@ -49,7 +51,7 @@ def read_csv_history(file: Path) -> list[LoadPoint]:
 
 
 def _read_time(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else parse_timestamp(text)
+    return int(text) if text and text.isdecimal() and len(text) <= MAX_TIME_DIGITS else parse_timestamp(text)
 
 
 def _read_number(text: str | None) -> float | None:

@@ -13,6 +13,7 @@ from importlib import resources
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trimtab.cli.page.style import page_style
 from trimtab.cli.plan.cost import Saving, format_saving
 from trimtab.cli.plan.report import Fill, NodeReport, StayReport
 from trimtab.cli.plan.table import group_by_code
@@ -258,7 +259,8 @@ def render_html(page: Page) -> str:
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
-    return template.render(page=page, script=Markup(script), digest=digest) + "\n"  # noqa: S704  our own file
+    own_script = Markup(script)  # noqa: S704  a file of this package
+    return template.render(page=page, script=own_script, digest=digest, style=page_style()) + "\n"
 
 
 PAGE_WIDTH = 1152

@@ -29,3 +29,5 @@ if (search) {
     }
   });
 }
+// A printed page has everything: nobody can open a fold on paper.
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(fold => { fold.open = true; }));

@@ -124,7 +124,7 @@ def read_autoscaler(
         note = "only the cluster autoscaler's flags are known: Trimtab assumes that it is healthy and idle"
         return (autoscaler_from_flags(flags, now), [note]) if flags else (None, [])
     updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
-    arguments: Sequence[str] | None = list(flags) or next(_autoscaler_arguments(documents), None)
+    arguments: Sequence[str] | None = list(flags) or next(find_autoscaler_arguments(documents), None)
     autoscaler = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
     if isinstance(autoscaler, Unreadable):
         return None, [f"the cluster autoscaler's status cannot be parsed and is ignored: {autoscaler}"]
@@ -137,7 +137,7 @@ def read_autoscaler(
     return autoscaler, notes
 
 
-def _autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
+def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
     """Yield the arguments of every container that runs the cluster autoscaler's binary."""
     for document in documents:
         for container in _pod_containers(document.value):

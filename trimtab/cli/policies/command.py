@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import live_cluster, output
+from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
 from trimtab.cli.policies.compile_command import compile_policies
@@ -105,7 +106,7 @@ def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) 
 
 
 @verb.command("explain")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_policies)
 @click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
 @output.add_output_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:

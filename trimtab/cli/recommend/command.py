@@ -30,7 +30,7 @@ from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.cluster_label import Matchers
 from trimtab.usage.owners import OwnerIndex
 
-CONFIGURATION, SLICE = "MutatingWebhookConfiguration", "EndpointSlice"
+CONFIGURATION = "MutatingWebhookConfiguration"
 VPA_DOWN_NOTE = "The VPA's webhook cannot act (no trusted configuration with a ready endpoint): P95 instead of P5."
 VPA_UNKNOWN_NOTE = "This login may not read whether the VPA's webhook can act: P95 instead of P5."
 
@@ -59,13 +59,12 @@ def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookR
 
 def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
     from trimtab.kube.listing import iter_objects
-    from trimtab.kube.resources import LIST_SOURCES
+    from trimtab.kube.resources import LIST_SOURCES, endpoint_slices
 
     webhooks = {
         key: vpa_webhook.find_vpa_targets(shape) for key, shape in iter_objects(client, LIST_SOURCES[CONFIGURATION])
     }
-    sources = [replace(LIST_SOURCES[SLICE], namespace=namespace, label_selector=f"{vpa_webhook.SERVICE_LABEL}={name}")
-               for namespace, name in vpa_webhook.target_services(webhooks)]  # fmt: skip
+    sources = [endpoint_slices(service) for service in vpa_webhook.target_services(webhooks)]
     slices = {
         key: vpa_webhook.retain_endpoints(shape) for source in sources for key, shape in iter_objects(client, source)
     }

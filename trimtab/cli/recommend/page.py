@@ -6,6 +6,7 @@ from importlib import resources
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trimtab.cli.page.style import page_style
 from trimtab.cli.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport
 from trimtab.cli.recommend.table import (
     describe_changes,
@@ -33,6 +34,7 @@ def render_page(report: RecommendReport) -> str:
     rows = [_table_row(row) for row in report.containers]
     return (
         environment.from_string(text).render(
+            style=page_style(),
             headline=format_headline(report),
             report=report,
             rows=rows,

@@ -63,7 +63,7 @@ class ProfileReport(ReportPart, frozen=True, kw_only=True):
     price_share: float
     """The share of the node's price for cpu and memory that pods cannot request, from 0 to 1."""
     dollars_per_month: float | None
-    """That share in dollars; null if the price is not known."""
+    """The price of that share in dollars per month; null if the node's price is not known."""
     fits_machine: bool
     """Whether something is left of cpu and memory."""
 

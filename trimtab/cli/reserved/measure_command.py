@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from trimtab.cli import live_cluster, output
@@ -90,7 +92,7 @@ def measure_reservations(
     queries = QueryPlan(step_seconds=step, extra_matcher=matcher, rate_window=rate)
     server = _connect_to_prometheus(url, headers, token_file, ca, queries)
     now_seconds = _parse_moment(now)
-    measurements = _read_measurements(cluster, summaries, configurations, server, days, now_seconds)
+    measurements = _read_measurements(cluster, summaries, configurations, server, days, pools, now_seconds)
     measure_sources.select_pools(measurements, pools)
     assessed = assess_pools(measurements.nodes, measurements.histories, max_pods)
     if snippet is not None:
@@ -142,6 +144,7 @@ def _read_measurements(
     configurations: tuple[str, ...],
     server: Prometheus | None,
     days: int,
+    pools: Sequence[str],
     now: int,
 ) -> Measurements:
     """Return the measurements of exactly one source. Raises UsageError and RuntimeFailure."""
@@ -152,7 +155,7 @@ def _read_measurements(
         nodes = measure_sources.read_nodes(cluster) if cluster.paths else None
         return measure_sources.measure_prometheus(server, days, nodes, now)
     if is_live and not summaries:
-        return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), now)
+        return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), pools, now)
     if not summaries or not cluster.paths:
         expected = "--cluster live, --prometheus URL, or --cluster SNAPSHOT with --summary FILE"
         got = "--summary without --cluster" if summaries else "none" if not cluster.paths else "--cluster alone"

@@ -78,9 +78,13 @@ def read_nodes(cluster: live_cluster.ClusterOptions) -> list[NodeInfo]:
     return nodes
 
 
-def measure_live(cluster: live_cluster.ClusterOptions, nodes: Sequence[NodeInfo], now: int) -> Measurements:
-    """Read every node's kubelet once, and the configuration of one kubelet of each pool. Raises RuntimeFailure."""
+def measure_live(
+    cluster: live_cluster.ClusterOptions, nodes: Sequence[NodeInfo], pools: Sequence[str], now: int
+) -> Measurements:
+    """Read the kubelet of each node of these pools once, of all pools without a name, and the configuration of one
+    kubelet of each pool. Raises RuntimeFailure, and UsageError for an unknown pool."""
     measurements = Measurements(group_nodes(nodes, now))
+    select_pools(measurements, pools)
     names = sorted(name for pool in measurements.nodes.values() for name in pool.names)
     try:
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)

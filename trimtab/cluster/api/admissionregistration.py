@@ -49,6 +49,10 @@ class EndpointConditions(ApiObject, frozen=True, kw_only=True):
     """None means unknown, which clients must treat as ready (discovery.k8s.io/v1)."""
 
 
+SERVICE_LABEL = "kubernetes.io/service-name"
+"""The label of an EndpointSlice with the name of its Service."""
+
+
 class Endpoint(ApiObject, frozen=True, kw_only=True):
     conditions: EndpointConditions = EndpointConditions()
 

@@ -6,12 +6,14 @@ again. A map whose text is not what these two lead to was changed by another cli
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.expander_map import (
+    CATCH_ALL,
     DEMOTED_PRIORITY,
     MAP_KEY,
     ExpanderMap,
@@ -34,7 +36,7 @@ BASE_ANNOTATION = "trimtab.dev/base-priorities"
 DEMOTIONS_ANNOTATION = "trimtab.dev/demoted-until"
 """JSON: group → the second, since 1970, until which it is demoted."""
 MAX_TEXT_BYTES = 200_000
-"""Of the map and of each annotation; all annotations of an object together may have 256 KiB."""
+"""Limit for the map and for each annotation. The API server allows 256 KiB for all annotations of an object."""
 MAX_DEMOTIONS = 1000
 
 
@@ -85,6 +87,10 @@ def update_demotions(
     parsed = parse_expander_map(base)
     if not isinstance(parsed, ExpanderMap):
         return MapLeftAlone(f"the autoscaler would not use it as intended: {parsed.problem}")
+    foreign = next((one for written in parsed.texts.values() for one in written if not is_exact_pattern(one)), None)
+    if foreign is not None:
+        # A pattern of another client may take very long to match; those of Trimtab do not.
+        return MapLeftAlone(f"the pattern {foreign[:80]!r} is none that Trimtab writes")
     if text != format_priorities(demote_groups(parsed.texts, recorded)):
         return MapLeftAlone("another client changed it; `trimtab machines priorities --apply` writes it again")
     groups = () if autoscaler.is_silent(now) else autoscaler.groups
@@ -116,6 +122,12 @@ def find_out_of_stock(
     """
     lasting = {name: until for name, until in demotions.items() if until > now}
     return lasting | {group.name: now + DEMOTION_SECONDS for group in groups if group.scale_up == OUT_OF_STOCK}
+
+
+def is_exact_pattern(pattern: str) -> bool:
+    """Returns whether the pattern matches one name and no other, as Trimtab writes it, or is the catch-all."""
+    name = re.sub(r"\\(.)", r"\1", pattern[1:-1], flags=re.DOTALL)
+    return pattern == CATCH_ALL or pattern == quote_group_name(name)
 
 
 def _is_named(base: ExpanderMap, group: str) -> bool:

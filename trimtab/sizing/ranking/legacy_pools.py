@@ -37,6 +37,7 @@ from trimtab.sizing.ranking.reasons import (
 )
 
 PLACEHOLDER_LABEL = "trimtab.dev/placeholder"
+"""Its value is the legacy pool: each migration has placeholders of its own."""
 PLACEHOLDER_FOR_ANNOTATION = "trimtab.dev/placeholder-for"
 """namespace/name of the pod for which the placeholder holds room."""
 PLACEHOLDER_PRIORITY = -10
@@ -128,18 +129,19 @@ class MissingRoom:
     moving: tuple[PodInfo, ...]
     """All pods of the workload on these nodes, without their node."""
     pods: tuple[PodInfo, ...]
-    """Those that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
+    """The moving pods that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
 
 
 def find_missing_room(
-    inventory: Inventory, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo], prices: Mapping[str, int], batch: int
-) -> MissingRoom:
+    inventory: Inventory, pool: str, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo],
+    prices: Mapping[str, int], batch: int,
+) -> MissingRoom:  # fmt: skip
     """Returns the pods of the next `batch` legacy nodes for which the new pool has no room, placeholders not counted.
 
-    Pods that wait for a node come before them. `prices`: node → micro-dollars an hour; the dearest nodes come first,
-    unknown ones last.
+    `pool`: the legacy pool, whose nodes are `legacy`. `prices`: node → micro-dollars an hour; the dearest nodes come
+    first, unknown ones last. Pods that wait for a node take the room before those that still run.
     """
-    workload = [pod for pod in inventory.pods if not (pod.is_finished or is_placeholder(pod))]
+    workload = [pod for pod in inventory.pods if not (pod.is_finished or is_placeholder(pod, pool))]
     by_node: dict[str, list[PodInfo]] = {}
     for pod in workload:
         if not (pod.is_daemon or pod.is_static):
@@ -164,9 +166,10 @@ def find_missing_room(
     return MissingRoom(tuple(node.name for node in dearest), moving, tuple(missing))
 
 
-def is_placeholder(pod: PodInfo) -> bool:
-    """Returns whether the pod only holds room for a pod of a legacy node."""
-    return PLACEHOLDER_LABEL in pod.requirements.labels
+def is_placeholder(pod: PodInfo, pool: str) -> bool:
+    """Returns whether the pod only holds room for a pod of this legacy pool. Those of other pools hold room like any
+    pod."""
+    return pod.requirements.labels.get(PLACEHOLDER_LABEL) == pool
 
 
 def placeholder_name(pod: PodInfo) -> str:
@@ -186,16 +189,17 @@ class PlaceholderChange:
     """Placeholders."""
 
 
-def plan_placeholders(room: MissingRoom, pods: Iterable[PodInfo], *, is_draining: bool) -> PlaceholderChange:
+def plan_placeholders(room: MissingRoom, pool: str, pods: Iterable[PodInfo], *, is_draining: bool) -> PlaceholderChange:
     """Returns which placeholders to create and to delete.
 
     - all of them are deleted once the pods of the next nodes have room without them;
     - otherwise each of those pods has one, and no other pod has one;
     - the first ones are not created while a legacy node is drained (`is_draining`).
 
-    `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates it again.
+    `pool`: the legacy pool. `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates
+    it again.
     """
-    present = {pod.name: pod for pod in pods if is_placeholder(pod)}
+    present = {pod.name: pod for pod in pods if is_placeholder(pod, pool)}
     if not room.pods:
         return PlaceholderChange((), tuple(present.values()))
     needed = {placeholder_name(pod): pod for pod in room.moving}
@@ -207,12 +211,16 @@ def plan_placeholders(room: MissingRoom, pods: Iterable[PodInfo], *, is_draining
 
 def render_placeholders(
     pods: Iterable[PodInfo],
+    pool: str,
     selector: Mapping[str, str],
     namespace: str,
     priority_class: str,
     taints: Iterable[Taint],
 ) -> list[dict[str, object]]:
-    """Returns one placeholder for each of these pods: the same requests, on the new pool only."""
+    """Returns one placeholder for each of these pods: the same requests, on the new pool only.
+
+    `pool`: the legacy pool. `selector`: node labels of the new pool, `taints` those of all its nodes.
+    """
     tolerations = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
     placeholders: list[dict[str, object]] = []
     for pod in pods:
@@ -227,7 +235,7 @@ def render_placeholders(
         placeholders.append({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "name": placeholder_name(pod), "namespace": namespace, "labels": {PLACEHOLDER_LABEL: "true"},
+                "name": placeholder_name(pod), "namespace": namespace, "labels": {PLACEHOLDER_LABEL: pool},
                 "annotations": {PLACEHOLDER_FOR_ANNOTATION: pod.key},
             },
             "spec": {

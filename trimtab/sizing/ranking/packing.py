@@ -70,11 +70,12 @@ class PackingCheck:
 
 def check_by_packing(
     inventory: Inventory, nodes: Iterable[NodeInfo], workload: PoolWorkload, stock: Sequence[NodeStock],
-    max_scale: float | None = None,
+    max_scale: float | None = None, committed: Sequence[NodeStock] = (),
 ) -> PackingCheck | None:  # fmt: skip
     """Returns the smallest multiple of the stock, type by type in proportion, on which all pods of the pool fit.
 
-    `nodes`: the pool's nodes of today, whose pods are placed. Pods that no number of nodes holds are named instead.
+    `nodes`: the pool's nodes of today, whose pods are placed. `committed`: nodes that are there in any case; the result
+    does not count them. Pods that no number of nodes holds are named instead.
     None if the pods need more than `max_scale` times the stock.
     """
     pool = tuple(nodes)
@@ -82,9 +83,12 @@ def check_by_packing(
     pods = _movable_pods(inventory, pool)
 
     def pack(counts: Sequence[int]) -> list[PackedPod]:
-        return _pack_pods(inventory, pool, pods, workload, stock, counts)
+        whole = (*(one.count for one in committed), *counts)
+        return _pack_pods(inventory, pool, pods, workload, (*committed, *stock), whole)
 
-    low, high = _least_scale(stock, workload), 1.0 if max_scale is None else max_scale
+    # What the committed nodes hold is a model, so nothing is known of the least number of the others.
+    low = 0.0 if committed else _least_scale(stock, workload)
+    high = 1.0 if max_scale is None else max_scale
     if max_scale is not None and high <= low:
         return None
     unplaced = pack(_scaled(modelled, high))

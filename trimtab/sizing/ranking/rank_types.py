@@ -11,6 +11,7 @@ from math import inf
 
 from trimtab.cluster.reason import Reason
 from trimtab.sizing.ranking.capacity import Candidate, CapacityRules, NodeCapacity, measure_capacity
+from trimtab.sizing.ranking.commitments import CommitmentCover
 from trimtab.sizing.ranking.reasons import LARGEST_POD, SHARE_TOO_LARGE, TOO_FEW_NODES, TOO_SMALL
 from trimtab.sizing.ranking.score import SurchargeRules, TypeScore, score_type
 from trimtab.sizing.ranking.workload import PoolWorkload
@@ -35,6 +36,8 @@ class Ranking:
     scores: tuple[TypeScore, ...]
     left_out: Mapping[str, Reason]
     """Type → why it is no candidate."""
+    cover: CommitmentCover = field(default_factory=CommitmentCover)
+    """What nodes hold that are paid for anyway; `workload` is what is left without them."""
 
     @property
     def best(self) -> TypeScore | None:

@@ -1,0 +1,1 @@
+"""Make a release: docs/how-to/release.md."""

@@ -1,0 +1,160 @@
+"""The parts of a release that no other tool makes: `python -m deploy.release COMMAND`.
+
+    check VERSION                             is everything of this version?
+    notes VERSION                             its section of the changelog
+    render FOLDER --version --repository --image   source, chart and manifests with addresses
+    krew FOLDER --version --archives DIST     krew's manifest with the digest of the source archive
+
+The addresses of the repository and of the image stand nowhere in the source: whoever releases gives them.
+"""
+
+import argparse
+import hashlib
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ("trimtab", "webhook", "policies", "certs", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+_RELATIVE_LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)]+\))")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; problems go to standard error with exit code 1."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("check", "notes"):
+        commands.add_parser(name).add_argument("version")
+    for name, options in (("render", ("--version", "--repository", "--image")), ("krew", ("--version", "--archives"))):
+        command = commands.add_parser(name)
+        command.add_argument("folder", type=Path)
+        for option in options:
+            command.add_argument(option, required=True)
+    given = parser.parse_args(arguments)
+    if given.command == "check":
+        if problems := find_problems(given.version):
+            sys.exit("\n".join(problems))
+    elif given.command == "notes":
+        print(release_notes(given.version))
+    elif given.command == "render":
+        render(given.folder, given.version, given.repository.rstrip("/"), given.image)
+    else:
+        [archive] = Path(given.archives).glob(f"trimtab-{given.version}.tar.gz")
+        pin_krew(given.folder, hashlib.sha256(archive.read_bytes()).hexdigest())
+
+
+def find_problems(version: str, root: Path = ROOT) -> list[str]:
+    """Return one line for each file that is not of this version."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    chart = yaml.safe_load((root / "deploy/chart/Chart.yaml").read_text())["version"]
+    found = [
+        f"{name}: expected version {version}, got {got}"
+        for name, got in (("pyproject.toml", project), ("deploy/chart/Chart.yaml", chart))
+        if got != version
+    ]
+    if not release_notes(version, root):
+        found.append(f"CHANGELOG.md: expected a section `## {version}` with at least one line, got none")
+    return found
+
+
+def release_notes(version: str, root: Path = ROOT) -> str:
+    """Return the text of this version's section of the changelog; empty if there is none."""
+    text = (root / "CHANGELOG.md").read_text()
+    section = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return section[1].strip() if section else ""
+
+
+def render(folder: Path, version: str, repository: str, image: str) -> None:
+    """Write into the folder: `source` for the package index, `chart`, krew's manifest, Artifact Hub's file."""
+    source, chart = folder / "source", folder / "chart"
+    for name in SOURCE:
+        origin, target = ROOT / name, source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_dir():
+            shutil.copytree(origin, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin, target)
+    project = source / "pyproject.toml"
+    project.write_text(project.read_text() + _urls(repository))
+    readme = source / "README.md"
+    readme.write_text(absolute_links(readme.read_text(), repository, version))
+    shutil.copytree(ROOT / "deploy/chart", chart)
+    _render_chart(chart, version, repository, image)
+    (folder / "krew.yaml").write_text(_dump(krew_manifest(version, repository)))
+    (folder / "artifacthub-repo.yml").write_text(_dump({"repositoryID": "", "owners": []}))
+
+
+def absolute_links(text: str, repository: str, version: str) -> str:
+    """Return Markdown whose links into the repository are addresses: a package index shows no relative ones."""
+
+    def link(found: re.Match[str]) -> str:
+        kind = "raw" if found[1].startswith("!") else "blob"
+        return f"{found[1]}{repository}/{kind}/v{version}/{found[2]}"
+
+    return _RELATIVE_LINK.sub(link, text)
+
+
+def _urls(repository: str) -> str:
+    links = {"Homepage": "", "Documentation": "/tree/main/docs", "Changelog": "/blob/main/CHANGELOG.md",
+             "Issues": "/issues", "Source": ""}  # fmt: skip
+    lines = [f'{name} = "{repository}{path}"' for name, path in links.items()]
+    return "\n[project.urls]\n" + "\n".join(lines) + "\n"
+
+
+def _render_chart(chart: Path, version: str, repository: str, image: str) -> None:
+    file = chart / "Chart.yaml"
+    about: dict[str, Any] = yaml.safe_load(file.read_text())
+    annotations = about.setdefault("annotations", {})
+    annotations["artifacthub.io/images"] = _dump([{"name": "trimtab", "image": f"{image}:{version}"}])
+    annotations["artifacthub.io/changes"] = _dump([
+        {"kind": "changed", "description": " ".join(line.removeprefix("- ").split())}
+        for line in re.split(r"\n(?=- )", release_notes(version)) if line
+    ])  # fmt: skip
+    annotations["artifacthub.io/links"] = _dump([{"name": "documentation", "url": f"{repository}/tree/main/docs"}])
+    file.write_text(_dump({**about, "home": repository, "sources": [repository]}))
+    values = chart / "values.yaml"
+    text, count = re.subn(r"(?m)^(image:\n(?:  .*\n)*?  repository: ).*$", rf"\g<1>{image}", values.read_text())
+    if count != 1:
+        raise ValueError("values.yaml: expected one image.repository")
+    values.write_text(text)
+
+
+def krew_manifest(version: str, repository: str) -> dict[str, Any]:
+    """Return the manifest of the kubectl plugin: a script that runs Trimtab with pipx, from the released source."""
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
+        "metadata": {"name": "trimtab"},
+        "spec": {
+            "version": f"v{version}", "homepage": repository,
+            "shortDescription": "Right-size pods, and plan which nodes to drain",
+            "description": "Shows what Trimtab's policies would change in pods, which nodes can be drained, and why.",
+            "caveats": "It needs Python 3.11 or newer with the packages of Trimtab: run `pipx install trimtab`.",
+            "platforms": [{
+                "selector": {"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux", "darwin"]}]},
+                "uri": f"{repository}/releases/download/v{version}/trimtab-{version}.tar.gz",
+                "sha256": "", "bin": "kubectl-trimtab",
+                "files": [{"from": f"trimtab-{version}/trimtab/kubectl-trimtab", "to": "."}],
+            }],
+        },
+    }  # fmt: skip
+
+
+def pin_krew(folder: Path, digest: str) -> None:
+    """Write the digest of the archive into krew's manifest."""
+    file = folder / "krew.yaml"
+    manifest = yaml.safe_load(file.read_text())
+    manifest["spec"]["platforms"][0]["sha256"] = digest
+    file.write_text(_dump(manifest))
+
+
+def _dump(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""trimtab/cli/explain/catalog.json: every name that `trimtab explain` knows, from the declarations themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from trimtab.autoscaling.rules import ALL_RULES
+from trimtab.cli.doctor.command import CHECKS
+from trimtab.cli.explain.catalog import (
+    CHECK,
+    POLICY_FIELD,
+    POOL_FIELD,
+    REASON,
+    RULE,
+    SETTING,
+    CatalogEntry,
+    encode_catalog,
+)
+from trimtab.cluster.reason import Code
+from trimtab.policy.schema import spec_schema
+from trimtab.runtime.environment import variable_name, write_environment
+
+POOL_PAGE = Path(__file__).parents[1] / "reference" / "pool.md"
+DOCS = "docs/reference"
+
+
+def catalog(
+    codes: Iterable[Code],
+    settings: Iterable[tuple[str, Any]],
+    docs_of: Callable[[Any], dict[str, str]],
+    type_of: Callable[[dict[str, Any]], str],
+) -> str:
+    """Return the file's text.
+
+    settings: process → its settings class; docs_of: settings class → field → its text; type_of: the type in a schema,
+    as the pages name it.
+    """
+    return encode_catalog(
+        [
+            *(_of_code(code) for code in codes),
+            *(
+                CatalogEntry(
+                    kind=RULE, name=rule.code, means=_plain(f"{rule.title}. {rule.why}"), todo=_plain(rule.fix),
+                    page=f"{DOCS}/lint.md#{rule.code.lower()}",
+                )
+                for rule in ALL_RULES
+            ),
+            *(
+                CatalogEntry(
+                    kind=CHECK, name=check.name, means=_plain(check.asks), page=f"{DOCS}/doctor.md#{check.name}"
+                )
+                for check in CHECKS
+            ),
+            *_settings(settings, docs_of),
+            *(entry for name, schema in spec_schema()["properties"].items()
+              for entry in _field(f"spec.{name}", schema, type_of)),
+            *_pool_fields(),
+        ]
+    )  # fmt: skip
+
+
+def _of_code(code: Code) -> CatalogEntry:
+    page = f"{DOCS}/reasons.md#{code.name}"
+    return CatalogEntry(kind=REASON, name=code.name, means=_plain(code.means), todo=_plain(code.todo), page=page)
+
+
+def _settings(settings: Iterable[tuple[str, Any]], docs_of: Callable[[Any], dict[str, str]]) -> Iterator[CatalogEntry]:
+    """A variable that several processes read has one entry, which names them."""
+    processes: dict[str, list[str]] = {}
+    entries: dict[str, CatalogEntry] = {}
+    for process, kind in settings:
+        docs, defaults = docs_of(kind), write_environment(kind())
+        for field in fields(kind):
+            name = variable_name(kind.process, field.name)
+            processes.setdefault(name, []).append(process)
+            page = f"{DOCS}/settings.md#trimtab-{process}"
+            means, value = _plain(docs[field.name]), str(defaults.get(name) or "")
+            entries.setdefault(name, CatalogEntry(kind=SETTING, name=name, means=means, value=value, page=page))
+    for name, entry in entries.items():
+        readers = " and ".join(filter(None, [", ".join(processes[name][:-1]), processes[name][-1]]))
+        means = f"{entry.means} Read by trimtab {readers}."
+        yield CatalogEntry(kind=entry.kind, name=name, means=means, value=entry.value, page=entry.page)
+
+
+def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]], str]) -> Iterator[CatalogEntry]:
+    is_list = schema.get("type") == "array"
+    inner = schema.get("items", schema) if is_list else schema
+    default = schema.get("default")
+    kind = type_of(schema) + ("" if default is None else f", default {str(default).lower()}")
+    anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
+    yield CatalogEntry(
+        kind=POLICY_FIELD, name=path, means=_plain(schema.get("description", "")), value=_plain(kind),
+        page=f"{DOCS}/policy-language.md#{anchor}",
+    )  # fmt: skip
+    for name, part in inner.get("properties", {}).items():
+        yield from _field(f"{path}{'[]' if is_list else ''}.{name}", part, type_of)
+
+
+def _pool_fields() -> Iterator[CatalogEntry]:
+    """The table of the page on pools, which is written by hand; a row may have several fields."""
+    for line in POOL_PAGE.read_text(encoding="utf-8").splitlines():
+        row = re.fullmatch(r"\| (`.*?) \| (.*?) \| (.*) \|", line)
+        if row is None:
+            continue
+        names = re.findall(r"`([^`]+)`", row[1])
+        section = names[0].rpartition(".")[0]
+        for name in names:
+            full = f"{section}{name}" if name.startswith(".") else name
+            value, means = _plain(row[2]), _plain(row[3])
+            yield CatalogEntry(kind=POOL_FIELD, name=full, means=means, value=value, page=f"{DOCS}/pool.md")
+
+
+def _plain(text: str) -> str:
+    """The text without Markdown's links and code marks."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(text.split())).replace("`", "")

@@ -1,0 +1,78 @@
+"""`trimtab explain` knows every name that Trimtab prints, without a cluster."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
+from trimtab.cli.main import cli
+
+
+def explain(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["explain", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("webhook-not-registered", "What to do: "),
+        ("TRIMTAB_NAMESPACE", "Default: trimtab-system"),
+        ("trimtab_namespace", "Read by trimtab webhook, watchdog"),
+        ("L35", "What to do: Remove the cpu limit"),
+        ("pace.drains", "Default: 1"),
+        ("pool.pace.drains", "pool field"),
+        ("spec.rollout", "policy field"),
+        ("rollout", "policy field"),
+        ("podpolicy.spec.rollout", "policy field"),
+        ("spec.actions", "spec.actions.requests  <object>"),
+        ("requests.cpu", "spec.actions.requests.cpu"),
+        ("kubernetes-version", "Is this Kubernetes supported?"),
+        ("underUsed.memory", "percent of allocatable"),
+    ],
+)
+def test_a_name_is_explained(name: str, text: str) -> None:
+    result = explain(name)
+    assert (result.exit_code, text in result.output) == (0, True), result.output
+
+
+def test_every_unknown_name_is_answered_with_names_that_resemble_it() -> None:
+    result = explain("webhook-not-registred", "TRIMTAB_NAMESPCE", "zzzzz")
+    assert result.exit_code == 2
+    assert "did you mean webhook-not-registered" in result.stderr
+    assert "did you mean TRIMTAB_NAMESPACE" in result.stderr
+    assert "'zzzzz'; for a policy: trimtab policies explain NAME" in result.stderr
+
+
+def test_the_report_has_the_same_facts() -> None:
+    (found,) = json.loads(explain("spec.actions.requests", "-o", "json").stdout)["explanations"]
+    assert found["kind"] == "policy field"
+    assert {"spec.actions.requests.cpu", "spec.actions.requests.memory"} <= {field["name"] for field in found["fields"]}
+
+
+def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
+    catalog = load_catalog()
+    assert {entry.kind for entry in catalog} == {"reason", "rule", "check", "setting", "policy field", "pool field"}
+    assert len({(entry.kind, entry.name) for entry in catalog}) == len(catalog)
+    assert all(find_entries(catalog, entry.name) for entry in catalog)
+
+
+def test_fields_inside_of_lists_are_found() -> None:
+    outer, inner, deeper = (
+        CatalogEntry(kind="policy field", name=name, means="", page="")
+        for name in ("spec.a", "spec.a[].b", "spec.a[].b.c")
+    )
+    assert find_children((outer, inner, deeper), outer) == [inner]
+    assert find_entries((outer, inner, deeper), "a.b") == [inner]
+    assert suggest_entries((outer, inner, deeper), "spec.a.bb")[0] == "spec.a[].b"
+
+
+def test_explain_imports_no_decision_and_no_client() -> None:
+    program = (
+        "import sys; from trimtab.cli.explain import command; command.build_explanations_report(('L35',));"
+        "print(*[name for name in ('trimtab.policy', 'trimtab.kube', 'kubernetes', 'trimtab.admission')"
+        " if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"

@@ -1,0 +1,152 @@
+"""Every report's HTML page: one layout, nothing from the network, and no serious fault of accessibility."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from tests.cli.recommending import usage
+from tests.cli.snapshots import half_empty, snapshot, trimtab
+from tests.cli.worlds import DEPLOYMENT, POLICY, write
+from trimtab.cli import output
+from trimtab.cli.doctor.command import DoctorFindingReport, DoctorReport, draw_findings
+from trimtab.cli.output import ReasonReport
+from trimtab.cli.page.console_page import PageConsole
+from trimtab.cli.page.style import page_style
+
+
+def doctor_page() -> str:
+    reason = ReasonReport(code="not-ready", text="webhook: 0 of 2 replicas <ready>", page="")
+    findings = [
+        DoctorFindingReport(
+            check="processes", asks="Is every process ready?", severity=severity, reason=reason, fix="fix"
+        )
+        for severity in ("ok", "warn", "error", "unknown")
+    ]
+    report = DoctorReport(
+        server="https://127.0.0.1:6443", namespace="trimtab-system", at="2026-01-05T00:00:00Z", well=False,
+        counts={"ok": 1, "warn": 1, "error": 1, "unknown": 1}, left_out=[], findings=findings,
+    )  # fmt: skip
+    return output.render_report("html", report, partial(draw_findings, report=report), "trimtab doctor")
+
+
+COMMANDS = {
+    "admit": lambda folder: ("admit", "-f", write(folder, DEPLOYMENT), "--policies", write(folder, POLICY)),
+    "lint": lambda folder: ("lint", "-f", write(folder, DEPLOYMENT)),
+    "plan": lambda folder: ("plan", "--cluster", snapshot(folder, *half_empty())),
+    "policies check": lambda folder: ("policies", "check", write(folder, POLICY)),
+    "policies list": lambda folder: ("policies", "list"),
+    "recommend": lambda folder: ("recommend", "--usage", usage(folder)),
+    "simulate": lambda folder: ("simulate", "--cluster", snapshot(folder, *half_empty())),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Report → its HTML."""
+    found = {"doctor": doctor_page()}
+    for name, arguments in COMMANDS.items():
+        folder = tmp_path_factory.mktemp("page")
+        result = trimtab(*arguments(folder), "-o", "html")
+        assert result.exit_code in (0, 1), result.output
+        found[name] = result.stdout
+    return found
+
+
+EACH_PAGE = pytest.mark.parametrize("name", ["doctor", *COMMANDS])
+
+
+@dataclass
+class Outline(HTMLParser):
+    """The parts of a page that matter for accessibility, and what is wrong with them."""
+
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def find_problems(self) -> list[str]:
+        """What axe-core calls critical or serious, as far as a parser can see it, and its rules for headings."""
+        counts = Counter(tag for tag, _ in self.tags)
+        once = [f"{tag}: expected one, got {counts[tag]}" for tag in ("h1", "main") if counts[tag] != 1]
+        once += [] if counts["title"] else ["title: missing"]
+        ids = Counter(attributes["id"] for _, attributes in self.tags if attributes.get("id"))
+        levels = [int(tag[1]) for tag, _ in self.tags if re.fullmatch(r"h[1-6]", tag)]
+        labels = Counter(a.get("aria-label") for _, a in self.tags if a.get("role") == "region")
+        return [
+            *once,
+            *(f"id {name}: used {count} times" for name, count in ids.items() if count > 1),
+            *(f"h{after} follows h{before}" for before, after in pairwise(levels) if after > before + 1),
+            *(f"region {name}: {count} of this name" for name, count in labels.items() if count > 1 or not name),
+            *(f"{tag}: has no name" for tag, a in self.tags if a.get("role") == "img" and not a.get("aria-label")),
+            *(f"{tag}: has no label" for tag, a in self.tags if tag == "input" and not a.get("aria-label")),
+            *("html: has no language" for tag, a in self.tags if tag == "html" and not a.get("lang")),
+        ]
+
+
+@EACH_PAGE
+def test_a_page_has_no_serious_fault_of_accessibility(pages: dict[str, str], name: str) -> None:
+    outline = Outline()
+    outline.feed(pages[name])
+    assert outline.find_problems() == []
+
+
+@EACH_PAGE
+def test_a_page_loads_nothing(pages: dict[str, str], name: str) -> None:
+    text = pages[name]
+    assert """http-equiv="Content-Security-Policy" content="default-src 'none';""" in text
+    assert not re.search(r"<(?:link|img|iframe|script)\b[^>]*(?:src|href)=|@import|url\(", text)
+
+
+@EACH_PAGE
+def test_a_page_is_for_phones_for_paper_and_for_the_dark(pages: dict[str, str], name: str) -> None:
+    text = pages[name]
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    assert str(page_style()) in text
+    for media in ("(max-width: 640px)", "@media print", "(prefers-color-scheme: dark)"):
+        assert media in text
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG 2.2."""
+    whole = colour if len(colour) == 7 else "#" + "".join(2 * digit for digit in colour[1:])
+    channels = [int(whole[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["ground", "panel"])
+@pytest.mark.parametrize("ink", ["ink", "soft", "good", "careful", "bad", "odd"])
+def test_text_has_the_contrast_of_wcag_aa(theme: int, ground: str, ink: str) -> None:
+    roots = re.findall(r":root \{(.*?)\}", str(page_style()), re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", roots[theme]))
+    light, dark = sorted((luminance(colours[ground]), luminance(colours[ink])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_what_a_table_holds_is_text_and_each_cell_has_its_columns_name() -> None:
+    console = PageConsole()
+    table = Table("Name", "Saves")
+    table.add_row("[green]<b>evil</b>[/]", "1")
+    console.print(table)
+    page = console.render_page("trimtab")
+    assert '<td data-label="Name"><span class="good">&lt;b&gt;evil&lt;/b&gt;</span></td>' in page
+    assert '<th scope="col">Saves</th>' in page
+
+
+def test_a_page_is_the_same_for_every_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY), "-o", "html")
+    wide = trimtab(*arguments).stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    assert trimtab(*arguments).stdout == wide

@@ -1,0 +1,99 @@
+"""`trimtab why pod` joins what is known of one pod."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.cli.snapshots import snapshot, trimtab
+from tests.cli.test_running import POLICY, WEBHOOK, pod
+from trimtab.cli.why.live_traces import select_log_lines
+from trimtab.cluster.api.pod import Pod
+from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, HistoryEntry, PoolState, encode_state
+from trimtab.policy.changed_annotation import ANNOTATION, write_annotation
+from trimtab.policy.pod_changes import FieldChange
+from trimtab.policy.reasons import LIMIT_REMOVED
+
+NOW = 1_800_000_000
+
+
+def changed_pod() -> dict[str, Any]:
+    """A pod with the annotation that the webhook wrote when the pod had no name yet."""
+    item = pod()
+    submitted = msgspec.convert({**item, "metadata": {**item["metadata"], "name": ""}}, Pod)
+    change = FieldChange(
+        field="containers[app].limits.cpu", before="2", after=None, policy="no-limits", reason=LIMIT_REMOVED("r")
+    )
+    annotated, _ = write_annotation(submitted, "shop", None, [change])
+    assert isinstance(annotated.metadata.annotations, dict)
+    item["metadata"]["annotations"] = {ANNOTATION: annotated.metadata.annotations[ANNOTATION]}
+    return item
+
+
+def state(*records: HistoryEntry) -> dict[str, Any]:
+    metadata = {"name": "trimtab-state-web", "namespace": "trimtab-system", "labels": {STATE_LABEL: "web"}}
+    data = {STATE_KEY: encode_state(PoolState(ring=records))}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def why(folder: Path, *items: dict[str, Any], name: str = "shop/web-1-bcdfg") -> dict[str, Any]:
+    result = trimtab("why", "pod", name, "--cluster", snapshot(folder, *items), "-o", "json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path: Path) -> None:
+    report = why(tmp_path, changed_pod(), POLICY, WEBHOOK)
+    assert report["owners"] == ["ReplicaSet/web-1"]
+    assert report["changes"] == [{"policy": "no-limits", "field": "containers[app].limits.cpu", "value": "removed"}]
+    assert [(one["policy"], one["what"]) for one in report["findings"]] == [("sizes", "unpatched")]
+
+
+def test_a_pod_without_an_annotation_was_not_changed(tmp_path: Path) -> None:
+    assert why(tmp_path, pod(), POLICY, WEBHOOK)["changes"] is None
+    text = trimtab("why", "pod", "web-1-bcdfg", "-n", "shop", "--cluster", snapshot(tmp_path, pod(), WEBHOOK)).stdout
+    assert "the webhook did not change it" in text
+    assert "are not in a snapshot" in text
+
+
+def test_who_is_not_in_a_rollout_is_said(tmp_path: Path) -> None:
+    out = {**POLICY, "spec": {**POLICY["spec"], "rollout": "0%"}}
+    codes = [one["reason"]["code"] for one in why(tmp_path, pod(), out, WEBHOOK)["findings"]]
+    assert codes == ["not-in-rollout"]
+
+
+def test_decisions_about_the_pod_and_its_predecessors_are_joined(tmp_path: Path) -> None:
+    records = [
+        HistoryEntry(at=NOW + n, pool="web", what="evicted", code="pod-evicted", why=f"w{n}", pod=name, owner=owner)
+        for n, (name, owner) in enumerate(
+            [
+                ("shop/web-1-older", "ReplicaSet/web-1"), ("shop/web-1-bcdfg", ""), ("shop/cart", "ReplicaSet/cart"),
+                ("else/web-1-x", "ReplicaSet/web-1"),
+            ]
+        )
+    ]  # fmt: skip
+    decisions = why(tmp_path, pod(), WEBHOOK, state(*records))["decisions"]
+    assert [one["why"] for one in decisions] == ["w0", "w1"]
+
+
+def test_a_pod_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    result = trimtab("why", "pod", "shop/web-1-bcdf", "--cluster", snapshot(tmp_path, pod(), WEBHOOK))
+    assert result.exit_code == 2
+    assert "did you mean 'shop/web-1-bcdfg'?" in result.stderr
+
+
+def test_lines_of_the_log_are_found_by_name_prefix_and_owner() -> None:
+    lines = [
+        '{"namespace":"shop","pod":"web-1-bcdfg","event":"a"}',
+        '{"namespace":"shop","pod":"web-1-","event":"b"}',
+        '{"namespace":"shop","pod":"","owner":"Deployment/web","event":"c"}',
+        '{"namespace":"else","pod":"web-1-","event":"d"}',
+        '{"namespace":"shop","pod":"","owner":"","event":"e"}',
+        '{"namespace":"shop","pod":"web-2-","event":"f"}',
+        "not json",
+        "[" * 5000,
+    ]
+    found = list(select_log_lines("\n".join(lines), "shop", "web-1-bcdfg", "Deployment/web"))
+    assert found == lines[:3]

@@ -1,0 +1,86 @@
+"""What a release publishes has its version, its addresses and its notes."""
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.release import __main__ as release
+
+ROOT = Path(__file__).resolve().parents[2]
+REPOSITORY, IMAGE = "https://code.example.com/team/trimtab", "registry.example.com/team/trimtab"
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release")
+    release.main(["render", str(folder), "--version", "0.1.0", "--repository", REPOSITORY, "--image", IMAGE])
+    return folder
+
+
+def test_the_package_names_its_addresses(rendered: Path) -> None:
+    project = tomllib.loads((rendered / "source/pyproject.toml").read_text())["project"]
+    assert project["urls"]["Source"] == REPOSITORY
+    assert all(project[name] for name in ("authors", "classifiers", "keywords"))
+
+
+def test_links_of_its_readme_are_addresses(rendered: Path) -> None:
+    readme = (rendered / "source/README.md").read_text()
+    assert f"]({REPOSITORY}/raw/v0.1.0/docs/pictures/demo.svg)" in readme
+    assert f"]({REPOSITORY}/blob/v0.1.0/SECURITY.md)" in readme
+    assert "](docs/" not in readme
+
+
+def test_the_chart_names_image_and_home(rendered: Path) -> None:
+    about = yaml.safe_load((rendered / "chart/Chart.yaml").read_text())
+    assert (about["home"], about["sources"]) == (REPOSITORY, [REPOSITORY])
+    assert yaml.safe_load(about["annotations"]["artifacthub.io/images"])[0]["image"] == f"{IMAGE}:0.1.0"
+    assert yaml.safe_load((rendered / "chart/values.yaml").read_text())["image"]["repository"] == IMAGE
+
+
+def test_krews_manifest_gets_the_archives_digest(rendered: Path, tmp_path: Path) -> None:
+    (tmp_path / "trimtab-0.1.0.tar.gz").write_bytes(b"archive")
+    release.main(["krew", str(rendered), "--version", "0.1.0", "--archives", str(tmp_path)])
+    [platform] = yaml.safe_load((rendered / "krew.yaml").read_text())["spec"]["platforms"]
+    assert len(platform["sha256"]) == 64
+    assert platform["uri"] == f"{REPOSITORY}/releases/download/v0.1.0/trimtab-0.1.0.tar.gz"
+    assert (rendered / "source/trimtab" / platform["bin"]).exists()
+
+
+def test_the_plugin_is_a_plain_shells() -> None:
+    assert subprocess.run(["sh", "-n", str(ROOT / "trimtab/kubectl-trimtab")], check=False).returncode == 0
+
+
+def project(folder: Path, changelog: str) -> Path:
+    (folder / "deploy/chart").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
+    (folder / "deploy/chart/Chart.yaml").write_text("version: 1.2.0\n")
+    (folder / "CHANGELOG.md").write_text(changelog)
+    return folder
+
+
+def test_notes_are_the_versions_section(tmp_path: Path) -> None:
+    root = project(tmp_path, "# Changelog\n\n## 1.2.0 (2026-12-01)\n\n- new\n\n## 1.1.0\n\n- old\n")
+    assert release.release_notes("1.2.0", root) == "- new"
+    assert release.find_problems("1.2.0", root) == []
+
+
+def test_what_is_of_another_version_is_named(tmp_path: Path) -> None:
+    root = project(tmp_path, "# Changelog\n\n## Unreleased\n\n- new\n")
+    assert release.find_problems("1.3.0", root) == [
+        "pyproject.toml: expected version 1.3.0, got 1.2.0",
+        "deploy/chart/Chart.yaml: expected version 1.3.0, got 1.2.0",
+        "CHANGELOG.md: expected a section `## 1.3.0` with at least one line, got none",
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.name)
+def test_workflows_and_forms_are_yaml(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())
+
+
+def test_workflows_call_what_a_change_must_pass() -> None:
+    for name in ("ci.yml", "release.yml"):
+        assert "run: .ci/run" in (ROOT / ".github/workflows" / name).read_text()

@@ -1,0 +1,253 @@
+"""Snapshots and the lives of pods → the history that the cluster autoscaler is replayed on.
+
+Nodes are alike if they have the same allocatable amounts, type, price, taints, and the same value of every label that
+some pod selects by. Pods are alike if they have the same topmost owner; the largest requests among them count. A pod
+that may use one node only (it selects a hostname, or its volume is local) keeps its node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape, ReplayWorkload
+from trimtab.cluster.api.pod import NodeSelector
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.pdb import PdbIndex
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import Seconds
+from trimtab.machines.prices import price_of
+from trimtab.scheduling.node_filters import REJECTING_EFFECTS, label_keys_read, node_rejection_reason
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_TRANSIENT_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler")
+
+Lives = Mapping[str, Sequence[tuple[Seconds, Seconds]]]
+"""Workload → (first, last) second of each of its pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReading:
+    """The history, and what it leaves out."""
+
+    history: NodeHistory
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """The shapes of nodes, and one node of each."""
+
+    by_name: dict[str, ReplayShape]
+    example: dict[str, NodeInfo]
+    of_node: dict[str, str]
+
+
+def build_history(
+    first: Inventory, moments: Iterable[tuple[Seconds, Mapping[str, int]]], min_nodes: int = 0
+) -> HistoryReading:
+    """Returns the history that begins with the nodes and pods of `first`.
+
+    `moments`: second → pods by workload; seconds are counted from the first moment. `min_nodes`: nodes of each shape
+    that always stay.
+    """
+    moments = sorted(moments, key=lambda moment: moment[0])
+    shapes, unreadable = _group_nodes(first)
+    notes = [f"{unreadable} nodes whose allocatable amounts cannot be read are left out."] if unreadable else []
+    workloads: dict[str, ReplayWorkload] = {}
+    placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
+    reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs))
+    for pod in first.pods:
+        if pod.node not in placed or pod.is_finished or pod.is_daemon or pod.is_static:
+            continue
+        owner = workload_name(pod)
+        name = owner or f"pod {pod.key}"
+        workload = reader.read_workload(name, pod, is_owned=bool(owner))
+        if workload is None:
+            notes.append(f"The requests of pod {pod.key} cannot be read; it is left out.")
+            continue
+        workloads[name] = _merge_workloads(workloads.get(name), workload)
+        placed[pod.node][name] += 1
+    began = moments[0][0] if moments else 0
+    unknown = {name for _, pods in moments for name in pods if name not in workloads}
+    if unknown:
+        notes.append(f"{len(unknown)} workloads of the history have no pod in the first snapshot and are left out.")
+    history = NodeHistory(
+        shapes=shapes.by_name, workloads=workloads,
+        nodes=[(shapes.of_node[node], pods) for node, pods in placed.items()],
+        moments=[
+            (second - began, {name: count for name, count in pods.items() if name in workloads})
+            for second, pods in moments
+        ],
+        min_nodes=dict.fromkeys(shapes.by_name, min_nodes),
+    )  # fmt: skip
+    return HistoryReading(history, tuple(notes))
+
+
+def workload_name(pod: PodInfo) -> str:
+    """Returns NAMESPACE/KIND/NAME of the workload that renews the pod, the Deployment of a ReplicaSet by the hash in
+    its name; "" if none does."""
+    if pod.owner is None:
+        return ""
+    kind, name = pod.owner.kind, pod.owner.name
+    suffix = "-" + pod.requirements.labels.get("pod-template-hash", "")
+    if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+        kind, name = "Deployment", name.removesuffix(suffix)
+    return f"{pod.namespace}/{kind}/{name}"
+
+
+def count_lives(lives: Lives, step_seconds: int) -> list[tuple[Seconds, dict[str, int]]]:
+    """Returns the pods of each workload that lived at each step, from the first second of all to the last."""
+    ends = [second for pods in lives.values() for life in pods for second in life]
+    if not ends:
+        return []
+    steps = range(min(ends), max(ends) + 1, step_seconds)
+    return [
+        (at, {name: sum(begin <= at <= end for begin, end in pods) for name, pods in lives.items()}) for at in steps
+    ]
+
+
+def hold_moments(
+    moments: Sequence[tuple[Seconds, Mapping[str, int]]], step_seconds: int
+) -> list[tuple[Seconds, Mapping[str, int]]]:
+    """Returns the moments with steps between them at which nothing changes: the autoscaler looks at each."""
+    held: list[tuple[Seconds, Mapping[str, int]]] = []
+    for (at, pods), (until, _) in zip(moments, [*moments[1:], (0, {})], strict=True):
+        held.append((at, pods))
+        held += [(step, {}) for step in range(at + step_seconds, until, step_seconds)]
+    return held
+
+
+def count_pods(inventory: Inventory) -> dict[str, int]:
+    """Returns the pods of each workload that are not finished, on nodes or waiting for one."""
+    names = (
+        workload_name(pod) for pod in inventory.pods
+        if not (pod.is_finished or pod.is_daemon or pod.is_static) and pod.deletion_requested_at is None
+    )  # fmt: skip
+    return dict(Counter(name for name in names if name))
+
+
+def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
+    keys = {
+        key for pod in inventory.pods for key in label_keys_read(pod.requirements, ()) if key and key != HOSTNAME_LABEL
+    }  # fmt: skip
+    daemons = _sum_daemons(inventory.pods)
+    names: dict[object, str] = {}
+    shapes = _Shapes({}, {}, {})
+    unreadable = 0
+    for node in inventory.nodes:
+        if isinstance(node.allocatable, Unreadable):
+            unreadable += 1
+            continue
+        price = price_of(node, {})
+        cpu, memory, slots = (node.allocatable.get(name, 0) for name in ("cpu", "memory", "pods"))
+        kind = node.labels.get(INSTANCE_TYPE_LABEL, "")
+        labels = frozenset((key, node.labels.get(key)) for key in keys)
+        key = (kind, cpu, memory, slots, price if isinstance(price, int) else None, labels, _lasting_taints(node))
+        if key not in names:
+            names[key] = _name_shape(kind, cpu, memory, shapes.by_name)
+            daemon_cpu, daemon_memory, daemon_pods = daemons.get(node.name, (0, 0, 0))
+            shapes.by_name[names[key]] = ReplayShape(
+                name=names[key], cpu=max(0, cpu - daemon_cpu), memory=max(0, memory - daemon_memory),
+                pods=max(0, slots - daemon_pods), daemon_cpu=daemon_cpu, daemon_memory=daemon_memory,
+                price=price if isinstance(price, int) else None,
+            )  # fmt: skip
+            shapes.example[names[key]] = node
+        shapes.of_node[node.name] = names[key]
+    return shapes, unreadable
+
+
+def _sum_daemons(pods: Iterable[PodInfo]) -> dict[str, tuple[int, int, int]]:
+    """Node → cpu, memory and number of the pods that run once per node."""
+    sums: dict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+    for pod in pods:
+        requests = pod.requirements.requests
+        if (pod.is_daemon or pod.is_static) and not pod.is_finished and not isinstance(requests, Unreadable):
+            cpu, memory, count = sums[pod.node]
+            sums[pod.node] = (cpu + requests.get("cpu", 0), memory + requests.get("memory", 0), count + 1)
+    return sums
+
+
+def _lasting_taints(node: NodeInfo) -> frozenset[tuple[str, str, str]]:
+    return frozenset(
+        (taint.key, taint.value, taint.effect) for taint in node.taints
+        if taint.effect in REJECTING_EFFECTS and not taint.key.startswith(_TRANSIENT_TAINTS)
+    )  # fmt: skip
+
+
+def _name_shape(kind: str, cpu: int, memory: int, others: Iterable[str]) -> str:
+    base = kind or f"{cpu / 1000:g} cpu, {memory / (1 << 30):.0f} GiB"
+    number = sum(name == base or name.startswith(f"{base} (") for name in others)
+    return f"{base} ({number + 1})" if number else base
+
+
+@dataclass(slots=True)
+class _WorkloadReader:
+    """Reads the workloads of one inventory; pods that are alike are read once."""
+
+    inventory: Inventory
+    shapes: _Shapes
+    budgets: PdbIndex
+    _known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    """(shape, requirements) → the shapes that such a pod may use."""
+
+    def read_workload(self, name: str, pod: PodInfo, *, is_owned: bool) -> ReplayWorkload | None:
+        """Returns the workload of one pod on a node; None if its requests cannot be read."""
+        requests = pod.requirements.requests
+        if isinstance(requests, Unreadable):
+            return None
+        claims = [self.inventory.claims.get((pod.namespace, claim)) for claim in pod.claims]
+        volumes = [claim.nodes for claim in claims if claim is not None and claim.nodes is not None]
+        is_pinned = HOSTNAME_LABEL in set(label_keys_read(pod.requirements, volumes))
+        has_budget = bool(self.budgets.matching_numbers(pod.namespace, pod.requirements.labels))
+        return ReplayWorkload(
+            name=name, cpu=requests.get("cpu", 0), memory=requests.get("memory", 0),
+            shapes=self._admitting_shapes(pod, volumes),
+            blocks=is_pinned or blocks_scale_down(pod, is_owned=is_owned, has_budget=has_budget),
+        )  # fmt: skip
+
+    def _admitting_shapes(self, pod: PodInfo, volumes: Sequence[NodeSelector]) -> frozenset[str]:
+        own = self.shapes.of_node[pod.node]
+        key = (own, id(pod.requirements))
+        if volumes or key not in self._known:
+            admitting = frozenset(
+                shape for shape, node in self.shapes.example.items()
+                if shape == own or node_rejection_reason(pod.requirements, volumes, node) is None
+            )  # fmt: skip
+            if volumes:
+                return admitting
+            self._known[key] = admitting
+        return self._known[key]
+
+
+def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool:
+    """Returns whether the cluster autoscaler, with its default flags, leaves a node alone because of the pod.
+
+    An annotation safe-to-evict decides. Without one, any of these holds (simulator/drainability/rules, 1.36):
+
+    - no controller renews the pod;
+    - it is in kube-system, and no PodDisruptionBudget selects it (--skip-nodes-with-system-pods);
+    - it has a hostPath or an emptyDir that is not in memory (--skip-nodes-with-local-storage).
+    """
+    written = pod.annotations.get(SAFE_TO_EVICT)
+    if written in ("true", "false"):
+        return written == "false"
+    return (
+        not is_owned
+        or (pod.namespace == "kube-system" and not has_budget)
+        or any(not volume.in_memory for volume in pod.local_volumes)
+    )
+
+
+def _merge_workloads(known: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
+    """The larger requests of both, where both may run; one that blocks makes both block."""
+    if known is None:
+        return other
+    return ReplayWorkload(
+        name=known.name, cpu=max(known.cpu, other.cpu), memory=max(known.memory, other.memory),
+        shapes=known.shapes & other.shapes or known.shapes, blocks=known.blocks or other.blocks,
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""The command line of `trimtab autoscaler propose`. It reads, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from trimtab.autoscaling.simulation.propose_autoscaler import propose_flags
+from trimtab.autoscaling.simulation.replay_nodes import ScaleDownFlags
+from trimtab.cli import live_cluster, output
+from trimtab.cli.autoscaler.read_history import parse_duration, read_cluster_history
+from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
+from trimtab.cli.main import UsageError
+from trimtab.cli.usage_series import read_usage_series
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.machines.prices import PriceFile, merge_price_files, read_price_file
+
+
+@click.group("autoscaler")
+def verb() -> None:
+    """Replay the cluster autoscaler on your cluster, and propose its flags. Nothing is changed."""
+
+
+@verb.command("propose")
+@live_cluster.add_cluster_options
+@click.option("--earlier", multiple=True, metavar="SNAPSHOT",
+              help="An earlier snapshot of the same cluster. You can repeat the option.")  # fmt: skip
+@click.option("--usage", "usage", multiple=True, metavar="PATH",
+              help="Usage series that name pods, and so show how many there were.")  # fmt: skip
+@click.option("--autoscaler-flags", metavar="FLAGS", default="",
+              help="The present flags. Default: those of the autoscaler's pod in the snapshot.")  # fmt: skip
+@click.option("--prices", "price_paths", multiple=True, metavar="FILE",
+              help="Prices of nodes as OpenCost's CSV. They precede labels and list prices.")  # fmt: skip
+@click.option("--step", default="5m", show_default=True, metavar="DURATION", help="The time between two moments.")
+@click.option("--provision-time", default="2m", show_default=True, metavar="DURATION",
+              help="The time from a scale-up until a node takes pods.")  # fmt: skip
+@click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
+              help="Nodes of each kind that always stay.")  # fmt: skip
+@output.add_output_options
+@without_garbage_collection()
+def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+    """Show what other flags of the cluster autoscaler would have done.
+
+    The threshold, the unneeded time and the delay after a scale-up are replayed on the nodes of the first snapshot and
+    on the pods of your history: nodes over time, evictions, nodes that were bought back within an hour, and how long
+    pods waited. The cheapest flags are proposed that buy back few nodes and let pods hardly wait longer.
+    """
+    step, provision = _read_durations(step=options["step"], provision_time=options["provision_time"])
+    prices = _read_prices(options["price_paths"])
+    series, notes = read_usage_series(options["usage"]) if options["usage"] else ([], [])
+    reading = read_cluster_history(
+        cluster, options["earlier"], series, prices, options["autoscaler_flags"],
+        step_seconds=step, min_nodes=options["min_nodes"], provision_seconds=provision,
+    )  # fmt: skip
+    proposal = propose_flags(reading.history, reading.present, on_replay=_show_progress)
+    report = build_autoscaler_report(proposal, reading.history, (*notes, *reading.notes))
+    output.emit_report(
+        options["output"], options["output_file"], report, lambda console: draw_autoscaler_report(console, report),
+        "trimtab autoscaler propose",
+    )  # fmt: skip
+
+
+def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFlags]:
+    return output.show_progress(list(flag_sets), "Replaying")
+
+
+def _read_durations(**texts: str) -> list[int]:
+    """Return the seconds of each option. Raises UsageError for those that are no duration, or zero."""
+    seconds = {name: parse_duration(text) for name, text in texts.items()}
+    mistakes = [
+        ConfigError(file=f"--{name.replace('_', '-')}", expected="a duration such as 5m", got=repr(texts[name]))
+        for name, value in seconds.items() if not value
+    ]  # fmt: skip
+    if mistakes:
+        raise UsageError(mistakes)
+    return [value or 0 for value in seconds.values()]
+
+
+def _read_prices(paths: Sequence[str]) -> PriceFile:
+    """Return the price files merged into one. Raises UsageError with every mistake."""
+    files, mistakes = [], []
+    for name, content in live_cluster.read_paths(paths, (".csv",)):
+        price_file, file_mistakes = read_price_file(name, content.decode("utf-8", "replace"))
+        files.append(price_file)
+        mistakes += file_mistakes
+    if mistakes:
+        raise UsageError(mistakes)
+    return merge_price_files(files)

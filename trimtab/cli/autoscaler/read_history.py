@@ -1,0 +1,187 @@
+"""Reads snapshots and usage into the history on which the cluster autoscaler is replayed.
+
+The number of pods of a workload over time comes from usage (a pod lived from its first to its last sample), else from
+several snapshots, else it stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from trimtab.autoscaling.simulation.cluster_history import (
+    build_history,
+    count_lives,
+    count_pods,
+    hold_moments,
+    workload_name,
+)
+from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ScaleDownFlags
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.inputs import find_autoscaler_arguments, parse_autoscaler_flags, parse_documents
+from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.cluster.yaml_documents import Document
+from trimtab.machines.prices import PriceFile
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series import Series
+
+CONSTANT_SECONDS = 2 * 3600
+"""How long the pods of a single snapshot are replayed: long enough for every unneeded time that is compared."""
+_UNNEEDED_FLAG, _DELAY_FLAG = "scale-down-unneeded-time", "scale-down-delay-after-add"
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime|startTime)":"([^"]{20,30})"')
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHistory:
+    """What is replayed, the flags that the cluster has now, and what the reader of a report should know."""
+
+    history: NodeHistory
+    present: ScaleDownFlags
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedInventory:
+    at: Seconds
+    inventory: Inventory
+
+
+def read_cluster_history(
+    cluster: live_cluster.ClusterOptions, earlier: Sequence[str], series: Sequence[Series], prices: PriceFile,
+    flags_text: str, *, step_seconds: int, min_nodes: int, provision_seconds: int,
+) -> ClusterHistory:  # fmt: skip
+    """Return the history of --cluster, the earlier snapshots and the usage. Raises UsageError with every mistake, and
+    RuntimeFailure if a live cluster cannot be read."""
+    documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
+    if not cluster.paths:
+        mistakes.append(ConfigError(file="command line", expected="--cluster SNAPSHOT or --cluster live", got="none"))
+    now, now_mistakes = _read_inventory(documents, prices)
+    mistakes += now_mistakes
+    snapshots = [now]
+    for content in live_cluster.read_paths(earlier):
+        earlier_documents, earlier_mistakes = parse_documents([content])
+        one, inventory_mistakes = _read_inventory(earlier_documents, prices)
+        mistakes += [*earlier_mistakes, *inventory_mistakes]
+        snapshots.append(one)
+    arguments, flag_mistakes = parse_autoscaler_flags(flags_text)
+    mistakes += flag_mistakes
+    present, duration_mistakes = read_present_flags(
+        arguments or next(find_autoscaler_arguments(documents), []), provision_seconds
+    )
+    mistakes += duration_mistakes
+    if not mistakes and not now.inventory.nodes:
+        mistakes.append(ConfigError(file=", ".join(cluster.paths), expected="a snapshot with nodes", got="none"))
+    if mistakes:
+        raise UsageError(mistakes)
+    snapshots.sort(key=lambda snapshot: snapshot.at)
+    moments, notes = _read_moments(snapshots, series, step_seconds)
+    reading = build_history(snapshots[0].inventory, moments, min_nodes)
+    if not arguments:
+        notes.append(
+            "The present flags are read from the cluster autoscaler's pod; a capture leaves command lines out, and "
+            "then the defaults count. Set them with --autoscaler-flags."
+        )
+    return ClusterHistory(reading.history, present, (*notes, *reading.notes))
+
+
+def _read_inventory(documents: list[Document], prices: PriceFile) -> tuple[_TimedInventory, list[ConfigError]]:
+    built = build_snapshot(documents)
+    inventory = snapshot_inventory(built.snapshot)
+    nodes = tuple(replace(node, price=prices.price_of(node)) for node in inventory.nodes)
+    return _TimedInventory(_snapshot_time(documents), replace(inventory, nodes=nodes)), list(built.mistakes)
+
+
+def _snapshot_time(documents: Iterable[Document]) -> Seconds:
+    """Return the newest time in the objects, about when the snapshot was made; 0 without any."""
+    times = (
+        parse_timestamp(match[1].decode())
+        for document in documents
+        for match in _TIME.finditer(
+            bytes(document.text) if document.text is not None else msgspec.json.encode(document.value)
+        )
+    )
+    return max((at for at in times if at is not None), default=0)
+
+
+def _read_moments(
+    snapshots: Sequence[_TimedInventory], series: Sequence[Series], step_seconds: int
+) -> tuple[Sequence[tuple[Seconds, Mapping[str, int]]], list[str]]:
+    """Return second → pods by workload, and notes on where that comes from."""
+    lives = read_lives(series, snapshots)
+    if lives:
+        names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
+        note = f"The number of pods over time comes from the usage of {names}; others keep their number."
+        return count_lives(lives, step_seconds), [note]
+    notes = (
+        ["No series of usage names its pod: the number of pods over time is not known from usage."] if series else []
+    )
+    if len(snapshots) > 1:
+        return hold_moments([(one.at, count_pods(one.inventory)) for one in snapshots], step_seconds), notes
+    began = snapshots[0].at
+    notes.append(
+        "One snapshot and no usage: the pods are replayed as they are for two hours, so that no node is bought back. "
+        "Give --usage or --earlier."
+    )
+    return hold_moments([(began, {}), (began + CONSTANT_SECONDS, {})], step_seconds), notes
+
+
+def read_lives(
+    series: Iterable[Series], snapshots: Iterable[_TimedInventory]
+) -> dict[str, list[tuple[Seconds, Seconds]]]:
+    """Return workload → (first, last) sample of each of its pods; series without a pod are left out."""
+    pods = {
+        (pod.namespace, pod.name): Owner(*name.split("/", 2)[1:])
+        for snapshot in snapshots for pod in snapshot.inventory.pods if (name := workload_name(pod))
+    }  # fmt: skip
+    owners = OwnerIndex(pods)
+    spans: dict[str, dict[str, tuple[Seconds, Seconds]]] = {}
+    for one in series:
+        if not one.pod or not one.times:
+            continue
+        owner = one.workload or str(owners.topmost_owner(one.namespace, one.pod))
+        by_pod = spans.setdefault(f"{one.namespace}/{owner}", {})
+        first, last = by_pod.get(one.pod, (one.times[0], one.times[-1]))
+        by_pod[one.pod] = min(first, one.times[0]), max(last, one.times[-1])
+    return {name: list(by_pod.values()) for name, by_pod in spans.items()}
+
+
+def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tuple[ScaleDownFlags, list[ConfigError]]:
+    """Return the flags of a running cluster autoscaler, defaults where it has none, and the mistakes in them."""
+    flags, mistakes = parse_flags(arguments), []
+    durations: dict[str, int] = {}
+    for name in (_UNNEEDED_FLAG, _DELAY_FLAG):
+        seconds = parse_duration(flags.get(name, "10m"))
+        if seconds is None:
+            expected, got = f"--{name} as a duration such as 10m", repr(flags[name])
+            mistakes.append(ConfigError(file="--autoscaler-flags", expected=expected, got=got))
+        durations[name] = seconds or 0
+    try:
+        threshold = float(flags.get(THRESHOLD_FLAG, "0.5"))
+    except ValueError:
+        threshold = 0.5
+        expected, got = f"--{THRESHOLD_FLAG} as a number such as 0.5", repr(flags[THRESHOLD_FLAG])
+        mistakes.append(ConfigError(file="--autoscaler-flags", expected=expected, got=got))
+    present = ScaleDownFlags(
+        threshold=threshold, unneeded_seconds=durations[_UNNEEDED_FLAG],
+        delay_after_add_seconds=durations[_DELAY_FLAG], provision_seconds=provision_seconds,
+    )  # fmt: skip
+    return present, mistakes
+
+
+def parse_duration(text: str) -> int | None:
+    """Return the seconds of a duration such as 1h, 10m or 1m30s; None if it is none."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds

@@ -1,0 +1,88 @@
+"""Names that a shell completes: policies, pools, nodes and namespaces of the cluster, and names of `explain`.
+
+A shell asks between two key strokes. So a cluster has two seconds to answer, and whatever goes wrong means that nothing
+is completed: an error message would end up in the middle of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+import msgspec
+
+READ_SECONDS = 2.0
+MAX_NAMES = 500
+
+
+def complete_namespaces(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the namespaces of the cluster that begin with the word."""
+    return _filter(_list_names(context, "/api/v1/namespaces"), incomplete)
+
+
+def complete_nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the nodes of the cluster that begin with the word."""
+    return _filter(_list_names(context, "/api/v1/nodes"), incomplete)
+
+
+def complete_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the pools that have a ConfigMap."""
+    namespace = context.params.get("namespace") or "trimtab-system"
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    return _filter(_list_names(context, path, label="trimtab.dev/pool"), incomplete)
+
+
+def complete_policies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the policies of --policies, or the shipped ones."""
+    from trimtab.cli.main import UsageError
+    from trimtab.cli.policies.given_policies import load_given_policies
+
+    try:
+        policies = load_given_policies(tuple(context.params.get("paths") or ()))
+    except UsageError:
+        return []
+    return _filter([policy.name for policy in policies.all], incomplete)
+
+
+def complete_explained_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names that `trimtab explain` knows."""
+    from trimtab.cli.explain.catalog import load_catalog
+
+    return _filter(dict.fromkeys(entry.name for entry in load_catalog()), incomplete)
+
+
+def _filter(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)][:MAX_NAMES]
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Item(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _List(msgspec.Struct):
+    items: list[_Item]
+
+
+def _list_names(context: click.Context, path: str, *, label: str = "") -> list[str]:
+    """Return the names of all objects, or the values of their label; none if the cluster does not answer in time."""
+    from trimtab.kube.client import Deadlines, connect_to_cluster
+    from trimtab.kube.errors import KubeFault
+
+    deadlines = Deadlines(connect=READ_SECONDS, read=READ_SECONDS)
+    try:
+        client = connect_to_cluster(
+            context.params.get("kubeconfig"), context.params.get("context"), deadlines=deadlines
+        )
+        try:
+            query: dict[str, str | int | None] = {"limit": MAX_NAMES, **({"labelSelector": label} if label else {})}
+            found = msgspec.json.decode(client.get(path, query), type=_List)
+        finally:
+            client.close()
+    except (KubeFault, msgspec.DecodeError):
+        return []
+    return [(item.metadata.labels or {}).get(label, "") if label else item.metadata.name for item in found.items]

@@ -1,0 +1,28 @@
+"""The demo's step about machine types: which ones would cost least for the sample pool."""
+
+from rich.console import Console
+
+from trimtab.cli.demo.sample_pool import build_inputs
+from trimtab.cli.machines import inputs
+from trimtab.cli.machines.command import build_ranking, pack_best_sets
+from trimtab.cli.machines.report import build_rank_report
+from trimtab.cli.machines.table import draw_ranking
+from trimtab.sizing.ranking.rank_types import RankingRules
+
+_ROWS, _BUFFER_PODS = 4, 1.0
+
+
+def draw_machines(console: Console) -> None:
+    """Draw the best machine types for the pods of the sample pool, by list prices of its region."""
+    console.print(
+        "\n[bold]Which machine type costs least for these pods?[/] Ranked by what they request together, then checked "
+        "by placing them on empty nodes.",
+        highlight=False,
+    )
+    inventory = build_inputs().inventory
+    pool_nodes = inputs.SelectedNodes(inventory=inventory, nodes=inventory.nodes, pool="", notes=())
+    options = inputs.TypeOptions()
+    priced = inputs.read_priced_types(pool_nodes, options)
+    ranking = build_ranking(pool_nodes, options, priced, RankingRules())
+    winner, sets = pack_best_sets(pool_nodes, ranking, _BUFFER_PODS, packs=True)
+    draw_ranking(console, build_rank_report(pool_nodes, priced, ranking, winner, sets, None, ()), _ROWS)

@@ -1,0 +1,37 @@
+"""Check of compiled policies, which the API server evaluates itself: with or without the webhook."""
+
+from collections.abc import Iterator
+
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown
+from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.reasons import COMPILED_POLICY_UNBOUND
+from trimtab.cluster.reason import Unreadable
+
+
+def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the compiled policies without a binding, or what changes pods in this cluster."""
+    policies = cluster.compiled_policies
+    if isinstance(policies, Unreadable):
+        yield report_unknown(policies)
+    elif policies is None:
+        yield report_ok("this API server has no MutatingAdmissionPolicies (Kubernetes 1.36): the webhook changes pods")
+    elif not policies:
+        yield report_ok("there are none: the webhook changes pods")
+    else:
+        for policy in policies:
+            if not policy.is_bound:
+                yield report_error(COMPILED_POLICY_UNBOUND, f"MutatingAdmissionPolicy {policy.name} has no binding")
+        bound = sum(policy.is_bound for policy in policies)
+        way = "without a webhook" if cluster.is_without_webhook else "in addition to the webhook"
+        if bound:
+            yield report_ok(f"{bound} compiled polic{'y changes' if bound == 1 else 'ies change'} pods, {way}")
+
+
+CHECKS = (
+    Check(
+        name="compiled-policies",
+        asks="Does the API server evaluate the compiled policies?",
+        judge=check_compiled_policies,
+        may=(COMPILED_POLICY_UNBOUND,),
+    ),
+)

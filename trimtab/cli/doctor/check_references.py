@@ -1,0 +1,105 @@
+"""Checks of what names something else: policies and their classes, pools and their nodes, the images of the processes,
+and the objects that protect them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_ok, report_unknown, report_warning
+from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.reasons import MIXED_VERSIONS, POLICY_REFERENCE, POOL_WITHOUT_NODES, PROTECTION_MISSING
+from trimtab.cli.doctor.references import PROTECTING_KINDS
+from trimtab.cli.install.names import account_name
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pool import Pool, pool_name
+from trimtab.cluster.reason import Unreadable
+
+
+def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield what policies in force name and the cluster does not have."""
+    state = cluster.references
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    for policy, reason in state.dangling:
+        yield report_warning(POLICY_REFERENCE, f"{policy}: {reason.sentence}")
+    if not state.dangling:
+        yield report_ok("the cluster has everything that policies name")
+
+
+def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the pools to which no node belongs."""
+    state, reading = cluster.references, cluster.pools
+    if isinstance(state, Unreadable) or isinstance(reading, Unreadable):
+        yield report_unknown(state if isinstance(state, Unreadable) else reading)  # type: ignore[arg-type]
+        return
+    empty = find_empty_pools(reading.pools, state.nodes or ())
+    names = sorted({pool_name(node) for node in state.nodes or ()} - {""})
+    there_are = f"the nodes' labels name {', '.join(names[:5])}" if names else "no node has a pool label"
+    for pool in empty if state.nodes is not None else ():
+        yield report_warning(POOL_WITHOUT_NODES, f"no node belongs to pool {pool}; {there_are}")
+    if not empty:
+        yield report_ok("every pool has nodes" if reading.pools else "there is no pool yet")
+
+
+def find_empty_pools(pools: Iterable[Pool], nodes: Iterable[NodeInfo]) -> list[str]:
+    """Return the names of the enabled pools to which no node belongs."""
+    all_nodes = tuple(nodes)
+    return sorted(pool.name for pool in pools if pool.enabled and not any(map(pool.has_node, all_nodes)))
+
+
+def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield whether all processes run one image."""
+    state = cluster.references
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    processes: dict[str, list[str]] = {}
+    for process, image in sorted(state.images.items()):
+        processes.setdefault(image, []).append(process)
+    if len(processes) > 1:
+        sentence = "; ".join(f"{', '.join(names)}: {image}" for image, names in sorted(processes.items()))
+        yield report_warning(MIXED_VERSIONS, sentence)
+    else:
+        yield report_ok(f"one image: {next(iter(processes))}" if processes else "no process is installed")
+
+
+def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the budgets and network policies that processes lack.
+
+    Without any NetworkPolicy of Trimtab the installation was made without them, which the chart permits.
+    """
+    state = cluster.references
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    names = {process: account_name(process) for process in state.images}
+    missing = [
+        f"{kind} {cluster.namespace}/{name}"
+        for kind in PROTECTING_KINDS
+        for name in names.values()
+        if name not in state.protecting.get(kind, frozenset())
+        and (kind == "PodDisruptionBudget" or state.protecting.get(kind, frozenset()) & {*names.values()})
+    ]
+    for name in missing:
+        yield report_warning(PROTECTION_MISSING, f"there is no {name}")
+    if not missing:
+        yield report_ok("every process has what protects it")
+
+
+CHECKS = (
+    Check(
+        name="policy-references",
+        asks="Does the cluster have what policies name?",
+        judge=check_policy_references,
+        may=(POLICY_REFERENCE,),
+    ),
+    Check(name="pool-nodes", asks="Does every pool have nodes?", judge=check_pool_nodes, may=(POOL_WITHOUT_NODES,)),
+    Check(name="versions", asks="Do all processes run one version?", judge=check_versions, may=(MIXED_VERSIONS,)),
+    Check(
+        name="protection",
+        asks="Does every process have its PodDisruptionBudget and its NetworkPolicy?",
+        judge=check_protection,
+        may=(PROTECTION_MISSING,),
+    ),
+)

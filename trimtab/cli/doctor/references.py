@@ -1,0 +1,99 @@
+"""Reads what the cluster has of what policies, pools and processes name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trimtab.cli.install.names import PROCESSES, account_name
+from trimtab.cluster.node import NodeInfo, node_from_api
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
+
+PROTECTING_KINDS = ("PodDisruptionBudget", "NetworkPolicy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencesState:
+    """What the cluster has of what policies, pools and processes name."""
+
+    dangling: tuple[tuple[str, Reason], ...] = ()
+    """Policy, and the reason why what it names is missing."""
+    nodes: tuple[NodeInfo, ...] | None = None
+    """All nodes; None if they were not read."""
+    images: Mapping[str, str] = field(default_factory=dict)
+    """Process → the image of its Deployment; without processes that do not exist."""
+    protecting: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Kind → the names of its objects in Trimtab's namespace."""
+
+
+REFERENCE_CODES = frozenset(
+    {"not-in-the-cluster", "runtimeclass-not-found", "priorityclass-not-found", "no-node-can-match"}
+)
+"""The codes of `policies check` that say that something in the cluster is missing."""
+
+
+def read_references(client: Client, namespace: str) -> ReferencesState:
+    """Read nodes, classes, namespaces, policies and Trimtab's own objects. Raises any KubeFault."""
+    from trimtab.cluster.api.core import Node
+    from trimtab.kube.errors import NotFound
+    from trimtab.kube.listing import list_kinds
+    from trimtab.kube.objects import get_plain
+    from trimtab.kube.resources import LIST_SOURCES
+
+    kinds = ("Namespace", "Node", "PriorityClass", "RuntimeClass")
+    snapshot = list_kinds(client, [LIST_SOURCES[kind] for kind in kinds]).snapshot
+    try:
+        documents = list(_list_plain(client, "PodPolicy"))
+    except NotFound:
+        documents = []
+    deployments = {name: get_plain(client, "Deployment", account_name(name), namespace) for name in PROCESSES}
+    protecting = {
+        kind: frozenset(
+            name for name in map(account_name, PROCESSES) if get_plain(client, kind, name, namespace) is not None
+        )
+        for kind in PROTECTING_KINDS
+    }
+    return ReferencesState(
+        dangling=find_dangling(documents, snapshot),
+        nodes=tuple(map(node_from_api, snapshot.objects_of(Node))),
+        images={name: _image(found) for name, found in deployments.items() if found is not None},
+        protecting=protecting,
+    )
+
+
+def find_dangling(documents: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
+    """Return policy and reason for everything that policies in force name and the snapshot does not have."""
+    from trimtab.cluster.yaml_documents import Document
+    from trimtab.policy.cluster_facts import from_snapshot
+    from trimtab.policy.lint import lint
+    from trimtab.policy.load import load_document
+    from trimtab.policy.podpolicy import Policies
+
+    loaded = (load_document(Document(file="cluster", index=n, value=dict(one)))[0] for n, one in enumerate(documents))
+    policies = Policies.from_policies(*(policy for policy in loaded if policy is not None and policy.spec.enabled))
+    return tuple(
+        (finding.policy, finding.reason)
+        for finding in lint(policies, from_snapshot(snapshot))
+        if finding.reason.code.name in REFERENCE_CODES
+    )
+
+
+def _list_plain(client: Client, kind: str) -> Iterator[dict[str, Any]]:
+    from trimtab.kube.listing import iter_pages
+    from trimtab.kube.resources import LIST_SOURCES
+
+    for page in iter_pages(client, LIST_SOURCES[kind]):
+        for raw in page.items:
+            yield {**msgspec.json.decode(raw), "kind": kind, "apiVersion": LIST_SOURCES[kind].group_version}
+
+
+def _image(deployment: Mapping[str, Any]) -> str:
+    containers = ((deployment.get("spec") or {}).get("template") or {}).get("spec", {}).get("containers") or [{}]
+    return str(containers[0].get("image", ""))

@@ -1,0 +1,1 @@
+"""Explanations of reason codes, settings and fields, without a cluster and without the documentation."""

@@ -1,0 +1,100 @@
+"""The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, setting and field.
+
+`catalog.json` is generated from the declarations themselves, as the reference pages are (docs/pages/explain.py). It is
+read instead of them because an import of every module that declares a reason takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+REASON, RULE, CHECK, SETTING, POLICY_FIELD, POOL_FIELD = (
+    "reason",
+    "rule",
+    "check",
+    "setting",
+    "policy field",
+    "pool field",
+)
+FILE: Final = "catalog.json"
+MAX_SUGGESTIONS = 5
+
+
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One name with its meaning."""
+
+    kind: str
+    name: str
+    means: str
+    todo: str = ""
+    """What to do; empty where nothing is to be done."""
+    value: str = ""
+    """The type of a field, or the default of a setting."""
+    page: str
+    """The page of the documentation, with its anchor."""
+
+
+def load_catalog() -> tuple[CatalogEntry, ...]:
+    """Return all entries, in the order of the file."""
+    content = files("trimtab.cli.explain").joinpath(FILE).read_bytes()
+    return msgspec.json.decode(content, type=tuple[CatalogEntry, ...])
+
+
+def encode_catalog(entries: Iterable[CatalogEntry]) -> str:
+    """Return the file's text: one entry to a line, so that a change is one line of a diff."""
+    lines = ",\n".join(msgspec.json.encode(entry).decode() for entry in entries)
+    return f"[\n{lines}\n]\n"
+
+
+def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntry]:
+    """Return the entries of this name; upper and lower case are equal.
+
+    Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
+    `rollout`), fields of a pool with and without `pool.`. Without such a field, the fields that end with the words are
+    returned (`requests.cpu`).
+    """
+    wanted = _normalize(name)
+    exact = [entry for entry in catalog if wanted in _spellings(entry)]
+    if exact or "." not in wanted:
+        return exact
+    return [entry for entry in catalog if _normalize(entry.name).endswith(f".{wanted}")]
+
+
+def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[CatalogEntry]:
+    """Return the fields directly inside a field."""
+    prefix = f"{entry.name}."
+    lists = f"{entry.name}[]."
+    return [
+        child
+        for child in catalog
+        if child.kind == entry.kind
+        for rest in [child.name.removeprefix(lists if child.name.startswith(lists) else prefix)]
+        if rest != child.name and "." not in rest
+    ]
+
+
+def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
+    """Return the names that resemble the word or contain it, the most similar first."""
+    names = {_normalize(entry.name): entry.name for entry in catalog}
+    wanted = _normalize(name)
+    near = get_close_matches(wanted, names, MAX_SUGGESTIONS, 0.75)
+    containing = [known for known in names if wanted and wanted in known]
+    return [names[known] for known in dict.fromkeys([*near, *containing])][:MAX_SUGGESTIONS]
+
+
+def _normalize(name: str) -> str:
+    return name.strip().casefold().replace("[]", "")
+
+
+def _spellings(entry: CatalogEntry) -> set[str]:
+    name = _normalize(entry.name)
+    if entry.kind == POLICY_FIELD:
+        return {name, f"podpolicy.{name}", name.removeprefix("spec.")}
+    if entry.kind == POOL_FIELD:
+        return {name, f"pool.{name}"}
+    return {name}

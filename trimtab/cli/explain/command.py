@@ -1,0 +1,104 @@
+"""The command line of `trimtab explain`."""
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from trimtab.cli import output
+from trimtab.cli.complete_names import complete_explained_names
+from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.config_error import ConfigError
+
+
+class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
+    """A field inside of an explained field."""
+
+    name: str
+    value: str
+    means: str
+
+
+class ExplanationReport(ReportPart, frozen=True, kw_only=True):
+    """One name with its meaning."""
+
+    kind: str
+    """reason, rule, check, setting, policy field or pool field."""
+    name: str
+    value: str
+    """The type of a field, or the default of a setting; empty for others."""
+    means: str
+    todo: str
+    """What to do; empty where nothing is to be done."""
+    page: str
+    fields: list[ExplainedFieldReport]
+
+
+class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/explanations-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "ExplanationsReport"
+    explanations: list[ExplanationReport]
+
+
+@click.command("explain")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
+@output.add_output_options
+def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
+    """Explain a reason code, a setting, a field of a policy or a pool, a rule of lint or a check of doctor.
+
+    NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains or L35. The
+    texts are in the package: neither a cluster nor the network is used.
+    """
+    report = build_explanations_report(names)
+    _emit(output, output_file, report)
+
+
+def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
+    """Return the explanations of all names. Raises UsageError with every name that is not known."""
+    catalog = load_catalog()
+    entries_by_name = {name: find_entries(catalog, name) for name in names}
+    mistakes = []
+    for name, entries in entries_by_name.items():
+        if not entries:
+            near = suggest_entries(catalog, name)
+            todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
+            expected = "a reason code, a setting, a field, a rule or a check"
+            mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
+    if mistakes:
+        raise UsageError(mistakes)
+    found = dict.fromkeys(entry for entries in entries_by_name.values() for entry in entries)
+    return ExplanationsReport(explanations=[_explain(entry, find_children(catalog, entry)) for entry in found])
+
+
+def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationReport:
+    return ExplanationReport(
+        kind=entry.kind, name=entry.name, value=entry.value, means=entry.means, todo=entry.todo, page=entry.page,
+        fields=[ExplainedFieldReport(name=child.name, value=child.value, means=child.means) for child in children],
+    )  # fmt: skip
+
+
+def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> None:
+    output.emit_report(form, output_file, report, lambda console: draw_explanations(console, report), "trimtab explain")
+
+
+_VALUE_TITLES = {"setting": "Default", "policy field": "Type", "pool field": "Default"}
+
+
+def draw_explanations(console: Console, report: ExplanationsReport) -> None:
+    """Draw each explanation: its name, its meaning, what to do, and the fields inside of it."""
+    for number, explanation in enumerate(report.explanations):
+        if number:
+            console.print()
+        console.print(Text.assemble((explanation.name, "bold"), f"  ({explanation.kind})"))
+        if explanation.value:
+            console.print(Text(f"{_VALUE_TITLES.get(explanation.kind, 'Value')}: {explanation.value}"))
+        if explanation.means:
+            console.print(Text(explanation.means))
+        if explanation.todo:
+            console.print(Text.assemble(("What to do: ", "bold"), explanation.todo))
+        for field in explanation.fields:
+            console.print(Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  {field.means}"))
+        console.print(Text(f"In the documentation: {explanation.page}", style="bright_black"))

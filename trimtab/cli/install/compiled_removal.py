@@ -1,0 +1,53 @@
+"""Removes what changes pods without a process: compiled policies, their parameters, and the access to write those.
+
+Compiled policies were applied by hand, so they are found by their label, in whichever mode the installation is. They
+act while no process of Trimtab runs: an uninstallation that left them would still change pods.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from trimtab.cli.install.cleanup import CleanupStep
+from trimtab.cli.install.parameter_access import GUARD_NAMES, ROLE_NAME
+from trimtab.kube import objects
+from trimtab.kube.errors import NotAllowed, NotFound
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import LIST_SOURCES
+from trimtab.policy.compiled_annotation import POLICY_LABEL
+from trimtab.recommender.parameter_writer import PARAMETERS_LABEL
+
+
+def remove_compiled_policies(writer: Writer) -> Iterator[CleanupStep]:
+    """Delete bindings first, so that no policy acts unbound or half; yield a step for each. Raises any KubeFault but
+    missing rights, which are a step."""
+    for kind in ("MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"):
+        yield from _remove_selected(writer, kind, labelSelector=POLICY_LABEL)
+
+
+def remove_parameters(writer: Writer) -> Iterator[CleanupStep]:
+    """Delete the ConfigMaps `trimtab-requests` of all namespaces, the Roles to write them and the policies that guard
+    them, and yield a step for each that existed."""
+    yield from _remove_selected(writer, "ConfigMap", labelSelector=PARAMETERS_LABEL)
+    for kind in ("RoleBinding", "Role"):
+        yield from _remove_selected(writer, kind, fieldSelector=f"metadata.name={ROLE_NAME}")
+    for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+        for name in GUARD_NAMES:
+            if objects.delete(writer, kind, name):
+                yield CleanupStep(objects.object_ref(kind, name), "removed")
+
+
+def _remove_selected(writer: Writer, kind: str, **selector: str) -> Iterator[CleanupStep]:
+    try:
+        stored = writer.client.get(LIST_SOURCES[kind].list_path, dict(selector), doing=f"list {kind}")
+    except NotFound:
+        return  # an API server before 1.36 has no such kind
+    except NotAllowed as error:
+        yield CleanupStep(kind, f"not read: {error}")
+        return
+    listed: dict[str, Any] = msgspec.json.decode(stored)
+    for item in listed.get("items") or ():
+        name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
+        is_deleted = objects.delete(writer, kind, name, namespace)
+        yield CleanupStep(objects.object_ref(kind, name, namespace), "removed" if is_deleted else "did not exist")

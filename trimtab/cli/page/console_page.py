@@ -1,0 +1,123 @@
+"""Renders what a report draws on a terminal as an HTML page in the layout of all pages.
+
+Tables become tables with header cells, panels become sections with headings, and colours become the classes of the
+style sheet. All text is escaped. On a phone, the rows of a table are blocks in which each cell has its column's name.
+"""
+
+from collections.abc import Iterable
+from importlib import resources
+from io import StringIO
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.style import Style
+from rich.table import Column, Table
+from rich.text import Text
+
+from trimtab.cli.page.style import page_style
+
+_CLASSES = {
+    "green": "good", "bright_green": "good", "yellow": "careful", "bright_yellow": "careful",
+    "red": "bad", "bright_red": "bad", "magenta": "odd", "bright_magenta": "odd", "bright_black": "soft",
+}  # fmt: skip
+"""The name of a terminal's colour → the class of the style sheet. Other colours are for terminals alone."""
+
+_PARAGRAPH = Markup('<p class="text">{}</p>')
+_HEADING = Markup("<h2>{}</h2>")
+_SECTION = Markup('<section class="card">{}{}</section>')
+_TABLE = Markup('{}<div class="scroll" tabindex="0"{}><table class="drawn">{}<tbody>{}</tbody></table></div>')
+_REGION = Markup(' role="region" aria-label="{}"')
+
+
+class PageConsole(Console):
+    """A console that collects what is printed as the parts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(width=160, file=StringIO())
+        self._parts: list[Markup] = []
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Add the objects to the page."""
+        self._parts += [self._render_block(printed) for printed in objects if printed != ""]
+
+    def render_page(self, title: str) -> str:
+        """Return the whole HTML document."""
+        text = resources.files("trimtab.cli.page").joinpath("layout.html").read_text("utf-8")
+        body = Markup("\n").join(self._parts)
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        return environment.from_string(text).render(title=title, style=page_style(), body=body) + "\n"
+
+    def _render_block(self, printed: Any) -> Markup:
+        if isinstance(printed, Table):
+            return self._render_table(printed)
+        if isinstance(printed, Panel):
+            heading = _HEADING.format(self._render_inline(printed.title)) if printed.title else Markup("")
+            return _SECTION.format(heading, self._render_block(printed.renderable))
+        if isinstance(printed, Group):
+            return Markup("").join(map(self._render_block, printed.renderables))
+        text = self._render_inline(printed)
+        return _PARAGRAPH.format(text) if text.strip() else Markup("")
+
+    def _render_table(self, table: Table) -> Markup:
+        title = self._render_inline(table.title) if table.title else Markup("")
+        heading = _HEADING.format(title) if title else Markup("")
+        labels = [
+            self._render_inline(column.header).striptags() if table.show_header else "" for column in table.columns
+        ]
+        head = Markup("")
+        if table.show_header:
+            cells = Markup("").join(
+                Markup('<th scope="col"{}>{}</th>').format(_alignment(column), label) if label else Markup("<td></td>")
+                for column, label in zip(table.columns, labels, strict=True)
+            )
+            head = Markup("<thead><tr>{}</tr></thead>").format(cells)
+        rows = zip(*(column.cells for column in table.columns), strict=True)
+        body = Markup("\n").join(self._render_row(row, table.columns, labels) for row in rows)
+        region = _REGION.format(title.striptags()) if title else Markup("")
+        return _TABLE.format(heading, region, head, body)
+
+    def _render_row(self, row: Iterable[Any], columns: list[Column], labels: list[str]) -> Markup:
+        cells = (
+            Markup("<td{}{}>{}</td>").format(
+                _alignment(column),
+                Markup(' data-label="{}"').format(label) if label else Markup(""),
+                self._render_cell(cell),
+            )
+            for cell, column, label in zip(row, columns, labels, strict=True)
+        )
+        return Markup("<tr>{}</tr>").format(Markup("").join(cells))
+
+    def _render_cell(self, cell: Any) -> Markup:
+        if isinstance(cell, Table):
+            return self._render_table(cell)
+        if isinstance(cell, Group):
+            return Markup("<br>").join(map(self._render_cell, cell.renderables))
+        return self._render_inline(cell)
+
+    def _render_inline(self, printed: Any) -> Markup:
+        if isinstance(printed, str):
+            printed = Text.from_markup(printed)
+        if isinstance(printed, Text):
+            segments = ((segment.text, segment.style) for segment in printed.render(self))
+            return Markup("").join(_render_span(text, style) for text, style in segments)
+        # Everything else, such as a number or a progress bar, is the text that a terminal would show.
+        with Console(width=160, no_color=True, file=StringIO()) as plain:
+            plain.print(printed, end="")
+            return Markup.escape(plain.file.getvalue())  # type: ignore[attr-defined]
+
+
+def _alignment(column: Column) -> Markup:
+    return Markup(' class="number"') if column.justify == "right" else Markup("")
+
+
+def _render_span(text: str, style: Style | None) -> Markup:
+    escaped = Markup.escape(text)
+    if style is None or not text.strip():
+        return escaped
+    name = _CLASSES.get(style.color.name, "") if style.color else ("soft" if style.dim else "")
+    if name:
+        escaped = Markup('<span class="{}">{}</span>').format(name, escaped)
+    return Markup("<b>{}</b>").format(escaped) if style.bold else escaped

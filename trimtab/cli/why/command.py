@@ -1,0 +1,85 @@
+"""The command line of `trimtab why`."""
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.admit.running_pods import AUDITED_KINDS, audit_contents
+from trimtab.cli.complete_names import complete_namespaces
+from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli.why.report import LiveTraces, build_why_report, draw_why, find_owners
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.snapshot import Snapshot, build_snapshot
+from trimtab.cluster.yaml_documents import read_documents
+from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.policy.pod_context import DEFAULT_SETTINGS
+from trimtab.runtime.settings import Settings
+
+
+@click.group("why", cls=SuggestingGroup)
+def verb() -> None:
+    """Show why an object is as it is."""
+
+
+@verb.command("pod")
+@click.argument("name", metavar="[NAMESPACE/]NAME")
+@click.option(
+    "-n", "--namespace", metavar="NAME", shell_complete=complete_namespaces,
+    help="The namespace, if NAME has none. Default: default.",
+)  # fmt: skip
+@click.option("--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the cluster's own.")
+@live_cluster.add_cluster_options
+@output.add_output_options
+def explain_pod(
+    name: str,
+    namespace: str | None,
+    policy_paths: tuple[str, ...],
+    cluster: live_cluster.ClusterOptions,
+    output: str,
+    output_file: str | None,
+) -> None:
+    """Show why a pod is as it is: who changed it on admission, what policies say of it now, and who moved it.
+
+    Joins the pod's annotation, the policies in force (with a rollout: whether its owner is in), the decisions of the
+    compactor about the pod and its predecessors, and, without --cluster FILE, its Events and the webhook's log.
+    """
+    if not cluster.paths:
+        cluster = live_cluster.ClusterOptions((live_cluster.LIVE,), cluster.kubeconfig, cluster.context)
+    place, _, pod_name = name.rpartition("/")
+    pod_namespace = place or namespace or "default"
+    contents = live_cluster.read_live_objects(cluster, AUDITED_KINDS)
+    readings = [read_documents(*content) for content in contents]
+    snapshot = build_snapshot([document for reading in readings for document in reading.documents]).snapshot
+    pod = _find_pod(snapshot, pod_namespace, pod_name)
+    is_live = live_cluster.LIVE in cluster.paths
+    running = audit_contents(
+        contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
+        keeps=lambda shape: (shape.metadata.namespace, shape.metadata.name) == (pod_namespace, pod_name),
+    )  # fmt: skip
+    facts = from_snapshot(snapshot)
+    traces = LiveTraces(notes=("Events and the webhook's log are not in a snapshot.",))
+    if is_live:
+        from trimtab.cli.why.live_traces import read_live_traces
+
+        owners = find_owners(pod, facts)
+        top = str(owners[-1]) if owners else ""
+        traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
+    report = build_why_report(pod, snapshot, facts, running.findings, traces)
+    _emit(output, output_file, report)
+
+
+def _emit(form: str, output_file: str | None, report: object) -> None:
+    from trimtab.cli.why.report import WhyPodReport
+
+    assert isinstance(report, WhyPodReport)
+    output.emit_report(form, output_file, report, lambda console: draw_why(console, report), "trimtab why pod")
+
+
+def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod:
+    """Return the pod. Raises UsageError with the nearest names if it does not exist."""
+    pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
+    pod = pods.get((namespace, name))
+    if pod is None:
+        todo = suggest_name(f"{namespace}/{name}", [f"{space}/{other}" for space, other in pods])
+        raise UsageError([ConfigError(file="NAME", expected="a pod", got=f"{namespace}/{name}", todo=todo)])
+    return pod

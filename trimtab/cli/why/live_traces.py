@@ -1,0 +1,124 @@
+"""Reads the Events about a pod, and the lines of the webhook's log about it, from a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from trimtab.cli.live_cluster import ClusterOptions
+from trimtab.cli.main import RuntimeFailure
+from trimtab.cli.why.report import LiveTraces, PodEventReport
+from trimtab.kube.client import Client, connect_to_cluster
+from trimtab.kube.errors import KubeFault
+
+MAX_EVENTS = 100
+LOG_LINES = 5000
+"""The lines of each replica that are searched, the last ones."""
+MAX_LOG_LINES = 20
+MAX_REPLICAS = 5
+
+
+class _Reference(msgspec.Struct):
+    component: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    reason: str | None = None
+    message: str | None = None
+    source: _Reference | None = None
+    reporting_component: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def time(self) -> str:
+        return self.last_timestamp or self.event_time or ""
+
+
+class _EventList(msgspec.Struct):
+    items: list[_Event]
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class _Item(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _PodList(msgspec.Struct):
+    items: list[_Item]
+
+
+class _LogLine(msgspec.Struct):
+    namespace: str = ""
+    pod: str = ""
+    owner: str = ""
+
+
+def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str, name: str, owner: str) -> LiveTraces:
+    """Return Events and log lines; a source that cannot be read is a note. Raises RuntimeFailure without a client."""
+    notes: list[str] = []
+    events: tuple[PodEventReport, ...] = ()
+    log: tuple[str, ...] = ()
+    try:
+        client = connect_to_cluster(cluster.kubeconfig, cluster.context)
+    except KubeFault as error:
+        raise RuntimeFailure(str(error)) from None
+    try:
+        try:
+            events = _read_events(client, namespace, name)
+        except (KubeFault, msgspec.DecodeError) as error:
+            notes.append(f"Events could not be read: {error}")
+        try:
+            log = tuple(_read_log(client, own_namespace, namespace, name, owner))[-MAX_LOG_LINES:]
+        except (KubeFault, msgspec.DecodeError) as error:
+            notes.append(f"The webhook's log could not be read: {error}")
+    finally:
+        client.close()
+    return LiveTraces(events, log, tuple(notes))
+
+
+def _read_events(client: Client, namespace: str, name: str) -> tuple[PodEventReport, ...]:
+    # The core form of the API: only it can select by the object's name (kubectl describe asks so, too).
+    query: dict[str, str | int | None] = {
+        "fieldSelector": f"involvedObject.kind=Pod,involvedObject.name={name}", "limit": MAX_EVENTS,
+    }  # fmt: skip
+    content = client.get(
+        f"/api/v1/namespaces/{namespace}/events", query, doing=f"list Events of pod {namespace}/{name}"
+    )
+    found = msgspec.json.decode(content, type=_EventList).items
+    return tuple(
+        PodEventReport(
+            at=event.time, reason=event.reason or "", note=event.message or "",
+            source=event.reporting_component or (event.source.component if event.source is not None else ""),
+        )
+        for event in sorted(found, key=lambda event: event.time)
+    )  # fmt: skip
+
+
+def _read_log(client: Client, own_namespace: str, namespace: str, name: str, owner: str) -> Iterator[str]:
+    pods = f"/api/v1/namespaces/{own_namespace}/pods"
+    query: dict[str, str | int | None] = {"labelSelector": "app.kubernetes.io/component=webhook", "limit": MAX_REPLICAS}
+    replicas = msgspec.json.decode(client.get(pods, query, doing="list the webhook's pods"), type=_PodList).items
+    for replica in replicas:
+        path = f"{pods}/{replica.metadata.name}/log"
+        tail: dict[str, str | int | None] = {"tailLines": LOG_LINES}
+        text = client.get(path, tail, doing=f"read the log of {replica.metadata.name}", accept="*/*").decode(
+            "utf-8", "replace"
+        )
+        yield from select_log_lines(text, namespace, name, owner)
+
+
+def select_log_lines(text: str, namespace: str, name: str, owner: str) -> Iterator[str]:
+    """Yield the JSON lines about this pod: by its name, by the prefix of it, or by its topmost owner."""
+    for line in text.splitlines():
+        try:
+            about = msgspec.json.decode(line, type=_LogLine)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        is_named = about.pod == name or (about.pod.endswith("-") and name.startswith(about.pod))
+        if about.namespace == namespace and (is_named or (about.owner and about.owner == owner)):
+            yield line

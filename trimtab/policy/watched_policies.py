@@ -1,0 +1,86 @@
+"""Policies and facts as watches report them, object by object: the state behind the webhook, the watchdog and the
+compactor. No thread, no clock, no API server: a process decides what it watches and when it builds facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.cluster.config_error import ConfigError
+from trimtab.policy import vpa_webhook
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.facts_cache import FactsCache
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.policy_store import PolicyStore
+from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookReach, WebhookTarget
+
+POLICY, CONFIGURATION, SLICE = "PodPolicy", "MutatingWebhookConfiguration", "EndpointSlice"
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+class WatchedPolicies:
+    """Policies, cluster facts and the reach of the VPA's webhook. For one thread."""
+
+    def __init__(self, own_namespace: str, fixed: Policies | None = None) -> None:
+        """fixed: the policies of files, which are used instead of the cluster's."""
+        self._fixed = fixed
+        self._store = PolicyStore()
+        self._facts_cache = FactsCache(own_namespace)
+        self._targets: dict[Key, tuple[WebhookTarget, ...]] = {}
+        self._slices: dict[Key, Endpoints] = {}
+
+    def put(self, kind: str, key: Key, retained: Any) -> None:
+        """Adds or replaces an object, in the reduced form of its kind: what `load_object`, `find_vpa_targets`,
+        `retain_endpoints` or `retained_facts` return for it."""
+        if kind == POLICY:
+            self._store.put(key[1], retained)
+        elif kind == CONFIGURATION:
+            self._targets[key] = retained
+        elif kind == SLICE:
+            self._slices[key] = retained
+        else:
+            self._facts_cache.put(kind, key, retained)
+
+    def drop(self, kind: str, key: Key) -> None:
+        """Removes an object. Removing one that is not there changes nothing."""
+        if kind == POLICY:
+            self._store.drop(key[1])
+        elif kind == CONFIGURATION:
+            self._targets.pop(key, None)
+        elif kind == SLICE:
+            self._slices.pop(key, None)
+        else:
+            self._facts_cache.drop(kind, key)
+
+    @property
+    def policies(self) -> Policies:
+        """The policies in effect; the same object while nothing differs."""
+        return self._fixed if self._fixed is not None else self._store.current_policies()
+
+    def invalid_documents(self) -> Mapping[str, tuple[ConfigError, ...]]:
+        """Returns policy name → what is wrong with its document in the cluster."""
+        return self._store.invalid_documents()
+
+    @property
+    def is_paused(self) -> bool:
+        """True if Trimtab's own namespace says that all changes stop."""
+        return self._facts_cache.is_paused
+
+    @property
+    def vpa_services(self) -> frozenset[Service]:
+        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
+        return vpa_webhook.target_services(self._targets)
+
+    def forget_slices(self) -> None:
+        """Drops all EndpointSlices, because others are watched from now on."""
+        self._slices.clear()
+
+    def build_facts(self, vpa_reach: tuple[WebhookReach, ...] | None = None) -> ClusterFacts:
+        """Returns everything received so far; the same object as last time if nothing differs.
+
+        vpa_reach: the pods that the VPA's webhook is assumed to act on; None: as configurations and endpoints say.
+        """
+        if vpa_reach is None:
+            vpa_reach = vpa_webhook.find_webhook_reach(self._targets, self._slices)
+        return self._facts_cache.build_facts(vpa_reach=vpa_reach)

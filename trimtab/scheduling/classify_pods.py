@@ -67,20 +67,20 @@ class PodClassifier:
         classes: list[PodClass] = []
         counts: Counter[int] = Counter()
         last: SchedulingRequirements | None = None
-        pod_class: PodClass | None = None
+        pod_class: PodClass
         first = 0
         for number, pod in enumerate(pods):
             requirements = pod.requirements
             # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
             if requirements is not last or pod.claims or pod.has_device_claims:
-                if pod_class is not None:
-                    counts[pod_class.number] += number - first
+                if classes:
+                    counts[classes[-1].number] += number - first
                 first = number
                 pod_class = self.classify(pod)
                 last = None if pod.claims or pod.has_device_claims else requirements
             classes.append(pod_class)
-        if pod_class is not None:
-            counts[pod_class.number] += len(classes) - first
+        if classes:
+            counts[classes[-1].number] += len(classes) - first
         self.placed_counts = counts
         return classes
 

@@ -38,14 +38,15 @@ FOREIGN_FLAGS = {
     *("write-status-configmap", "status-config-map-name", "expander"),  # cluster autoscaler
     *("runtime-cgroups", "name", "kubelet-config"),  # kubelet, az
     *("namespace", "raw", "server-side", "force-conflicts", "field-manager"),  # kubectl
+    "set",  # helm
     *("recommendation-margin-fraction", "min-replicas", "pod-recommendation-min-cpu-millicores"),  # VPA
     *("cpu-histogram-decay-half-life", "target-cpu-percentile"),  # VPA recommender
     "autoscaling-profile",  # gcloud
 }
 """Flags of other programs that texts name."""
 
-NO_VERBS = {"failed"}
-"""Words after the program's name in a sentence."""
+NO_VERBS = {"failed", "deploy"}
+"""Words after the program's name in a sentence, or after a release of that name."""
 
 
 @pytest.mark.parametrize(("banned", "instead"), BANNED.items(), ids=BANNED)

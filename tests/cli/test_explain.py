@@ -20,7 +20,7 @@ def explain(*arguments: str) -> Result:
     [
         ("webhook-not-registered", "What to do: "),
         ("TRIMTAB_NAMESPACE", "Default: trimtab-system"),
-        ("trimtab_namespace", "Read by trimtab webhook, watchdog"),
+        ("trimtab_namespace", "Trimtab's own namespace"),
         ("L35", "What to do: Remove the cpu limit"),
         ("pace.drains", "Default: 1"),
         ("pool.pace.drains", "pool field"),

@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -203,7 +203,7 @@ spec:
   containers: [{{name: app, image: "a:1", args: ["{ARGUMENT}"], env: [{{name: X, value: {VARIABLE}}}]}}]
 """
 LIVE = ("--cluster", "live")
-CASES: dict[str, list[tuple[str, ...]]] = {
+CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "admit": [("admit", *LIVE, "--running"), ("admit", *LIVE, "--running", "-o", "json")],
     "plan": [("plan", *LIVE), ("plan", *LIVE, "-o", "html")],
     "simulate": [("simulate", *LIVE), ("simulate", *LIVE, "-o", "json")],
@@ -230,9 +230,11 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "idle": [("idle", *LIVE), ("idle", *LIVE, "-o", "json")],
     "vpa": [("vpa", "propose", *LIVE, "--usage", "{pod}")],
     "metrics-api": [("metrics-api", "check", "{pod}"), ("metrics-api", "--rules", "{pod}", "--certs", "{certs}")],
-    "demo": [],
+    "autoscaler": [("autoscaler", "propose", *LIVE, "--usage", "{pod}")],
+    "why": [("why", "pod", "default/web", *LIVE), ("why", "pod", "default/web")],
+    **dict.fromkeys(("explain", "completion", "version", "help", "demo"), ()),
 }
-"""Every verb that reads a cluster, or a file that may hold a secret. The demo reads neither."""
+"""Every verb that reads a cluster, or a file that may hold a secret. Those without a case read neither."""
 
 
 def test_every_verb_has_its_cases() -> None:

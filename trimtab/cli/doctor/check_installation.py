@@ -21,6 +21,7 @@ from trimtab.cli.doctor.reasons import (
     POLICY_FAILING,
     POLICY_INVALID,
     POOL_INVALID,
+    POOL_STATUS_MISSING,
     POOL_WITHOUT_SCALING,
     PROCESS_MISSING,
     REQUIRED_CLASS_MISSING,
@@ -238,6 +239,11 @@ def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         )
     else:
         yield report_ok(f"PodPolicy {VERSION} is served")
+    pools = cluster.pool_status_crd
+    if isinstance(pools, Unreadable):
+        yield report_unknown(pools)
+    elif pools is None or VERSION not in pools.served:
+        yield report_warning(POOL_STATUS_MISSING, "PoolStatus is not served: `kubectl get pools` shows nothing")
 
 
 def _format_version(version: tuple[int, int]) -> str:
@@ -260,7 +266,12 @@ INSTALLATION_CHECKS = (
         judge=check_namespace,
         may=(NAMESPACE_MISSING, ALL_PAUSED),
     ),
-    Check(name="crd", asks="Are PodPolicy documents served?", judge=check_crd, may=(CRD_MISSING,)),
+    Check(
+        name="crd",
+        asks="Are PodPolicy and PoolStatus documents served?",
+        judge=check_crd,
+        may=(CRD_MISSING, POOL_STATUS_MISSING),
+    ),
 )
 
 

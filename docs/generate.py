@@ -35,10 +35,12 @@ from trimtab.cli.main import VERBS, cli
 from trimtab.cli.output import format_manifests
 from trimtab.cli.plan.report import PlanReport
 from trimtab.cli.policies.command import PoliciesReport
+from trimtab.cli.policies.rollout_command import RolloutReport
 from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.reserved.formula_report import ReservedFormulaReport
 from trimtab.cli.reserved.measure_report import ReservedMeasureReport
 from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
+from trimtab.cli.savings.report import SavingsReport
 from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
 from trimtab.cli.why.report import WhyPodReport
@@ -66,7 +68,8 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "autoscaler-propose-report": AutoscalerProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
-            "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
+            "reserved-measure-report": ReservedMeasureReport, "savings-report": SavingsReport,
+            "rollout-report": RolloutReport}  # fmt: skip
 
 _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimtab admit --cluster live --running",
                "policies-report": "trimtab policies check PATH", "certs-report": "trimtab certs status",
@@ -83,7 +86,8 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "autoscaler-propose-report": "trimtab autoscaler propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
-               "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip
+               "reserved-measure-report": "trimtab reserved measure", "savings-report": "trimtab savings",
+               "rollout-report": "trimtab policies rollout NAME"}  # fmt: skip
 
 
 def everything() -> dict[str, str]:
@@ -106,6 +110,7 @@ def everything() -> dict[str, str]:
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
         "docs/pictures/demo.svg": pictures.draw_demo(),
+        "docs/pictures/top.svg": pictures.draw_top(),
     }
 
 

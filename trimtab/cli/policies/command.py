@@ -1,4 +1,4 @@
-"""The command line of `trimtab policies`, with the subcommands check, test, list, explain, compile and schema."""
+"""The command line of `trimtab policies`: check, test, list, explain, rollout, compile and schema."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -20,6 +20,7 @@ from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.given_policies import load_given_policies
+from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.pool_status import build_pool_status_crd
@@ -66,10 +67,11 @@ class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @click.group("policies", cls=SuggestingGroup)
 def verb() -> None:
-    """Check, test, list and explain policies; print their schema."""
+    """Check, test, list and explain policies; show rollouts; print their schema."""
 
 
 verb.add_command(compile_policies)
+verb.add_command(show_rollout)
 
 
 @verb.command("check")

@@ -51,7 +51,8 @@ def test_the_policy_matches_the_pods_that_may_not_move_and_no_others_of_their_ki
     hashes = {"pod-template-hash": "5d4f"}
     held = [pod(f"{app}-{n}", n, labels={"app": app, **hashes}, **local) for app in ("db", "cache") for n in "abcd"]
     free = [pod("web-0", "a", labels={"app": "web", **hashes})]
-    (found,) = told("plan", "--cluster", snapshot(tmp_path, *SCATTERED, *held, *free), "--pool", "all=keen")["misplaced"]
+    cluster = snapshot(tmp_path, *SCATTERED, *held, *free)
+    (found,) = told("plan", "--cluster", cluster, "--pool", "all=keen")["misplaced"]
     match = yaml.safe_load(found["policy"])["spec"]["match"]
     assert match["podSelector"] == {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cache", "db"]}]}
     (tmp_path / "policy.yaml").write_text(found["policy"])

@@ -92,4 +92,4 @@ def test_a_table_says_how_many_and_a_wrong_name_which_there_are(cluster: Path) -
     assert (names.exit_code, names.stdout) == (0, "")
     wrong = run_verb("policies", "rollout", "frist", "--cluster", cluster)
     assert wrong.exit_code == 2
-    assert "did you mean first?" in wrong.output
+    assert "did you mean 'first'?" in wrong.output

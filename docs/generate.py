@@ -259,7 +259,7 @@ _EXIT_CODES = (
 
 def _commands() -> str:
     lines = ["# Commands\n", _EXIT_CODES]
-    root = click.Context(cli, info_name="trimtab", max_content_width=100)
+    root = click.Context(cli, info_name="trimtab", max_content_width=78)
     for name in VERBS:
         command = cli.get_command(root, name)
         assert command is not None
@@ -268,7 +268,7 @@ def _commands() -> str:
 
 
 def _command(command: click.Command, name: str, parent: click.Context) -> list[str]:
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
+    context = click.Context(command, info_name=name, parent=parent, max_content_width=78, terminal_width=78)
     lines = [f"## {context.command_path}\n", "```", command.get_help(context), "```\n"]
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):

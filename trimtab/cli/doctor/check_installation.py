@@ -32,6 +32,7 @@ from trimtab.cli.doctor.reasons import (
 )
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import PROCESSES, account_name
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
 from trimtab.policy.schema import VERSION
 
@@ -96,7 +97,8 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     else:
         expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
         findings = [finding for policy in expected for finding in _check_account_policy(policy)]
-        yield from findings or [report_ok(f"{len(expected)} policies restrict Trimtab's accounts to their work")]
+        count = format_count(len(expected), "policy restricts", "policies restrict")
+        yield from findings or [report_ok(f"{count} Trimtab's accounts to their work")]
 
 
 def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:

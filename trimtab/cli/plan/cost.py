@@ -140,11 +140,6 @@ def convert_saving(amount: int, unit: str) -> Saving:
     return Saving(amount=converted, unit=name)
 
 
-def format_count(count: int, name: str) -> str:
-    """Return the count with its noun, as in "1 node" and "1,234 nodes"."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
-
-
 def format_saving(saving: Saving) -> str:
     """Return the saving as text, as in "$1,234 a month" and "5,390 cores"."""
     return format_amount(saving.amount, saving.unit)

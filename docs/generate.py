@@ -17,7 +17,7 @@ import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import doctor, explain, lint, pictures, rights, schemas
+from docs.pages import dashboard_pictures, doctor, explain, lint, pictures, rights, schemas
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.autoscaler.report import AutoscalerProposeReport
@@ -111,6 +111,10 @@ def everything() -> dict[str, str]:
         "docs/reference/commands.md": _NOTE + _commands(),
         "docs/pictures/demo.svg": pictures.draw_demo(),
         "docs/pictures/top.svg": pictures.draw_top(),
+        **{
+            f"docs/pictures/{one.uid}.svg": dashboard_pictures.draw_dashboard(grafana.drawn(one))
+            for one in dashboards.ALL
+        },
     }
 
 

@@ -8,8 +8,10 @@ COLUMN, ROW, GAP, MARGIN = 46, 11, 4, 12
 """Pixels of a column and of a line of Grafana's grid of 24 columns; the space between panels; the edge."""
 PLOT_HEIGHT, LETTER = 24, 5.6
 _STYLE = """
-text{font:10px system-ui,sans-serif;fill:#1f2733}.name{font-weight:600;font-size:15px}.row{font-weight:600;font-size:11px}
-.panel{fill:#fff;stroke:#c9d1dc}.back{fill:#eef1f5}.mark{fill:none;stroke:#2563a8;stroke-width:1.5}.block{fill:#2563a8;stroke:none}
+text{font:10px system-ui,sans-serif;fill:#1f2733}
+.name{font-weight:600;font-size:15px}.row{font-weight:600;font-size:11px}
+.panel{fill:#fff;stroke:#c9d1dc}.back{fill:#eef1f5}.mark{fill:none;stroke:#2563a8;stroke-width:1.5}
+.block{fill:#2563a8;stroke:none}
 @media (prefers-color-scheme:dark){text{fill:#e5e9f0}.panel{fill:#1b2129;stroke:#3b4452}.back{fill:#12161d}
 .mark{stroke:#7fb2ea}.block{fill:#7fb2ea}}
 """.strip()

@@ -178,13 +178,10 @@ def _workload(pod: Object, replicas: int) -> Object:
 
 
 def documents(found: list[Object], name: str) -> list[Object]:
-    """Policies for the namespaces of one world. None of them names a scheduler that is not there."""
+    """Policies for the namespaces of one world."""
     made = []
     for number, document in enumerate(found):
         spec = copy.deepcopy(document["spec"])
-        spec["actions"].pop("schedulerName", None)
-        if not spec["actions"]:
-            spec["actions"] = {"labels": {"add": {"cost": "low"}}}
         spec["match"] = {**spec["match"], "namespaces": {"include": [f"{name}-ours"]}}
         made.append({**document, "metadata": {"name": f"{name}-{number}"}, "spec": spec})
     return made

@@ -52,9 +52,7 @@ def describe_unreachable_domains(
         if closed := sorted(domains - reachable):
             return f"no node of {key} {', '.join(closed[:3])} can hold the pod, so {_only(most, key)}"
         if len(domains) < (least := value_or(constraint.min_domains, 1)):
-            return (
-                f"of the {least} domains of {key} that the policy asks for, {len(domains)} exist, so {_only(most, key)}"
-            )
+            return f"the policy requires {least} domains of {key}, and {len(domains)} exist, so {_only(most, key)}"
     return None
 
 

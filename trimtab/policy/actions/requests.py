@@ -39,7 +39,7 @@ def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[C
     """Wants one request per container and resource that this policy is the first to decide."""
     requests = draft.subject.compute_once(_PodRequests)
     for place in places:
-        rules = _rules_for(settings, place)
+        rules = rules_for(settings, place)
         if rules.cpu is not None:
             _propose_request(rules.cpu, draft, requests.request_for(draft.subject, place, "cpu"))
         if rules.memory is not None:
@@ -56,7 +56,7 @@ def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str
     """Returns the first request that is missing, or was to be replaced and was not. A request that a VPA decides counts
     as met."""
     for place in result.places:
-        rules, requests = _rules_for(settings, place), requests_of(place.container.resources)
+        rules, requests = rules_for(settings, place), requests_of(place.container.resources)
         for resource, rule in request_rules(rules):
             name = f"{place.name}.requests.{resource}"
             if _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
@@ -85,7 +85,7 @@ def _is_outside(rule: RequestRule, amount: Written) -> bool:
     return is_below or (rule.max is not None and quantity.compare_quantities(amount, rule.max) > 0)
 
 
-def _rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
+def rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
     """Returns the first special rules that select the container, or else the general ones."""
     for special in settings.containers:
         if matches_container(special.names, special.roles, special.images, place):
@@ -298,7 +298,7 @@ def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resourc
         elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
             settings = turn.policy.spec.actions.requests
             if settings is not None and place in turn.select_containers(draft.subject):
-                for rule_resource, rule in request_rules(_rules_for(settings, place)):
+                for rule_resource, rule in request_rules(rules_for(settings, place)):
                     if rule_resource == resource and _fills_gap(rule):
                         yield rule
 

@@ -99,7 +99,7 @@ class MetricsApplication:
     async def _render_page(self) -> tuple[ApiReply, str]:
         """Returns the metrics page and its content type; 503 while too many clients wait for it."""
         if self._waiting_pages >= MAX_WAITING_PAGES:
-            return render_status(503, "ServiceUnavailable", "too many clients ask for the metrics"), JSON
+            return render_status(503, "ServiceUnavailable", "too many requests for the metrics page are waiting"), JSON
         self._waiting_pages += 1
         try:
             registry = self._service.metrics.registry

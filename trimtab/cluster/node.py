@@ -132,6 +132,10 @@ def _volume_limits(storage: CSINode | None) -> dict[str, int]:
 
 # EKS names the autoscaling group of a managed node group eks-NAME-UUID.
 EKS_NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+# machine-controller-manager labels the node with its machine, MachineDeployment-HASH-SUFFIX; the autoscaler's groups on
+# Gardener are MachineDeployments.
+GARDENER_MACHINE_LABEL = "node.gardener.cloud/machine-name"
+GARDENER_MACHINE_SUFFIX = r"-[a-z0-9]+-[a-z0-9]{5}"
 # GCE appends this to the base name of an instance group for each instance.
 GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
@@ -180,5 +184,8 @@ def _names_group(node: NodeInfo, name: str) -> bool:
         return True
     eks = node.labels.get(EKS_NODE_GROUP_LABEL, "").lower()
     if eks and re.fullmatch(rf"eks-{re.escape(eks)}-[0-9a-f-]{{36}}", name):
+        return True
+    gardener = node.labels.get(GARDENER_MACHINE_LABEL, "").lower()
+    if gardener and re.fullmatch(re.escape(name) + GARDENER_MACHINE_SUFFIX, gardener):
         return True
     return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))

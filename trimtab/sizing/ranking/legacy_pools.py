@@ -115,8 +115,11 @@ def find_refusals(
         worst_new = max((order.get(name, len(order)) for name in target_types), default=len(order))
         best_old = min((order.get(name, len(order)) for name in legacy_types), default=len(order))
         if worst_new >= best_old:
-            names = ", ".join(sorted(target_types)) or "no known type"
-            reasons.append(TARGET_NOT_BETTER(f"{names} is not ranked above {', '.join(sorted(legacy_types))}"))
+            new, old = (", ".join(sorted(names)) for names in (target_types, legacy_types))
+            comparison = f"{new} is not ranked above {old}"
+            unknown = "the types cannot be compared: no node has the label of its machine type in"
+            pools = [pool for pool, names in (("the new pool", new), ("the legacy pool", old)) if not names]
+            reasons.append(TARGET_NOT_BETTER(f"{unknown} {' and '.join(pools)}" if pools else comparison))
     return tuple(reasons)
 
 

@@ -28,6 +28,8 @@ DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 """The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
 1.36)."""
+LEGACY_TAINT_KEY = "trimtab.dev/legacy"
+"""The key of the taint on the nodes of a pool that should go: `machines legacy` writes it."""
 LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
 """Node conditions by which a client reports that it drains or maintains the node (alpha in Kubernetes 1.37)."""
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
@@ -77,6 +79,11 @@ class NodeInfo:
     def autoscaler_candidate(self) -> bool:
         """Whether the cluster autoscaler intends to remove the node: the node has its soft taint."""
         return any(taint.key == CANDIDATE_TAINT for taint in self.taints)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the node is of a pool that should go: its pods move to nodes that are bought for them."""
+        return any(taint.key == LEGACY_TAINT_KEY for taint in self.taints)
 
     @property
     def zone(self) -> str:

@@ -97,7 +97,9 @@ def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
     """The sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
-        parts = [(stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *(pod.containers or ()))]
+        parts = [
+            (stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *(pod.containers or ()))
+        ]
         usage_of_parts = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
         if len(usage_of_parts) == len(parts) > 1:
             cores = (usage_of_parts[0][0] - sum(cpu for cpu, _ in usage_of_parts[1:])) / quantity.NANO_PER_UNIT

@@ -73,6 +73,30 @@ def predict_replicas(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledReplicas:
+    """Where an HPA on an average value and a VPA come to rest together."""
+
+    replicas: int
+    request: int
+    """Of each replica: millicores or bytes."""
+
+
+def settle_on_average_value(
+    *,
+    total: float,
+    average_value: float,
+    mean_to_p90: float = 1.0,
+    min_replicas: int = 1,
+    max_replicas: int = 200,
+    margin: float = SAFETY_MARGIN,
+) -> SettledReplicas:
+    """Returns the count and the request at the constant load `total`: the count depends on the load alone, and the
+    request on the load of one replica, so the order in which the two controllers act does not matter."""
+    count = min(max(ceil(_without_noise(total / average_value)), min_replicas), max_replicas)
+    return SettledReplicas(replicas=count, request=max(1, int(total / count / mean_to_p90 * margin)))
+
+
 def _without_noise(number: float) -> float:
     """Returns the number without the last digits of binary fractions: 3 × 2.0000000000000004 must not become 7."""
     return round(number, 9)

@@ -25,7 +25,7 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 
 @lint_rule(
     "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
-    why="The scheduler takes it for nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
+    why="The scheduler counts it as nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
     "down its neighbours.",
     source=_GUIDE, fix="Give it requests of cpu and memory; `trimtab recommend` knows them from usage.",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """minAllowed, maxAllowed and limits under a VPA."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -41,10 +41,14 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.cluster_autoscaler import parse_flags
 
 MAX_LIMIT_RATIO = 1.2
+UPDATER_MIN_REPLICAS = 2
+"""The updater's --min-replicas."""
 POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
 """The recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb, which are MiB."""
 _FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recommendation-min-memory-mb"}
-_CAP_FLAGS = ("container-recommendation-max-allowed-cpu", "container-recommendation-max-allowed-memory")
+_CAP_FLAGS = {
+    CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
+}  # fmt: skip
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
 
@@ -54,6 +58,12 @@ def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler,
         if update_mode_of(vpa) != "Off":
             target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
             yield vpa, subject_of("VerticalPodAutoscaler", vpa.metadata), target
+
+
+def least_replicas(vpa: VerticalPodAutoscaler) -> int:
+    """Returns the number of live pods below which the updater leaves the VPA's target alone."""
+    written = vpa.spec.update_policy.min_replicas
+    return UPDATER_MIN_REPLICAS if written is None else written
 
 
 def limit_ratios(vpa: VerticalPodAutoscaler, workload: LintWorkload) -> Iterator[tuple[LintContainer, str, float]]:
@@ -132,7 +142,9 @@ def _container_names(workload: LintWorkload | None) -> list[str]:
 
 
 def _list_names(names: list[str]) -> str:
-    return "its containers" if names == ["*"] else f"container {names[0]}" if len(names) == 1 else ", ".join(names)
+    if names == ["*"]:
+        return "its containers"
+    return f"container {names[0]}" if len(names) == 1 else f"containers {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _idle_minimum(
@@ -196,9 +208,13 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
-    divided by its containers, while the VPA evicts or resizes."""
+    divided by its containers, while the VPA evicts or resizes: its mode does, and the target has enough replicas."""
+    flags = recommender_flags(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
+            continue
+        replicas = snapshot.needed_replicas(workload)
+        if replicas is not None and replicas < least_replicas(vpa):
             continue
         containers = running_containers(workload.spec)
         for container in workload.spec.containers:
@@ -206,7 +222,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 request = request_of(container, resource)
                 if request is None or not controls_resource(vpa, container.name, resource):
                     continue
-                floor, name = _least_request(snapshot, vpa, container.name, resource, len(containers))
+                floor, name = _least_request(flags, vpa, container.name, resource, len(containers))
                 if request < floor:
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
@@ -220,13 +236,13 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 
 
 def _least_request(
-    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
+    flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
 ) -> tuple[int, str]:
     """Returns the least that the VPA sets for a container, and the name of what decides it."""
     policy = container_policy_of(vpa, container)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)
-    text = recommender_flags(snapshot).get(_FLOOR_FLAGS[resource], "")
+    text = flags.get(_FLOOR_FLAGS[resource], "")
     pod_floor = POD_FLOOR[resource]
     if text.isdecimal():
         pod_floor = int(text) << (20 if resource == MEMORY else 0)
@@ -254,20 +270,29 @@ def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
     source=_GUIDE, fix="Set maxAllowed to the largest eligible node's allocatable less its DaemonSets.",
 )  # fmt: skip
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields maxAllowed values above the largest node (error), and VPAs without any maxAllowed (warning) unless the
-    recommender has a cap of its own."""
+    """Yields maxAllowed values above the largest node (error), and resources without a maxAllowed (warning) unless the
+    recommender has a cap of its own for them."""
     room = largest_allocatable(snapshot)
-    is_capped = any(flag in recommender_flags(snapshot) for flag in _CAP_FLAGS)
+    flags = recommender_flags(snapshot)
+    uncapped = [resource for resource in RESOURCES if _CAP_FLAGS[resource] not in flags]
     for vpa, subject, workload in active_vpas(snapshot):
-        for name in _container_names(workload):
+        names = _container_names(workload)
+        for resource in uncapped:
+            open_ended = [
+                name
+                for name in names
+                if controls_resource(vpa, name, resource)
+                and amount_in(container_policy_of(vpa, name).max_allowed, resource) is None
+            ]
+            if open_ended:
+                yield rule.report_problem(
+                    subject, f"{subject} has no maxAllowed of {resource} for {_list_names(open_ended)}.",
+                    path=policies_path(vpa, open_ended[0]), severity=LintSeverity.WARNING,
+                )  # fmt: skip
+        for name in names:
             resources = [resource for resource in RESOURCES if controls_resource(vpa, name, resource)]
             maximum = container_policy_of(vpa, name).max_allowed
             path = policies_path(vpa, name)
-            if resources and not maximum and not is_capped:
-                yield rule.report_problem(
-                    subject, f"{subject} has no maxAllowed for {_list_names([name])}.", path=path,
-                    severity=LintSeverity.WARNING,
-                )  # fmt: skip
             for resource in resources:
                 most = amount_in(maximum, resource)
                 if most is not None and room is not None and most > room[resource]:
@@ -283,9 +308,9 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "L20", LintSeverity.ERROR, "A minAllowed that cannot be kept",
-    why="With a minimum above the maximum the VPA's result is undefined; with minima above a node every pod stays "
-    "Pending.",
-    source="VPA API: minAllowed and maxAllowed are applied one after the other",
+    why="The VPA's webhook refuses a minimum above the maximum; where it is stored all the same, the maximum wins and "
+    "the minimum does nothing. With minima above a node every pod stays Pending.",
+    source="VPA, pkg/utils/vpa/capping.go: the recommendation is raised to minAllowed, then lowered to maxAllowed",
     fix="Lower minAllowed below maxAllowed and below the largest node.",
 )  # fmt: skip
 def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -302,6 +327,8 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                         f"{subject} has minAllowed {format_amount(resource, minimum)} above maxAllowed "
                         f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
                         path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
+                        outcome="The VPA's webhook refuses the object; where it is stored all the same, the maximum "
+                        "wins and the minimum does nothing.",
                     )  # fmt: skip
         for resource in RESOURCES if workload is not None and room is not None else ():
             assert workload is not None
@@ -315,5 +342,5 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                     subject,
                     f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, and the "
                     f"largest node has {format_amount(resource, room[resource])} for pods.",
-                    path=("spec", "resourcePolicy"),
-                )
+                    path=("spec", "resourcePolicy"), outcome="Every pod that the VPA sizes stays Pending.",
+                )  # fmt: skip

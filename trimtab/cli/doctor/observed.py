@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
+from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
@@ -293,6 +294,7 @@ class ObservedCluster:
     """None if the autoscaler has no priority map."""
     compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()
     """None if this API server has no such kind."""
+    autoscaling: Read[AutoscalingState] = field(default_factory=AutoscalingState)
 
     @property
     def is_without_webhook(self) -> bool:

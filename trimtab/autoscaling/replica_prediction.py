@@ -36,6 +36,8 @@ class ReplicaPrediction:
     direction: ReplicaDirection
     ends_at_bound: bool = False
     """Whether the count stops only because it has reached the HPA's minimum or maximum."""
+    pull: ReplicaDirection = ReplicaDirection.AT_REST
+    """Where the HPA would take the count from here, were it not for its bounds and for whole pods."""
 
 
 def predict_replicas(
@@ -70,6 +72,7 @@ def predict_replicas(
         counts=tuple(counts),
         direction=_direction_of(replicas, last),
         ends_at_bound=last != replicas and last in (min_replicas, max_replicas),
+        pull=_pull_of(mean_to_p90, target_percent, tolerance, margin),
     )
 
 
@@ -102,6 +105,13 @@ def _without_noise(number: float) -> float:
     return round(number, 9)
 
 
+def _pull_of(mean_to_p90: float, target_percent: int, tolerance: float, margin: float) -> ReplicaDirection:
+    lowest, highest = targets_at_rest(mean_to_p90, tolerance, margin)
+    if target_percent < lowest:
+        return ReplicaDirection.UP
+    return ReplicaDirection.DOWN if target_percent > highest else ReplicaDirection.AT_REST
+
+
 def _direction_of(first: int, last: int) -> ReplicaDirection:
     if last == first:
         return ReplicaDirection.AT_REST
@@ -128,7 +138,11 @@ def describe_prediction(prediction: ReplicaPrediction) -> str:
     """Returns the prediction as a sentence, with the speed of each direction."""
     counts = " → ".join(map(str, prediction.counts))
     if prediction.direction is ReplicaDirection.AT_REST:
-        return f"At constant load the count stays ({counts}) as long as the ratio of mean to P90 stays as it is."
+        stays = f"At constant load the count stays at {prediction.counts[0]}"
+        if prediction.pull is ReplicaDirection.AT_REST:
+            return f"{stays} as long as the ratio of mean to P90 stays as it is."
+        moves = "higher count falls" if prediction.pull is ReplicaDirection.DOWN else "lower count rises"
+        return f"{stays}, and a {moves}, whatever the load is."
     bound = "; only the HPA's bound stops it" if prediction.ends_at_bound else ""
     if prediction.direction is ReplicaDirection.UP:
         speed = "each round takes 3 to 4 days at the recommender's half-life of 24 hours, an hour at 15 minutes"

@@ -103,13 +103,13 @@ def _predict_outcome(
             f"{min(100, highest):.0f} % of its P90: {above}below that it falls. With --usage the direction is known."
         )
     mean, p90 = usage
-    replicas = hpa.status.current_replicas or snapshot.needed_replicas(workload) or 1
+    replicas = _running_count(snapshot, hpa, workload)
     prediction = predict_replicas(
         mean_to_p90=min(1.0, mean / p90), replicas=replicas, total=mean * replicas, target_percent=metric.percent,
         min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
         tolerance=_tolerance_of(hpa),
     )  # fmt: skip
-    return f"{describe_prediction(prediction)} (mean ÷ P90 of this workload: {min(1.0, mean / p90):.2f}.)"
+    return f"{describe_prediction(prediction)} The mean of its usage is {min(1.0, mean / p90):.0%} of P90."
 
 
 def _usage_of_metric(
@@ -184,13 +184,22 @@ def _settled_text(
     if usage is None or workload is None:
         return ""
     mean, p90 = usage
-    replicas = hpa.status.current_replicas or snapshot.needed_replicas(workload) or 1
+    replicas = _running_count(snapshot, hpa, workload)
     settled = settle_on_average_value(
         total=mean * replicas, average_value=amount, mean_to_p90=min(1.0, mean / p90),
         min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
     )  # fmt: skip
     pods = "pod" if settled.replicas == 1 else "pods"
     return f"; it rests at {settled.replicas} {pods} of {format_amount(metric.resource, settled.request)}"
+
+
+def _running_count(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload) -> int:
+    """Returns how many pods run: by the HPA's status, else at quiet times of the history, else as are meant to."""
+    subject = workload.subject
+    counts = snapshot.usage.replicas if snapshot.usage is not None else {}
+    observed = counts.get((subject.namespace, subject.kind, subject.name))
+    quiet = 0 if observed is None else round(observed.p5)
+    return hpa.status.current_replicas or max(quiet, snapshot.needed_replicas(workload) or 1)
 
 
 def _least_count(hpa: HorizontalPodAutoscaler) -> int:

@@ -177,13 +177,14 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if request > 1.5 * usage.p95 and request - usage.p95 > WASTE[resource]:
                 replicas = snapshot.needed_replicas(sized.workload) or 1
                 waste = format_amount(resource, (request - usage.p95) * replicas)
+                pods = "One pod reserves" if replicas == 1 else f"{replicas} pods reserve"
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
                     f"{format_amount(resource, request)} of {resource}, and its P95 is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=sized.workload.container_path(sized.container, "resources", "requests", resource),
-                    outcome=f"{waste} of {resource} in {replicas} pod{'' if replicas == 1 else 's'} stay empty"
+                    outcome=f"{pods} {waste} of {resource} that nobody uses"
                     f"{_cost_text(snapshot, resource, (request - usage.p95) * replicas)}.",
                 )
 

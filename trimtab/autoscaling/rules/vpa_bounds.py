@@ -131,9 +131,13 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             and not container_policy_of(vpa, name).min_allowed
         ]
         if missing:
+            changes = _idle_minimum(snapshot, vpa, subject, workload, missing)
+            minima = (change.value.get("minAllowed", change.value) for change in changes)
+            amounts = "; ".join(" and ".join(f"{amount} of {name}" for name, amount in one.items()) for one in minima)
             yield rule.report_problem(
                 subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
-                path=policies_path(vpa, missing[0]), changes=_idle_minimum(snapshot, vpa, subject, workload, missing),
+                path=policies_path(vpa, missing[0]), changes=changes,
+                fix=f"Set minAllowed to {amounts}: P90 of the quietest day, and 15 %." if amounts else "",
             )  # fmt: skip
 
 

@@ -125,7 +125,9 @@ def draw_lint(console: Console, report: LintReport) -> None:
     for text in report.gone:
         console.print(f"[dim]In the baseline, and not found again: {escape(text)}[/]")
     counts = ", ".join(
-        f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in report.counts.items() if count
+        f"{count} {severity}{'' if count == 1 or severity == 'info' else 's'}"
+        for severity, count in report.counts.items()
+        if count
     )
     accepted = f", {report.accepted} accepted by the baseline" if report.accepted else ""
     ignored = f", {len(report.ignored)} ignored" if report.ignored else ""

@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.autoscaling.lint import check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
-from trimtab.autoscaling.rule import ManifestChange, RuleFinding
+from trimtab.autoscaling.rule import REMOVED, ManifestChange, RuleFinding
 from trimtab.autoscaling.rules import RULES_BY_CODE
 from trimtab.cluster.yaml_documents import read_documents
 
@@ -53,10 +53,17 @@ def test_a_budget_of_all_pods_is_opened_by_one_pod_at_least(owner: dict[str, Any
     assert values_of(find("L30", owner, budget(minAvailable="100%"))) == [value]
 
 
+def test_a_request_that_is_the_limits_stays_without_the_limit() -> None:
+    owner = workload(replicas=2)
+    owner["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "500m"}}
+    assert values_of(find("L35", owner)) == [REMOVED, "500m"]
+
+
 def test_a_vpa_that_leaves_a_single_pod_alone_does_not_evict_it_either() -> None:
     bounded = vpa(containers=({"containerName": "*", "minAllowed": {"cpu": "50m"}},))
-    assert find("L18", workload(replicas=1), bounded) == ()
-    assert find("L18", workload(replicas=2), bounded)
+    [alone], [evicted] = (find("L18", workload(replicas=count), bounded) for count in (1, 2))
+    assert (alone.severity, evicted.severity) == ("warning", "error")
+    assert "leaves so few pods alone" in alone.outcome
 
 
 def test_a_maximum_of_one_resource_leaves_the_other_without_one() -> None:

@@ -109,7 +109,7 @@ def _predict_outcome(
         min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
         tolerance=_tolerance_of(hpa),
     )  # fmt: skip
-    return f"{describe_prediction(prediction)} The mean of its usage is {min(1.0, mean / p90):.0%} of P90."
+    return f"{describe_prediction(prediction)} The mean of its usage is {100 * min(1.0, mean / p90):.0f} % of P90."
 
 
 def _usage_of_metric(

@@ -15,6 +15,7 @@ from trimtab.autoscaling.container_amounts import (
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, controls_resource
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, Needs, lint_rule
+from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, recommender_flags
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
@@ -196,13 +197,19 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields requests that a VPA sizes and that are above P50 or below P5 by more than 10 %."""
+    """Yields requests that a VPA sizes and that are more than 10 % below P5, or more than 10 % above P50 and above what
+    the VPA sets at least, or should by the quietest day (see L17)."""
+    flags = recommender_flags(snapshot)
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
             request = request_of(sized.container, resource)
             if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
                 continue
-            if request > 1.1 * usage.p50 or request < 0.9 * usage.p5:
+            containers = len(running_containers(sized.workload.spec))
+            least = max(least_request(flags, vpa, sized.container.name, resource, containers)[0] for vpa in sized.vpas)
+            least = max(least, ceil((usage.idle or 0) * VPA_MARGIN_FACTOR))
+            start = max(1.0, usage.p5, least)
+            if request > 1.1 * max(usage.p50, start) or request < 0.9 * usage.p5:
                 path = sized.workload.container_path(sized.container, "resources", "requests", resource)
                 yield rule.report_problem(
                     sized.workload.subject,
@@ -210,7 +217,9 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                     f"{format_amount(resource, request)} of {resource}; P5 is {format_amount(resource, usage.p5)} and "
                     f"P50 {format_amount(resource, usage.p50)}.",
                     path=path,
-                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, max(1.0, usage.p5)))],
+                    fix=f"Begin with {format_amount(resource, start)}"
+                    + (", the least that its VPA should set." if start == least else ", P5."),
+                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, start))],
                 )
 
 

@@ -41,6 +41,8 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.cluster_autoscaler import parse_flags
 
 MAX_LIMIT_RATIO = 1.2
+VPA_MARGIN_FACTOR = 1.15
+"""What the recommender adds to a percentile: --recommendation-margin-fraction, 0.15."""
 UPDATER_MIN_REPLICAS = 2
 """The updater's --min-replicas."""
 POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
@@ -49,6 +51,10 @@ _FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recom
 _CAP_FLAGS = {
     CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
 }  # fmt: skip
+_TOO_SMALL_ALONE = (
+    "The VPA's updater leaves so few pods alone: they keep a request that is too small until they are created anew, "
+    "and the VPA's webhook changes it."
+)
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
 
@@ -132,7 +138,9 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         ]
         if missing:
             changes = _idle_minimum(snapshot, vpa, subject, workload, missing)
-            minima = (change.value.get("minAllowed", change.value) for change in changes)
+            minima = (
+                change.value.get("minAllowed", change.value) for change in changes if isinstance(change.value, dict)
+            )
             amounts = "; ".join(" and ".join(f"{amount} of {name}" for name, amount in one.items()) for one in minima)
             yield rule.report_problem(
                 subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
@@ -155,27 +163,59 @@ def _idle_minimum(
     snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
     names: list[str],
 ) -> list[ManifestChange]:  # fmt: skip
-    """Returns minAllowed for each container from its quietest day; nothing unless it is known for all of them."""
+    """Returns minAllowed for each container from its quietest day, and the requests that are below it; nothing unless
+    it is known for all of them."""
     changes: list[ManifestChange] = []
     base = ("spec", "resourcePolicy", "containerPolicies")
     present = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
     added = len(present)
     for name in names:
-        amounts = {
-            resource: format_amount(resource, ceil(usage.idle * 1.15))
-            for resource in RESOURCES
-            if workload is not None
-            and (usage := snapshot.usage_of(workload, name, resource)) is not None
-            and usage.idle is not None
-        }
-        if not amounts:
+        minima = _idle_amounts(snapshot, workload, name)
+        if workload is None or not minima:
             return []
+        amounts = {resource: format_amount(resource, minimum) for resource, minimum in minima.items()}
         if name in present:
             changes.append(ManifestChange(subject, (*base, present.index(name), "minAllowed"), amounts))
         else:
-            changes.append(ManifestChange(subject, (*base, added), {"containerName": name, "minAllowed": amounts}))
+            policy = {**_wildcard_policy(snapshot, subject), "containerName": name, "minAllowed": amounts}
+            changes.append(ManifestChange(subject, (*base, added), policy))
             added += 1
+        for resource, minimum in minima.items():
+            changes += raise_request(workload, name, resource, minimum)
     return changes
+
+
+def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, container: str) -> dict[str, int]:
+    """Returns resource → P90 of the quietest day with the recommender's margin, where it is known."""
+    known = {
+        resource: snapshot.usage_of(workload, container, resource) if workload is not None else None
+        for resource in RESOURCES
+    }
+    return {
+        resource: ceil(usage.idle * VPA_MARGIN_FACTOR)
+        for resource, usage in known.items()
+        if usage is not None and usage.idle is not None
+    }
+
+
+def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, Any]:
+    """Returns the VPA's policy for all containers as plain values: a policy for one of them takes its place."""
+    resource_policy = snapshot.document_value(subject).get("spec", {}).get("resourcePolicy") or {}
+    policies = resource_policy.get("containerPolicies") or ()
+    return next((dict(policy) for policy in policies if policy.get("containerName") == "*"), {})
+
+
+def raise_request(workload: LintWorkload, container: str, resource: str, least: int) -> list[ManifestChange]:
+    """Returns the change of a container's written request to the least that its VPA sets (see L18); nothing if it is
+    not below."""
+    return [
+        ManifestChange(
+            workload.subject, workload.container_path(found, "resources", "requests", resource),
+            format_amount(resource, least),
+        )
+        for found in workload.spec.containers
+        if found.name == container and (request := request_of(found, resource)) is not None and request < least
+    ]  # fmt: skip
 
 
 @lint_rule(
@@ -193,15 +233,19 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 usage = None if workload is None else snapshot.usage_of(workload, container.name, resource)
                 if minimum is None or usage is None or usage.idle is None:
                     continue
-                idle = usage.idle * 1.15
+                idle = usage.idle * VPA_MARGIN_FACTOR
                 if minimum < 0.9 * idle:
                     path = (*policies_path(vpa, container.name), "minAllowed", resource)
                     yield rule.report_problem(
                         subject,
                         f"{subject} has minAllowed {format_amount(resource, minimum)} of {resource} for "
                         f"{container.name}, and its quietest day leads to {format_amount(resource, idle)}.",
-                        path=path, changes=[ManifestChange(subject, path, format_amount(resource, ceil(idle)))],
-                    )  # fmt: skip
+                        path=path,
+                        changes=[
+                            ManifestChange(subject, path, format_amount(resource, ceil(idle))),
+                            *(raise_request(workload, container.name, resource, ceil(idle)) if workload else ()),
+                        ],
+                    )
 
 
 @lint_rule(
@@ -212,21 +256,21 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
-    divided by its containers, while the VPA evicts or resizes: its mode does, and the target has enough replicas."""
+    divided by its containers, while the VPA's mode is one that evicts or resizes. A warning where the updater leaves
+    the pods alone, because they are too few (see L26)."""
     flags = recommender_flags(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
             continue
         replicas = snapshot.needed_replicas(workload)
-        if replicas is not None and replicas < least_replicas(vpa):
-            continue
+        is_left_alone = replicas is not None and replicas < least_replicas(vpa)
         containers = running_containers(workload.spec)
         for container in workload.spec.containers:
             for resource in RESOURCES:
                 request = request_of(container, resource)
                 if request is None or not controls_resource(vpa, container.name, resource):
                     continue
-                floor, name = _least_request(flags, vpa, container.name, resource, len(containers))
+                floor, name = least_request(flags, vpa, container.name, resource, len(containers))
                 if request < floor:
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
@@ -235,11 +279,13 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                         f"{format_amount(resource, request)} of {resource}, and {name} of {subject} is "
                         f"{format_amount(resource, floor)}.",
                         path=path,
+                        severity=LintSeverity.WARNING if is_left_alone else LintSeverity.ERROR,
+                        outcome=_TOO_SMALL_ALONE if is_left_alone else "",
                         changes=[ManifestChange(workload.subject, path, format_amount(resource, floor))],
                     )
 
 
-def _least_request(
+def least_request(
     flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
 ) -> tuple[int, str]:
     """Returns the least that the VPA sets for a container, and the name of what decides it."""

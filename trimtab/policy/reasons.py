@@ -305,6 +305,12 @@ OVERHEAD_MISSING = Code(
 )
 WINDOWS = Code("windows-pod", "The action does not apply to Windows pods.", "Nothing to do.")
 ON_ITS_NODE = Code("node-name-set", "The pod names its node itself, so placement has no effect.", "Nothing to do.")
+SCHEDULER_NOT_RUNNING = Code(
+    "scheduler-not-running",
+    "The leader of the scheduler that the policy names does not renew its Lease: the pod would stay pending.",
+    "Start the scheduler, or correct `lease` in the policy (`none` for a scheduler without a Lease). Pods that are "
+    "created later are changed again.",
+)
 DAEMON = Code(
     "daemonset-pod",
     "Pods of a DaemonSet run on every node. Placement leaves them alone unless the policy names DaemonSet as an owner.",

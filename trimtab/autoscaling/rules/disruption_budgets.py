@@ -20,7 +20,7 @@ from trimtab.cluster.api.workload import PodDisruptionBudget
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _SLEEPING = 1 << 30
-"""Stands for the pods of a workload of 0 replicas: nobody knows how many it has when it is awake."""
+"""Stands for the pods of a workload of 0 replicas: how many it has when it is awake is not known."""
 _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 

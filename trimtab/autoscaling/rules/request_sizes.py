@@ -185,7 +185,7 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                     f"{format_amount(resource, request)} of {resource}, and its P95 is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=sized.workload.container_path(sized.container, "resources", "requests", resource),
-                    outcome=f"{pods} {waste} of {resource} that nobody uses"
+                    outcome=f"{pods} {waste} of {resource} that is not used"
                     f"{_cost_text(snapshot, resource, (request - usage.p95) * replicas)}.",
                 )
 
@@ -261,7 +261,7 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 f"{workload.subject} has {replicas} replicas that use {format_amount(CPU, cpu.p95)} of cpu each at "
                 f"P95, and each keeps {format_amount(MEMORY, memory.p5)} of memory whatever its load is.",
                 path=("spec", "replicas"),
-                outcome=f"{fewer} replicas carry the same load and keep {format_amount(MEMORY, saved)} less"
+                outcome=f"{fewer} replicas serve the same load and keep {format_amount(MEMORY, saved)} less"
                 f"{_cost_text(snapshot, MEMORY, saved)}.",
                 fix=f"Run {fewer} replicas that may use {load} of cpu and {format_amount(MEMORY, memory.p95)} of "
                 "memory each; with an HPA, as its minReplicas and with a larger target.",

@@ -45,8 +45,7 @@ class DryRunResult:
     def lacks_permission(self) -> bool:
         """Whether authorization refused the request, before any webhook was called."""
         # Authorization answers "User … cannot …" (apiserver, responsewriters/errors.go), a webhook's refusal says
-        # "denied
-        # the request" (apiserver, plugin/webhook/errors/statuserror.go).
+        # "denied the request" (apiserver, plugin/webhook/errors/statuserror.go).
         return self.status in (401, 403) and " cannot " in self.message and "denied the request" not in self.message
 
 
@@ -119,7 +118,6 @@ class LeaseState:
     holder: str
     renewed_at: datetime | None
     duration_seconds: int
-    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,10 @@ def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> 
     ("content", "says"),
     [
         ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, got none"),
+        (
+            "apiVersion: platform.example.com/v1\nkind: Kafka\nmetadata: {name: x}\n",
+            "none; Kafka (platform.example.com) has no pod template, and whether it creates pods is not known",
+        ),
         ("just text\n", "expected an API object with a kind"),
         (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),
         ("", "expected a Pod, or something with a pod template, got none"),

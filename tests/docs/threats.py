@@ -188,7 +188,7 @@ WHAT: dict[str, tuple[str, ...]] = {
     "a forged PoolStatus": (
         "tests/compactor/test_pool_status_writer.py::test_what_somebody_else_wrote_is_replaced_and_changes_no_decision",
         "tests/e2e/test_pool_status.py::test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed",
-        "tests/e2e/test_pool_status.py::test_only_the_compactors_account_writes_a_pool_status",
+        f"{_ADVERSARY}/test_forged_pool_status.py::test_only_the_compactors_account_writes_a_pool_status",
     ),
     "a leaked signing key": (
         "tests/e2e/test_signing_keys.py::test_after_one_rotation_a_drain_goes_on_and_is_signed_anew",

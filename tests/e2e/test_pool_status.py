@@ -8,9 +8,8 @@ from typing import Any
 
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
-from tests.e2e.adversary.identities import denied, tenant, thief
+from tests.e2e.adversary.test_forged_pool_status import forged
 from tests.e2e.compactors import compactor, pool
-from tests.e2e.installed import Installed
 from tests.e2e.ours import install_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 
@@ -20,13 +19,6 @@ def status(cluster: Cluster, name: str) -> dict[str, Any]:
         found: dict[str, Any] = cluster.get("PoolStatus", name)["status"]
         return found
     return {}
-
-
-def forged(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "trimtab.dev/v1alpha1", "kind": "PoolStatus", "metadata": {"name": name}, "pool": name,
-        "status": {"mode": "act", "next": "every node", "saved": "a million"},
-    }  # fmt: skip
 
 
 def test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed(cluster: Cluster, tmp_path: Path) -> None:
@@ -47,19 +39,3 @@ def test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed(clus
         assert one.told("started") == [] or all(line["rehearsed"] for line in one.told("started"))
         cluster.delete("ConfigMap", f"pool-{name}")
         cluster.eventually(lambda: not status(cluster, name), within=40, what="deleted with its pool")
-
-
-def test_only_the_compactors_account_writes_a_pool_status(applied: Installed) -> None:
-    ours = Cluster(applied.cluster.kubeconfig, applied.values.namespace, applied.cluster.plane)
-    applied.cluster.eventually(
-        lambda: "only the compactor" in denied(lambda: ours.apply(forged("web"))), within=30, what="the policy in force"
-    )
-    own = thief(applied, "compactor")
-    own.apply(forged("web"))
-    assert "only the compactor" in denied(lambda: ours.patch("PoolStatus", "web", {"status": {"mode": "off"}}))
-    ours.patch("PoolStatus", "web", {"metadata": {"labels": {"a": "b"}}})
-    for process in ("webhook", "watchdog", "recommender"):
-        denied(lambda process=process: thief(applied, process).apply(forged("web")))
-    denied(lambda: tenant(applied.cluster).apply(forged("mine")))
-    assert ours.get("PoolStatus", "web")["status"]["saved"] == "a million"
-    ours.delete("PoolStatus", "web")

@@ -44,7 +44,7 @@ def test_each_peer_has_its_row(peer: str) -> None:
 def test_a_picture_loads_nothing(name: str) -> None:
     picture = (ROOT / f"docs/pictures/{name}.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[^\"' )]+", picture)) == {"http://www.w3.org/2000/svg"}
-    assert "nodes" in picture
+    assert picture.count("<text") > 10
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SUPPORT.md", "README.md"])

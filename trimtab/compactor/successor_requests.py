@@ -229,6 +229,19 @@ class ReadmissionWatcher:
         self._apply_changes()
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))
 
+    def running_requests_lookup(self) -> RunningRequests | NotYet | None:
+        """Returns the lookup for resizes; None if no policy says `running: resize`, NotYet while not everything has
+        been read."""
+        if self._policy_informers is not None and self._policy_informers.is_synced:
+            self._apply_changes()
+            if not policies_that_resize(self.state.in_force):
+                return None
+        # This starts the watches of all facts where they are needed, and says what has not been read yet.
+        lookup = self.requests_lookup()
+        if isinstance(lookup, NotYet):
+            return lookup
+        return self.state.running_requests_lookup(int(clock.utc_now().timestamp()))
+
     def _start_informers(self, lists: tuple[ListSource, ...], stored: Holds) -> ClusterInformers:
         return ClusterInformers(self.client, lists, terms=WATCHED, holds=stored, on_change=self._changes.put).start()
 

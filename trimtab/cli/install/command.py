@@ -62,6 +62,10 @@ DEFAULTS = InstallValues()
     "May be given more than once; without it such pods stay.",
 )  # fmt: skip
 @click.option(
+    "--resize", is_flag=True,
+    help="Let the compactor resize running pods, as policies with `running: resize` say (from Kubernetes 1.33).",
+)  # fmt: skip
+@click.option(
     "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
     help="Let the recommender write ConfigMap trimtab-requests here, from which compiled policies read requests. "
     "May be repeated.",

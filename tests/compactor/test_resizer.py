@@ -166,8 +166,8 @@ def process(world: World) -> Resizer:
     states = PoolStates(world, (world.records.append,))
     states.load_states(world.now)
     return Resizer(
-        world, world.resize_pod, world, states, lambda pool: SETTINGS, ErrorGuard(log.build_logger("error")), GracefulShutdown(),
-        interval=0,
+        world, world.resize_pod, world, states, lambda pool: SETTINGS, ErrorGuard(log.build_logger("error")),
+        GracefulShutdown(), interval=0,
     )  # fmt: skip
 
 

@@ -342,10 +342,10 @@ CRITICAL_POD = Code(
 )
 NO_NODE = Code(
     "no-node-could-run-it",
-    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods; without it, a "
-    "node has. The action is not applied.",
+    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods, or a spread "
+    "constraint leaves some pods of its owner without a node; without it, a node has. The action is not applied.",
     "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names the "
-    "RuntimeClass or the placement.",
+    "amounts, the labels or the topology.",
 )
 NODE_UNKNOWN = Code(
     "no-known-node-matches",

@@ -213,7 +213,9 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         sentence = f"a LimitRange set {current}, and the policy has no recommendation"
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
-    value, reason = limit_to_bounds(rule, resource, request_origin.amount, request_origin.reason, share_base)
+    value, reason = request_origin.bounded or limit_to_bounds(
+        rule, resource, request_origin.amount, request_origin.reason, share_base
+    )
     # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
     # request.
     for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
@@ -266,7 +268,9 @@ def _is_given_by_another_policy(
     counts as that policy's: a manifest copied from a cluster is admitted again without a change."""
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
-        and quantity.is_same_quantity(own, limit_to_bounds(rule, resource, origin.amount, origin.reason)[0])
+        and quantity.is_same_quantity(
+            own, (origin.bounded or limit_to_bounds(rule, resource, origin.amount, origin.reason))[0]
+        )
         for rule in _gap_rules_of_other_policies(draft, place, resource)
     )
 

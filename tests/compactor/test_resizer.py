@@ -97,7 +97,7 @@ class World(DryRunActuator):
         self.obstacle = r.REJECTED(message)
         return self.obstacle
 
-    def measure_use(self, pods: Any) -> MeasuredUse:
+    def measure_use(self, pods: Any, nodes: Any) -> MeasuredUse:
         return NOT_MEASURED
 
     def stop(self) -> None:

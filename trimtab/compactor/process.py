@@ -36,6 +36,7 @@ from trimtab.kube.leader_process import LeaderProcess, lease_name_of, open_leade
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
+from trimtab.usage.pod_pressure import PodPressures
 
 NAME = "compactor"
 LEASE = lease_name_of(NAME)
@@ -161,8 +162,9 @@ class Process:
             admitting.requests_lookup,
         )  # fmt: skip
         reader = ResizeReader(
-            self.replica.client, admitting, settings.max_watch_age_seconds, clock.elapsed_seconds, _now
-        )
+            self.replica.client, admitting, settings.max_watch_age_seconds, clock.elapsed_seconds, _now,
+            PodPressures(self.replica.client) if settings.resize_pressure else None,
+        )  # fmt: skip
         resizer = Resizer(
             reader, door.resize_pod, door, books, settings.resize_settings, faults, self.replica.shutdown,
             interval=settings.plan_interval_seconds, priority=planner.rank_resizes,

@@ -6,7 +6,7 @@ Nothing of it is read before a policy says `running: resize`, or a resize is sti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import ApiObject
@@ -23,11 +23,14 @@ from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.informers import ClusterInformers
 from trimtab.usage.metrics_api import read_metrics
+from trimtab.usage.pod_pressure import PodPressures
 
 SUPPORT_SECONDS = 600.0
 """The seconds for which it is remembered whether the cluster resizes pods: an upgrade takes longer."""
 PERMISSION_SECONDS = 300.0
 """The seconds for which nothing is tried after the API server said that the compactor may not resize pods."""
+MAX_PRESSURE_NODES = 50
+"""Kubelets that are asked in one reading: each answer is some hundred kilobytes."""
 USE_SECONDS = 60.0
 """The seconds between two reads of the metrics API; the metrics server itself measures every 15 seconds."""
 
@@ -41,6 +44,8 @@ class ResizeReader:
     max_age_seconds: float
     elapsed: Callable[[], float]
     now: Callable[[], Seconds]
+    pressures: PodPressures | None = None
+    """None: kubelets are not asked."""
     _informers: ClusterInformers | None = None
     _obstacle: Reason | None = None
     _checked_at: float | None = None
@@ -106,14 +111,16 @@ class ResizeReader:
         self._obstacle = REJECTED(f"the compactor may not resize pods: {message}")
         return self._obstacle
 
-    def measure_use(self, pods: Mapping[str, ResizablePod]) -> MeasuredUse:
-        """Returns what containers use now; without a metrics server nothing."""
+    def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:
+        """Returns what containers use now; without a metrics server nothing. `nodes`: those whose kubelets are asked
+        for the pressure of their pods, where that is switched on."""
         now = self.elapsed()
         if self._used_at is not None and now - self._used_at < USE_SECONDS:
             return self._use
         self._used_at = now
         uids = {pod.key: uid for uid, pod in pods.items()}
         amounts: dict[tuple[str, str, str], int] = {}
+        stalled, throttled = self._read_pressures(uids, nodes)
         try:
             for series in read_metrics(self.client):
                 uid = uids.get(f"{series.namespace}/{series.pod}")
@@ -123,10 +130,21 @@ class ResizeReader:
                     )
         except KubeFault:
             # No metrics server, or no permission: the recorded use of the recommendation counts alone.
-            self._use = NOT_MEASURED
-            return self._use
-        self._use = MeasuredUse(amounts=amounts, at=self.now())
+            amounts = {}
+        self._use = MeasuredUse(amounts=amounts, pressures=stalled, throttled=throttled, at=self.now())
         return self._use
+
+    def _read_pressures(
+        self, uids: Mapping[str, str], nodes: Collection[str]
+    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Returns (uid → pressure, uid → throttling), both in percent; nothing unless it is switched on."""
+        if self.pressures is None or not nodes:
+            return {}, {}
+        stalled, throttled = self.pressures.read(sorted(nodes)[:MAX_PRESSURE_NODES])
+        return tuple(  # type: ignore[return-value]
+            {uid: share for (space, name), share in shares.items() if (uid := uids.get(f"{space}/{name}")) is not None}
+            for shares in (stalled, throttled)
+        )
 
 
 def _scheduler_number(resource: str, value: float) -> int:

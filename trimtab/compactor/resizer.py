@@ -8,7 +8,7 @@ process that ends between the two leaves an announced resize that was not made, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -79,8 +79,8 @@ class ResizeSource(Protocol):
     def note_missing_permission(self, message: str) -> Reason:
         """Remembers that this process may not resize pods."""
 
-    def measure_use(self, pods: Mapping[str, ResizablePod]) -> MeasuredUse:
-        """Returns what containers use now."""
+    def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:
+        """Returns what containers use now, and the pressure of pods on these nodes."""
 
     def stop(self) -> None:
         """Ends what it watches."""
@@ -148,7 +148,8 @@ class Resizer:
         self.problem, self._pods = "", pods
         self.obstacle = self.source.find_obstacle()
         self._settle_flight(pods, now)
-        use = self.source.measure_use(pods)
+        nodes = {record.node for record in self._all_open().values()}
+        use = self.source.measure_use(pods, nodes | {proposal.node for proposal in self.advice.proposals})
         self._search(view, lookup, use, leaving_nodes, now)
         collector = ErrorCollector()
         free, owners = free_amounts(self._observed or view.inventory), self._count_owners(view)
@@ -257,7 +258,7 @@ class Resizer:
         proposals = [
             proposal
             for proposal in self.advice.proposals
-            if proposal.pool == name and proposal.uid not in memory.resizes.open and proposal.uid in self._pods
+            if proposal.pool == name and proposal.uid not in memory.resizes.open and self._is_current(proposal, now)
         ]
         stop = self._stop_reason(pool, view) if pool is not None else r.NOT_ACTING(f"pool {name} does not exist")
         if self.shutdown.is_requested:
@@ -272,6 +273,18 @@ class Resizer:
         steps = planner.next_steps(proposals)
         self._announce(name, view, steps, self._refusal_counts(name, view, planner.waiting))
         self._write(name, view, steps, now)
+
+    def _is_current(self, proposal: ResizeProposal, now: float) -> bool:
+        """Returns whether the pod still requests what it did at the search. The room for a pod that grows is only known
+        in the round of the search."""
+        pod = self._pods.get(proposal.uid)
+        if pod is None or not pod.is_running or not (proposal.is_shrink or self._searched_at == now):
+            return False
+        containers = {container.name: container for container in pod.containers}
+        return all(
+            each.container in containers and containers[each.container].request(each.resource) == each.amount_before
+            for each in proposal.changes
+        )
 
     def _refusal_counts(self, name: str, view: ClusterView, waiting: Mapping[str, int]) -> ResizeRecords:
         """Returns the pool's records with what its pods wait for; the first pool also has the pods of no pool."""
@@ -318,7 +331,8 @@ class Resizer:
 
     def _start(self, pool: str, view: ClusterView, step: Resize, now: float) -> None:
         proposal, pod = step.proposal, self._pods[step.proposal.uid]
-        outcome = self.resize_pod(pod, proposal.version, proposal.changes)
+        # The pod's status changes all the time; what it requests is still what was decided on.
+        outcome = self.resize_pod(pod, pod.version, proposal.changes)
         memory = self.pool_states.state_of(pool)
         if outcome.status is ResizeStatus.RESIZED:
             self._in_flight[proposal.uid] = (pod.version, now)

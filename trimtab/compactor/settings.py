@@ -97,6 +97,11 @@ class Settings(LeaderProcessSettings):
     """Seconds for which a workload is left alone after a resize that did harm or failed, twice as long each time, and a
     pool in which a revert found no room."""
 
+    resize_pressure: bool = False
+    """True: the pressure (PSI) and the throttling of resized pods are read from their kubelets, and a pod that waits
+    much more than before is reverted. It needs `get` on `nodes/proxy`, which no role of Trimtab has: that permission
+    allows much more than to read."""
+
     scale_namespaces: tuple[str, ...] = ()
     """Namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install
     --scale-namespace`). In any other namespace the only replica of a workload stays where it is, whatever its pool

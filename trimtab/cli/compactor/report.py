@@ -58,7 +58,7 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """The condition for the next drain to start; empty without one."""
 
 
-class ResizeStatus(ReportPart, frozen=True, kw_only=True):
+class PoolResizes(ReportPart, frozen=True, kw_only=True):
     """What is resized in one pool."""
 
     pool: str
@@ -96,7 +96,7 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     """The replica that leads; empty if none does."""
     pools: list[PoolStatus]
     drains: list[DrainReport]
-    resizes: list[ResizeStatus]
+    resizes: list[PoolResizes]
     """Pools in which pods are, were or should be resized while they run."""
     mistakes: list[str]
     """The mistakes in the pools' ConfigMaps."""
@@ -120,9 +120,9 @@ def build_status_report(state: CompactorState) -> StatusReport:
     )
 
 
-def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: Seconds) -> ResizeStatus:
+def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: Seconds) -> PoolResizes:
     phases = Counter(record.phase for record in records.open.values())
-    return ResizeStatus(
+    return PoolResizes(
         pool=name,
         resizing=phases[ResizePhase.RESIZING],
         verifying=phases[ResizePhase.VERIFYING],
@@ -247,7 +247,7 @@ def draw_status(console: Console, report: StatusReport) -> None:
         console.print(f"[yellow]{escape(mistake)}[/]")
 
 
-def _draw_resizes(console: Console, resizes: ResizeStatus) -> None:
+def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
     pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
     freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB freed"
     console.print(

@@ -38,7 +38,7 @@ def verb(
     Without --pools it uses the pool ConfigMaps of the snapshot; if there are none, it plans each pool that nodes name
     by a label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies,
     or the PodPolicies of the snapshot), a pod counts with the larger of its requests now and those that it would get
-    when it is admitted again, as in the compactor. --resize shows beside the plan what more is freed if the pods of
+    when it is admitted again, as in the compactor. --resize also shows what more is freed if the pods of
     policies with `running: resize` shrink first, and which resizes that needs.
     """
     plan_inputs = inputs.read_inputs(options)

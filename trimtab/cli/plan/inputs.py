@@ -104,7 +104,7 @@ def add_plan_options(function: F) -> F:
                      help="Policies for evicted pods. Default: the PodPolicies of the snapshot."),
         add_price_option,
         click.option("--resize", is_flag=True,
-                     help="Show beside it what is freed if pods shrink first, as policies with `running: resize` say."),
+                     help="Also show what is freed if pods shrink first, as policies with `running: resize` say."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
         live_cluster.add_cluster_options,

@@ -199,6 +199,10 @@ POOLS = Dashboard(
             _one("Why pods are not resized", "Pods that policies want to resize, by reason code.",
                  f"sort_desc(sum by (reason) {_led('trimtab_compactor_unresized_pods')})", "{{reason}}",
                  kind="bargauge"),
+            Panel("Left alone", "Workloads that back off after a failed resize; pods on nodes of no pool.", (
+                Query(f"sum by (pool) {_led(f'trimtab_compactor_resize_backoffs{{{_MINE}}}')}", "{{pool}} backs off"),
+                Query(f"max{_led('trimtab_compactor_uncovered_resizes')}", "pods of no pool"),
+            ), "short"),
             _one("What resizes freed", "Cores of verified resizes since the pools exist.",
                  f"sum by (pool) {_led(_FREED_CORES)}", "{{pool}}"),
         )),

@@ -142,10 +142,13 @@ class Resizer:
             self._rest(view)
             return
         pods = self.source.read_pods()
-        if isinstance(pods, NotYet) or isinstance(lookup, NotYet):
-            self.problem = str(pods if isinstance(pods, NotYet) else lookup)
+        if isinstance(pods, NotYet):
+            self.problem = str(pods)
             return
-        self.problem, self._pods = "", pods
+        self._pods = pods
+        # Without policies nothing starts; what is in progress is followed all the same.
+        self.problem = str(lookup) if isinstance(lookup, NotYet) else ""
+        lookup = None if isinstance(lookup, NotYet) else lookup
         self.obstacle = self.source.find_obstacle()
         self._settle_flight(pods, now)
         nodes = {record.node for record in self._all_open().values()}

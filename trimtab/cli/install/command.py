@@ -219,7 +219,7 @@ def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> I
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
     # Everything that may have been installed, whatever the options are now.
-    manifests = render_manifests(replace(values, metrics_api=True))
+    manifests = render_manifests(replace(values, metrics_api=True, resize=True))
     return apply.remove_manifests(
         writer, manifests, values, everything=removal.everything, keep_usage=removal.keep_usage
     )

@@ -25,7 +25,7 @@ _UNITS = (
     ("_invalid_objects", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"),
     ("_plan_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_resize_freed", "cores or bytes: the label `resource`"),
-    ("_resizes_total", "resizes"), ("_open_resizes", "resizes"), ("_uncovered_resizes", "pods"),
+    ("_uncovered_resizes", "pods"), ("_resizes", "resizes"),
     ("_resize_backoffs", "workloads"),
     ("_compactor_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_unreadable_objects", "nodes, pods"), ("_unreadable_states", "ConfigMaps"),

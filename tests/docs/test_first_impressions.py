@@ -88,7 +88,8 @@ def test_a_count_of_one_has_a_noun_in_the_singular() -> None:
 _NOUNS = "nodes|pods|pools|policies|webhooks|owners|groups|evictions|waves|rounds"
 _PLAIN_COUNT = re.compile(rf"(?<!of )\0 (?:{_NOUNS})\b")
 """A length, and right after it a noun in the plural; "none of 1 nodes" reads well enough."""
-_ALWAYS_MANY = {"trimtab/cli/demo/command.py"}
+_ALWAYS_MANY = {"trimtab/cli/demo/command.py", "trimtab/cli/demo/sample_pool.py"}
+"""Their numbers are those of files that they bring."""
 
 
 def test_no_sentence_counts_a_length_with_a_noun_that_is_always_plural() -> None:

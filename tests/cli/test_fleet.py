@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import Result
 
-from tests.cli.recommending import prometheus
+from tests.cli.recommending import WEB, prometheus
 from tests.cli.snapshots import trimtab
 from tests.cluster_of import Item, node, pod
 from tests.fleet.histories import FIRST_DAY, daily_rows, write_history
@@ -163,6 +163,20 @@ def test_ingest_reads_missing_days_only_and_apart_by_label(tmp_path: Path) -> No
     assert percentiles[1] == pytest.approx(5 * percentiles[0], rel=0.05)
 
 
+def test_ingest_reads_samples_of_files_and_keeps_clusters_apart(tmp_path: Path) -> None:
+    rows = [f"{FIRST_DAY * DAY + n * 600},shop,{WEB},app,{cores},{cluster}"
+            for n in range(300) for cluster, cores in (("prod", 1), ("dev", 0.1))]  # fmt: skip
+    (tmp_path / "usage.csv").write_text("timestamp,namespace,pod,container,cpu,cluster\n" + "\n".join(rows) + "\n")
+    asked = ("fleet", "ingest", "--samples", tmp_path / "usage.csv", "--usage", tmp_path / "h")
+    mixed, apart = trimtab(*asked, "--cluster-name", "prod"), trimtab(*asked, "--by", "cluster")
+    assert (mixed.exit_code, apart.exit_code) == (2, 0), (mixed.output, apart.output)
+    assert 'cluster: "dev", "prod"' in mixed.stderr
+    found = DailyStore(str(tmp_path / "h")).list_days()
+    assert [(one.cluster, one.day - FIRST_DAY) for one in found] == [
+        (name, day) for name in ("dev", "prod") for day in range(3)
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -173,6 +187,7 @@ def test_ingest_reads_missing_days_only_and_apart_by_label(tmp_path: Path) -> No
         (("plan", "--clusters", "{empty}"), "a snapshot of each cluster"),
         (("plan", "--clusters", "{empty}", "--now", "soon"), "a time such as"),
         (("ingest", "--prometheus", "http://x", "--usage", "h"), "--cluster-name NAME for one cluster"),
+        (("ingest", "--usage", "h", "--by", "cluster"), "--prometheus URL or --samples PATH"),
         (("ingest", "--prometheus", "x", "--usage", "h", "--by", "namespace"), "a label that distinguishes clusters"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.usage.daily_store import KEY_COLUMNS, DailyStore, StoredDay, import_arrow
 
-BYTES_PER_BUCKET = 4_000_000
+BYTES_PER_BUCKET = 2_000_000
 """Bytes of files for each bucket: compressed about four times, so a bucket is some ten megabytes in memory."""
 MAX_BUCKETS = 4096
 

@@ -16,9 +16,9 @@ import msgspec
 
 from trimtab.cluster.reason import NotYet
 from trimtab.fleet.container_blocks import Block, DailyFileSplitter, bucket_of, decode_block
-from trimtab.fleet.money_report import MICRO_DOLLARS, ContainerDecision, Failure, FleetSums, RequestSums
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure, ContainerDecision, FleetSums, RequestSums
 from trimtab.histogram.batch_history import ContainerKey
-from trimtab.histogram.daily_rows import ContainerHistory, DailyRow, merge_rows
+from trimtab.histogram.daily_rows import DailyRow, MergedContainerHistory, merge_rows
 from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram
 from trimtab.histogram.pod_averages import MIN_VALUES, PRESENT_SECONDS, PodUse
 from trimtab.histogram.time_buckets import DAY, HOUR
@@ -119,7 +119,7 @@ class DecideJob:
             else:
                 yield from self._split_state(decoded)
         except RuntimeFault as error:
-            yield 0, _FAILED + msgspec.msgpack.encode(Failure(decoded.cluster, str(error)))
+            yield 0, _FAILED + msgspec.msgpack.encode(ClusterFailure(decoded.cluster, str(error)))
 
     def _split_state(self, state: ClusterState) -> Iterator[Block]:
         buckets: dict[int, list[CurrentRow]] = {}
@@ -142,7 +142,7 @@ class DecideJob:
                 part = msgspec.msgpack.decode(content, type=_CurrentBlock)
                 current.update({(part.cluster, row.key): row for row in part.rows})
             else:
-                sums.failures.append(msgspec.msgpack.decode(content, type=Failure))
+                sums.failures.append(msgspec.msgpack.decode(content, type=ClusterFailure))
         decisions = list(self._decide(usage, current, sums))
         if self.settings.output and decisions:
             _write_decisions(self.settings.output, bucket, decisions)
@@ -165,7 +165,7 @@ class DecideJob:
             try:
                 history = merge_rows(usage.get((cluster, container), ()), self.settings.days)
             except DamagedHistogram as error:
-                sums.failures.append(Failure(cluster, f"the history of {container}: {error}"))
+                sums.failures.append(ClusterFailure(cluster, f"the history of {container}: {error}"))
                 continue
             decision = decide_container(cluster, container, history, row, self.settings)
             groups = [("cluster", cluster), ("namespace", f"{cluster}/{container.namespace}")]
@@ -174,7 +174,11 @@ class DecideJob:
 
 
 def decide_container(
-    cluster: str, container: ContainerKey, history: ContainerHistory, row: CurrentRow | None, settings: DecisionSettings
+    cluster: str,
+    container: ContainerKey,
+    history: MergedContainerHistory,
+    row: CurrentRow | None,
+    settings: DecisionSettings,
 ) -> ContainerDecision:
     """The request of one container by its history and its present requests."""
     statistics = {
@@ -204,7 +208,7 @@ def decide_container(
 
 
 def _summarize(
-    container: ContainerKey, resource: str, history: ContainerHistory, settings: DecisionSettings
+    container: ContainerKey, resource: str, history: MergedContainerHistory, settings: DecisionSettings
 ) -> UsageStatistics | NotYet:
     window = history.windows[resource]
     if not window.last:
@@ -242,7 +246,7 @@ def _p95(statistics: UsageStatistics | NotYet) -> int | None:
 
 
 def _costs(
-    container: ContainerKey, history: ContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
+    container: ContainerKey, history: MergedContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
     proposed: dict[str, int | None],
 ) -> tuple[int | None, int | None]:  # fmt: skip
     """(now, proposed) in micro-dollars a month; None where the present pods, or the time that they run, are not

@@ -122,7 +122,8 @@ def _batch(rows: Sequence[tuple[int, int, bytes]]) -> Any:
 def _cause_of(error: BaseException) -> str:
     """The line of an error that says what happened: of a Python worker's traceback that is the last one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("at ", "SQLSTATE", "JVM stacktrace"))]
+    noise = ("at ", "SQLSTATE", "JVM stacktrace", "An error occurred while calling")
+    lines = [line.removeprefix(": ") for line in lines if not line.startswith(noise)]
     if not lines:
         return type(error).__name__
     return lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]

@@ -93,7 +93,7 @@ class ContainerDecision(msgspec.Struct, array_like=True, frozen=True):
         return -abs(self.saved), self.cluster, self.namespace, self.kind, self.workload, self.container
 
 
-class Failure(msgspec.Struct, array_like=True, frozen=True, order=True):
+class ClusterFailure(msgspec.Struct, array_like=True, frozen=True, order=True):
     """A cluster that is left out, and why."""
 
     cluster: str
@@ -109,7 +109,7 @@ class FleetSums(msgspec.Struct, array_like=True):
     largest: list[ContainerDecision] = []
     gone: dict[str, int] = {}
     """Cluster → containers that have usage and no pod any more."""
-    failures: list[Failure] = []
+    failures: list[ClusterFailure] = []
 
     def add_sums(self, groups: Iterable[Group], sums: RequestSums) -> None:
         """Add one container's sums to the total and to its groups."""

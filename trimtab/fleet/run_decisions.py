@@ -14,7 +14,7 @@ import msgspec
 from trimtab.fleet.container_blocks import count_buckets
 from trimtab.fleet.container_decisions import ClusterState, CurrentRow, DailyFile, DecideJob, DecisionSettings, Source
 from trimtab.fleet.engine import Engine
-from trimtab.fleet.money_report import Failure, FleetSums, merge_sums
+from trimtab.fleet.money_report import ClusterFailure, FleetSums, merge_sums
 from trimtab.usage.daily_store import StoredDay
 
 
@@ -23,7 +23,7 @@ class FleetDecisions:
     """All sums, and the clusters that are left out."""
 
     sums: FleetSums
-    failures: tuple[Failure, ...]
+    failures: tuple[ClusterFailure, ...]
     clusters: tuple[str, ...]
     """The clusters that were decided."""
     bucket_count: int
@@ -34,7 +34,7 @@ def decide_fleet(
     read_current: Callable[[bytes], Sequence[CurrentRow]],
 ) -> FleetDecisions:  # fmt: skip
     """Decide the requests of all containers with usage in these files, or in one of these snapshots."""
-    failures: set[Failure] = set()
+    failures: set[ClusterFailure] = set()
     count = count_buckets(one.size for one in files)
     while True:
         left_out = {failure.cluster for failure in failures}

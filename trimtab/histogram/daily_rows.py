@@ -119,7 +119,7 @@ def check_row(row: DailyRow) -> int:
 
 
 @dataclass(slots=True)
-class ContainerHistory:
+class MergedContainerHistory:
     """What the rows of one container add up to."""
 
     windows: dict[str, DailyHistograms]
@@ -128,7 +128,7 @@ class ContainerHistory:
     """Resource → the averages of its pods."""
 
 
-def merge_rows(rows: Iterable[DailyRow], days: int) -> ContainerHistory:
+def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
     """All rows of one container, in any order, as windows of the last `days` days. Raises DamagedHistogram."""
     parts = {resource: _Parts({}, {}, {}) for resource in RESOURCES}
     kills: list[OomRecord] = []
@@ -138,7 +138,7 @@ def merge_rows(rows: Iterable[DailyRow], days: int) -> ContainerHistory:
         parts[row.resource].add_row(row)
         if row.oom is not None:
             kills.append(row.oom)
-    return ContainerHistory(
+    return MergedContainerHistory(
         {resource: part.build_window(days) for resource, part in parts.items()},
         merge_kills(kills, days * DAY),
         {resource: part.pods for resource, part in parts.items()},

@@ -27,7 +27,7 @@ from trimtab.compaction.plan import make_plan
 from trimtab.fleet import cluster_digest as digests
 from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums
 from trimtab.fleet.container_decisions import ClusterState, CurrentRow
-from trimtab.fleet.money_report import Failure
+from trimtab.fleet.money_report import ClusterFailure
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.policy.vpa_webhook import reach_everywhere_if
@@ -54,10 +54,10 @@ class UnreadableCluster(RuntimeFault):
 
 @dataclass(frozen=True, slots=True)
 class ClusterList:
-    """The clusters that were asked for."""
+    """The clusters of the command line."""
 
     sources: tuple[SnapshotSource, ...]
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[ClusterFailure, ...] = ()
     """Contexts whose cluster could not be read."""
 
     @property
@@ -72,7 +72,7 @@ def list_clusters(
     """The clusters of folders and contexts, sorted by name. Raises UsageError for a name that two clusters have, and
     for a folder without clusters."""
     sources: list[SnapshotSource] = []
-    failures: list[Failure] = []
+    failures: list[ClusterFailure] = []
     mistakes: list[ConfigError] = []
     names_or_paths = [part for text in texts for part in ([text] if Path(text).exists() else text.split(","))]
     for text in names_or_paths:
@@ -118,16 +118,20 @@ def _stem(path: Path) -> str:
 
 
 def _add_context(
-    context: str, kubeconfig: str | None, empty: SnapshotSource, sources: list[SnapshotSource], failures: list[Failure]
+    context: str,
+    kubeconfig: str | None,
+    empty: SnapshotSource,
+    sources: list[SnapshotSource],
+    failures: list[ClusterFailure],
 ) -> None:
     options = live_cluster.ClusterOptions((live_cluster.LIVE,), kubeconfig, context)
     try:
         capture = live_cluster.capture_cluster(options, live_cluster.WITH_POLICIES)
     except ClickException as error:
-        failures.append(Failure(context, _one_line(error)))
+        failures.append(ClusterFailure(context, _one_line(error)))
         return
     if capture.unreadable:
-        failures.append(Failure(context, f"objects that Trimtab cannot read: {capture.unreadable[0]}"))
+        failures.append(ClusterFailure(context, f"objects that Trimtab cannot read: {capture.unreadable[0]}"))
     else:
         sources.append(msgspec.structs.replace(empty, content=capture.content))
 
@@ -181,24 +185,24 @@ class DigestJob:
     """Plans each cluster, and takes its digest."""
 
     def run_item(self, item: bytes) -> bytes:
-        """A ClusterDigest, or a Failure."""
+        """A ClusterDigest, or a ClusterFailure."""
         source = msgspec.msgpack.decode(item, type=SnapshotSource)
         try:
             return b"D" + msgspec.msgpack.encode(digest_cluster(source), order="sorted")
         except (ClickException, RuntimeFault) as error:
             problem = _one_line(error) if isinstance(error, ClickException) else str(error)
-            return b"F" + msgspec.msgpack.encode(Failure(source.cluster, problem))
+            return b"F" + msgspec.msgpack.encode(ClusterFailure(source.cluster, problem))
 
 
-def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[Failure]]:
+def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
     """The digests and the failures of a DigestJob."""
     found: list[ClusterDigest] = []
-    failures: list[Failure] = []
+    failures: list[ClusterFailure] = []
     for result in results:
         if result[:1] == b"D":
             found.append(msgspec.msgpack.decode(result[1:], type=ClusterDigest))
         else:
-            failures.append(msgspec.msgpack.decode(result[1:], type=Failure))
+            failures.append(msgspec.msgpack.decode(result[1:], type=ClusterFailure))
     return found, failures
 
 

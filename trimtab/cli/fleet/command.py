@@ -25,7 +25,7 @@ from trimtab.fleet.cluster_merge import MergeRules, find_merges
 from trimtab.fleet.container_decisions import DecisionSettings
 from trimtab.fleet.engine import LOCAL, Engine, LocalEngine
 from trimtab.fleet.engine_spark import SparkEngine
-from trimtab.fleet.money_report import MICRO_DOLLARS, Failure
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure
 from trimtab.fleet.run_decisions import FleetDecisions, decide_fleet
 from trimtab.histogram.time_buckets import DAY
 from trimtab.sizing.request import SizingSettings
@@ -123,7 +123,7 @@ def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
         engine.close()
 
 
-def _finish(failures: Iterable[Failure], of: int) -> None:
+def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
     """Name the clusters that are left out on standard error, and exit with 3 if there are any."""
     all_failures = sorted(set(failures))
     for failure in all_failures:
@@ -212,7 +212,7 @@ def recommend(
     _finish(failures, len({one.cluster for one in files} | {one.cluster for one in listed.sources}))
 
 
-def _digest(engine: Engine, listed: ClusterList) -> tuple[list[ClusterDigest], list[Failure]]:
+def _digest(engine: Engine, listed: ClusterList) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
     with show_spinner("Planning"):
         digests, failures = decode_digests(
             engine.run_items(DigestJob(), [msgspec.msgpack.encode(one) for one in listed.sources])
@@ -279,7 +279,7 @@ def _workload_notes(digests: Iterable[ClusterDigest]) -> list[str]:
 @_add_cluster_options
 @_add_history_options
 @click.option("--control-plane-cost", type=click.FloatRange(0), default=73.0, show_default=True, metavar="DOLLARS",
-              help="What a cluster costs in a month beside its nodes.")  # fmt: skip
+              help="What a cluster costs in a month in addition to its nodes.")  # fmt: skip
 @_add_engine_options
 @output.add_output_options
 def report(

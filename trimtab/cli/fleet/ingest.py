@@ -12,10 +12,12 @@ from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.recommend.options import WINDOW
-from trimtab.cli.recommend.sources import parse_headers
+from trimtab.cli.recommend.sources import UsageHistories, add_files, parse_headers
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.timestamps import format_timestamp
-from trimtab.fleet.money_report import Failure
+from trimtab.fleet.money_report import ClusterFailure
+from trimtab.histogram.batch_history import BatchHistory
+from trimtab.histogram.daily_rows import rows_of_batch
 from trimtab.histogram.time_buckets import DAY
 from trimtab.runtime import clock
 from trimtab.usage.cluster_label import LABELS, Matchers, escape_value
@@ -23,7 +25,11 @@ from trimtab.usage.daily_ingest import DayReader, last_complete_day
 from trimtab.usage.daily_store import DailyStore, import_arrow
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.http_client import HttpApi
+from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
+
+MAX_SAMPLE_DAYS = 366
+"""The days of samples that are read from files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,10 @@ class _Part:
 
 
 @click.command("ingest")
-@click.option("--prometheus", "url", required=True, metavar="URL",
+@click.option("--prometheus", "url", metavar="URL",
               help="The URL of Prometheus, Thanos, Mimir or VictoriaMetrics.")  # fmt: skip
+@click.option("--samples", "samples", multiple=True, metavar="PATH",
+              help="Instead of --prometheus: files as for `trimtab recommend --usage`.")  # fmt: skip
 @click.option("--usage", "usage", required=True, metavar="FOLDER|URL",
               help="The history to write: a folder, or an object store such as s3://bucket/history.")  # fmt: skip
 @click.option("--cluster-name", default="", metavar="NAME",
@@ -62,17 +70,21 @@ class _Part:
               help="The window over which cpu is averaged: at least four scrapes.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The present time. Default: the clock's.")
 def verb(
-    url: str, usage: str, cluster_name: str, by: str, prefix: str, matcher: str, headers: tuple[str, ...],
+    url: str | None, samples: tuple[str, ...], usage: str, cluster_name: str, by: str,
+    prefix: str, matcher: str, headers: tuple[str, ...],
     header_files: tuple[str, ...], token_file: str | None, ca: str | None, days: int, again: bool, step: int,
     rate: str, now: str | None,
 ) -> None:  # fmt: skip
-    """Read whole days of usage from Prometheus, and write them to a history as daily histograms in Parquet.
+    """Read whole days of usage from Prometheus or files, and write them to a history as daily histograms.
 
     Days that the history has are not read again, so a nightly run reads one day. The usage of two clusters never
     becomes one: a server with several needs --by or --matcher. A cluster that cannot be read is named, and the others
     go on.
     """
-    now_seconds = _check_options(url, cluster_name, by, matcher, rate, now)
+    now_seconds = _check_options(url, samples, cluster_name, by, matcher, rate, now)
+    if url is None:
+        _ingest_samples(samples, DailyStore(usage), cluster_name, by, prefix, matcher)
+        return
     logins = parse_headers(headers, header_files, token_file, None)
     plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
     server = Prometheus(HttpApi(url, logins, ca, None, None), plan)
@@ -90,9 +102,14 @@ def verb(
     _finish(report_failures(failures), len(parts))
 
 
-def _check_options(url: str, cluster_name: str, by: str, matcher: str, rate: str, now: str | None) -> int:
+def _check_options(
+    url: str | None, samples: tuple[str, ...], cluster_name: str, by: str, matcher: str, rate: str, now: str | None
+) -> int:
     now_seconds, mistakes = parse_now(now)
-    if not url.startswith(("http://", "https://")):
+    if (url is None) == (not samples):
+        got = "both" if samples else "neither"
+        mistakes.append(ConfigError(file="command line", expected="--prometheus URL or --samples PATH", got=got))
+    if url is not None and not url.startswith(("http://", "https://")):
         expected = "an address such as https://prometheus:9090"
         mistakes.append(ConfigError(file="--prometheus", expected=expected, got=url))
     if bool(cluster_name) == bool(by):
@@ -113,6 +130,25 @@ def _check_options(url: str, cluster_name: str, by: str, matcher: str, rate: str
     return now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
 
 
+def _ingest_samples(
+    paths: tuple[str, ...], store: DailyStore, cluster_name: str, by: str, prefix: str, matcher: str
+) -> None:
+    """Write all days of the samples, and replace those that the history has. Raises UsageError with all mistakes of the
+    files, also where the usage of several clusters would become one; and RuntimeFailure."""
+    histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
+    for note in add_files(histories, paths, OwnerIndex(), None):
+        click.echo(note, err=True)
+    try:
+        for value, history in sorted(histories.histories.items()):
+            cluster = prefix + value if by else cluster_name
+            for day in sorted({day for window in history.dense_windows.values() for day in window.days}):
+                rows = list(rows_of_batch(history, day))
+                store.write_day(cluster, day, rows)
+                click.echo(_describe_day(cluster, day, len(rows), 0))
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+
+
 def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
     """Yield the clusters of the server. Raises UsageFault, also where the usage of several would become one."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
@@ -131,7 +167,9 @@ def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, day
             yield _Part(prefix + value, Prometheus(server.source, plan))
 
 
-def _ingest_cluster(part: _Part, store: DailyStore, days: range, present: set[tuple[str, int]]) -> Iterator[Failure]:
+def _ingest_cluster(
+    part: _Part, store: DailyStore, days: range, present: set[tuple[str, int]]
+) -> Iterator[ClusterFailure]:
     """Read the days of one cluster that are missing; yields what failed, after which the rest is not read."""
     missing = [day for day in days if (part.cluster, day) not in present]
     try:
@@ -145,7 +183,7 @@ def _ingest_cluster(part: _Part, store: DailyStore, days: range, present: set[tu
                 store.write_day(part.cluster, day, read.rows)
             click.echo(_describe_day(part.cluster, day, len(read.rows), read.dropped_values))
     except UsageFault as error:
-        yield Failure(part.cluster, str(error))
+        yield ClusterFailure(part.cluster, str(error))
 
 
 def _describe_day(cluster: str, day: int, rows: int, dropped: int) -> str:

@@ -58,7 +58,9 @@ def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroup
 def _report_group(group: ClusterGroup) -> MachineGroupReport:
     problem, scores = "", tuple[TypeScore, ...]()
     try:
-        scores = rank_for_group(group, _list_candidates).scores
+        # Whole nodes in each cluster's zones count here: a small fleet does not need one large machine in each.
+        ranked = rank_for_group(group, _list_candidates).scores
+        scores = tuple(sorted(ranked, key=lambda score: (score.total_price, -score.efficiency, score.candidate.name)))
         problem = "" if scores else "no machine type holds the workload"
     except UsageError as error:
         first = error.mistakes[0]

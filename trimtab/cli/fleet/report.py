@@ -10,7 +10,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums
 from trimtab.fleet.cluster_merge import ClusterMerge
-from trimtab.fleet.money_report import MICRO_DOLLARS, ContainerDecision, Failure, RequestSums
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure, ContainerDecision, RequestSums
 from trimtab.fleet.run_decisions import FleetDecisions
 
 
@@ -204,7 +204,7 @@ class FleetReport(ReportPart, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def report_failures(failures: Iterable[Failure]) -> list[FailureReport]:
+def report_failures(failures: Iterable[ClusterFailure]) -> list[FailureReport]:
     """The failures as reports contain them, sorted."""
     return [FailureReport(cluster=one.cluster, problem=one.problem) for one in sorted(set(failures))]
 
@@ -236,7 +236,7 @@ def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
 
 
 def build_recommend_report(
-    decided: FleetDecisions, failures: Iterable[Failure], now: int, days: int, rule: str, notes: Sequence[str]
+    decided: FleetDecisions, failures: Iterable[ClusterFailure], now: int, days: int, rule: str, notes: Sequence[str]
 ) -> FleetRecommendReport:
     """The report of `trimtab fleet recommend`. It does not depend on the engine."""
     sums = decided.sums
@@ -282,7 +282,7 @@ def _report_pool(pool: PoolSums) -> PoolLine:
     )  # fmt: skip
 
 
-def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[Failure]) -> FleetPlanReport:
+def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[ClusterFailure]) -> FleetPlanReport:
     """The report of `trimtab fleet plan`."""
     ordered = sorted(digests, key=lambda one: (-one.saved_by_plan, -one.nodes_to_remove, one.cluster))
     return FleetPlanReport(
@@ -318,7 +318,7 @@ def report_merge(merge: ClusterMerge) -> MergeReport:
 
 def build_fleet_report(
     digests: Sequence[ClusterDigest], decided: FleetDecisions | None, merges: Iterable[ClusterMerge],
-    machines: Sequence[MachineGroupReport], failures: Iterable[Failure], at: int | None, notes: Sequence[str],
+    machines: Sequence[MachineGroupReport], failures: Iterable[ClusterFailure], at: int | None, notes: Sequence[str],
 ) -> FleetReport:  # fmt: skip
     """The report of `trimtab fleet report`; `decided` is None without a history."""
     groups = {} if decided is None else decided.sums.groups

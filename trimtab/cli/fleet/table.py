@@ -114,7 +114,7 @@ def draw_plan(console: Console, report: FleetPlanReport) -> None:
     )
     _draw_table(
         console, "Clusters, the largest saving first",
-        ["cluster", " nodes", " can go", " evictions", " Karpenter's", " cost a month", " saved a month"],
+        ["cluster", " nodes", " to drain", " evictions", " Karpenter's", " cost a month", " saved a month"],
         [
             (
                 one.cluster, f"{one.nodes:,}", f"{one.nodes_to_remove:,}", f"{one.evictions:,}",
@@ -130,7 +130,7 @@ def draw_plan(console: Console, report: FleetPlanReport) -> None:
 def _draw_pools(console: Console, pools: Sequence[PoolLine]) -> None:
     _draw_table(
         console, "Pools, the largest saving first",
-        ["cluster", "pool", " nodes", " can go", " cost a month", " saved a month"],
+        ["cluster", "pool", " nodes", " to drain", " cost a month", " saved a month"],
         [
             (
                 one.cluster, one.pool or "(none)", f"{one.nodes:,}", f"{one.nodes_to_remove:,}",
@@ -176,7 +176,7 @@ def draw_report(console: Console, report: FleetReport) -> None:
     )
     _draw_table(
         console, "Clusters, worst first (dollars a month)",
-        ["cluster", " nodes", " cost", " requested", " waste", " plan saves", " can go", " Karpenter's"],
+        ["cluster", " nodes", " cost", " requested", " waste", " plan saves", " to drain", " Karpenter's"],
         [
             (
                 one.cluster, f"{one.nodes:,}", format_money(one.monthly_cost),

@@ -17,9 +17,16 @@ from typing import Any, Protocol
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import load_snapshot
+from trimtab.cluster.timestamps import Seconds
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status, endpoint_slices, fact_list_sources
+from trimtab.kube.resources import (
+    LIST_SOURCES,
+    ListSource,
+    autoscaler_status,
+    fact_list_sources,
+    sources_by_name,
+)
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, ClusterFacts, from_snapshot
@@ -28,9 +35,8 @@ from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, Hold, projections_by_kind
-from trimtab.policy.vpa_webhook import Service
 from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
-from trimtab.runtime import files, gunicorn_patches
+from trimtab.runtime import clock, files, gunicorn_patches
 from trimtab.runtime.clock import elapsed_seconds
 from trimtab.runtime.files import RuntimeFault
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
@@ -116,17 +122,17 @@ class PolicyStateBuilder:
             self._watched.put(change.kind, change.key, change.after)
 
     @property
-    def vpa_services(self) -> frozenset[Service]:
-        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return self._watched.vpa_services
+    def added_lists(self) -> tuple[ListSource, ...]:
+        """Lists that are watched because of other objects: endpoints of the VPA's webhook, Leases of schedulers."""
+        return sources_by_name(self._watched.vpa_services, self._watched.scheduler_leases)
 
-    def forget_slices(self) -> None:
-        """Drops all EndpointSlices, because others are watched from now on."""
-        self._watched.forget_slices()
+    def forget_added_lists(self) -> None:
+        """Drops the objects of the added lists, because others are watched from now on."""
+        self._watched.forget_added_lists()
 
-    def build_state(self) -> WebhookPolicyState:
-        """Returns the current state; the same object as last time if nothing changed."""
-        facts = self._watched.build_facts()
+    def build_state(self, now: Seconds) -> WebhookPolicyState:
+        """Returns the state at this time; the same object as last time if nothing changed."""
+        facts = self._watched.build_facts(now=now)
         terms, paused = self._world.terms, self._base.terms.paused or self._watched.is_paused
         if paused is not terms.paused:
             terms = replace(terms, paused=paused)
@@ -235,10 +241,8 @@ class PolicyStateWatcher:
         for change in self._changes.take_changes(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
             self._apply_change(change)
         # These lists are not waited for: while they cannot be read, what they contain counts as unknown.
-        if self._changes.watch_added(
-            (self._autoscaler, *(endpoint_slices(service) for service in sorted(self._builder.vpa_services)))
-        ):
-            self._builder.forget_slices()
+        if self._changes.watch_added((self._autoscaler, *self._builder.added_lists)):
+            self._builder.forget_added_lists()
         if complete:
             self._publish()
         self._listener.on_round(self)
@@ -250,7 +254,7 @@ class PolicyStateWatcher:
             self._listener.on_error(f"facts: {change.kind} {change.key}", error)
 
     def _publish(self) -> None:
-        before, after = self.world, self._builder.build_state()
+        before, after = self.world, self._builder.build_state(int(clock.utc_now().timestamp()))
         if after is not before:
             self.world = after
             self._listener.on_change(before, after)

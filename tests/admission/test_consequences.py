@@ -202,6 +202,52 @@ def test_deciding_again_changes_nothing_and_takes_back_the_same():
     assert (again, why, found.outcome) == (once, {"no-node-could-run-it"}, AdmissionOutcome.UNCHANGED)
 
 
+SPREAD = "{{topologySpread: {{constraints: [{{topologyKey: {}, whenUnsatisfiable: DoNotSchedule}}]}}}}"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def in_zones(*zones, **more):
+    return [node(f"n{i}", labels={ZONE: zone} if zone else UNSET, cpu="4", memory="8Gi", **more)
+            for i, zone in enumerate(zones)]  # fmt: skip
+
+
+def spreads(rule, *world):
+    came = change(asks("1"), metadata=change(asks("1").metadata, labels={"app": "web"}))
+    after, why, verdict = outcome(came, [policy(rule)], *world)
+    reason = "".join(str(left.reason) for left in verdict.decision.fields_kept if left.loud)
+    return after.spec.topology_spread_constraints is not UNSET, why, reason
+
+
+def test_a_strict_spread_over_a_label_that_no_node_has_is_taken_back():
+    strict = SPREAD.format(ZONE)
+    assert spreads(strict, *in_zones(""))[:2] == (False, {"no-node-could-run-it"})
+    assert spreads(strict, *in_zones("", provider="gce://p/z/n"))[:2] == (True, {"no-known-node-matches"})
+    assert spreads(strict, *in_zones("a", ""))[:2] == (True, set())
+    assert spreads(strict.replace("DoNotSchedule", "ScheduleAnyway"), *in_zones(""))[:2] == (True, set())
+    assert spreads(SPREAD.format("kubernetes.io/hostname"), *in_zones("a"))[:2] == (False, {"no-node-could-run-it"})
+
+
+def test_a_strict_spread_over_a_domain_that_the_pod_cannot_reach_is_taken_back():
+    """It stays empty, so that each other domain takes one pod of the five and no more."""
+    reserved = node("r", labels={ZONE: "c"}, taints=(RESERVED,), cpu="4", memory="8Gi")
+    small = node("s", labels={ZONE: "d"}, cpu="500m", memory="8Gi")
+    strict, open_zones = SPREAD.format(ZONE), in_zones("a", "b")
+    assert spreads(strict, *open_zones)[:2] == (True, set())
+    is_spread, why, reason = spreads(strict, *open_zones, reserved)
+    assert (is_spread, why) == (False, {"no-node-could-run-it"})
+    assert f"no node of {ZONE} c can hold the pod, so no more than 2 pods" in reason
+    assert spreads(strict, *open_zones, small)[:2] == (False, {"no-node-could-run-it"})
+    assert spreads(strict.replace("topologyKey", "maxSkew: 3, topologyKey"), *open_zones, reserved)[:2] == (True, set())
+    tolerant = f"{strict[:-1]}, placement: {{tolerate: [{{key: big, value: 'yes', effect: NoSchedule}}]}}}}"
+    assert spreads(tolerant, *open_zones, reserved)[:2] == (True, set())
+
+
+def test_more_domains_than_there_are_leave_pods_without_a_node():
+    strict = SPREAD.format(ZONE).replace("topologyKey", "minDomains: 3, topologyKey")
+    assert spreads(strict, *in_zones("a", "b"))[:2] == (False, {"no-node-could-run-it"})
+    assert spreads(strict, *in_zones("a", "b", "c"))[:2] == (True, set())
+
+
 # The quota ---------------------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,22 @@ def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
     ]
 
 
+def test_where_pods_run_is_told_once(tmp_path: Path) -> None:
+    placing = """\
+apiVersion: trimtab.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: places}
+spec:
+  actions:
+    placement:
+      require: [{label: tier, in: [web]}]
+      requireAny: [[{label: pool, in: [red]}], [{label: pool, in: [blue]}]]
+      prefer: [{label: gpu, exists: true}]
+"""
+    output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, placing)).stdout
+    assert "needs tier In web; needs pool In red or pool In blue; likes gpu Exists" in " ".join(output.split())
+
+
 def test_every_change_carries_its_policy_and_reason(tmp_path: Path) -> None:
     (pod,) = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))["pods"]
     actual = {change["field"]: (change["policy"], change["reason"]["code"]) for change in pod["changes"]}
@@ -96,6 +112,10 @@ def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> 
     ("content", "says"),
     [
         ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, got none"),
+        (
+            "apiVersion: platform.example.com/v1\nkind: Kafka\nmetadata: {name: x}\n",
+            "none; Kafka (platform.example.com) has no pod template, and whether it creates pods is not known",
+        ),
         ("just text\n", "expected an API object with a kind"),
         (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),
         ("", "expected a Pod, or something with a pod template, got none"),

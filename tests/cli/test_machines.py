@@ -1,6 +1,9 @@
 """`trimtab machines profile` and `rank` as their users call them."""
 
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -120,3 +123,42 @@ def test_a_workload_without_requests_has_no_ratio(tmp_path: Path) -> None:
     answer = trimtab("machines", "profile", "--cluster", path)
     assert answer.exit_code == 2
     assert "a workload with requests for cpu, memory" in answer.output
+
+
+def price_server(answers: dict[str, object]) -> ThreadingHTTPServer:
+    """A server on loopback that answers a GET of these paths with JSON."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found or {"message": "no such page"}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+def test_prices_come_from_opencosts_api_or_from_prometheus(cluster: Path, tmp_path: Path) -> None:
+    labels = {"node": "a", "instance_type": "m7i.2xlarge", "region": "us-east-1"}
+    vector = {"data": {"resultType": "vector", "result": [{"metric": labels, "value": [1, "0.06"]}]}}
+    asset = {
+        "type": "Node", "properties": {"name": "a"}, "nodeType": "m7i.2xlarge", "minutes": 60, "totalCost": 0.05,
+        "labels": {"label_topology_kubernetes_io_region": "us-east-1"},
+    }  # fmt: skip
+    query = "/api/v1/query?query=node_total_hourly_cost"
+    rank = ("machines", "rank", "--cluster", cluster, "--types", "[cm]7i.2xlarge", "--no-pack", "--prices")
+    saved = tmp_path / "prometheus.json"
+    saved.write_text(json.dumps(vector))
+    with price_server({"/model/assets?window=1d": {"data": {"x": asset}}, query: vector}) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for source, price in ((f"{address}/model/assets?window=1d", 0.05), (address + query, 0.06), (saved, 0.06)):
+            best = told(*rank, source)["types"][0]
+            assert (best["name"], best["price"]) == ("m7i.2xlarge", price)
+        missing = trimtab(*rank, f"{address}/nothing")
+        assert (missing.exit_code, "no such page" in missing.output) == (3, True)
+        assert trimtab(*rank, address).exit_code == 2
+        server.shutdown()

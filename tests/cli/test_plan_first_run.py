@@ -134,3 +134,18 @@ def test_an_openshift_machine_set_names_the_pool_and_is_said_to(tmp_path: Path) 
     report = told("plan", "--cluster", snapshot(tmp_path, *nodes, pod("web-0", "n-0")))
     assert [found["name"] for found in report["pools"]] == ["web"]
     assert any("annotation machine.openshift.io/machine (web)" in note for note in report["notes"])
+
+
+def test_a_pool_of_which_nothing_is_drained_says_what_stops_most_of_its_nodes(tmp_path: Path) -> None:
+    web = [*machines(*"ab", nodepool="web"), pod("web-0", "a"), pod("web-1", "b")]
+    bare = [*machines(*"cd", nodepool="bare"), *(pod(f"bare-{name}", name, "3", owner="") for name in "cd")]
+    shown = trimtab("plan", "--cluster", snapshot(tmp_path, *web, *bare), "--no-compare").stdout
+    assert "pod-must-stay: pod-without-owner on 2 nodes" in " ".join(shown.split())
+
+
+def test_where_each_pool_drains_a_node_no_column_asks_why_not(tmp_path: Path) -> None:
+    nodes = [*machines(*"ab", nodepool="web"), *machines(*"cd", nodepool="api")]
+    cluster = snapshot(tmp_path, *nodes, *(pod(f"web-{name}", name, "100m") for name in "abcd"))
+    report = told("plan", "--cluster", cluster)
+    assert [one["nodesAfter"] for one in report["pools"]] == [1, 1]
+    assert "WHY NOTHING" not in trimtab("plan", "--cluster", cluster).stdout.upper()

@@ -46,6 +46,19 @@ def test_the_policy_gathers_them_and_is_sound(
     assert result.exit_code == 0, result.output
 
 
+def test_the_policy_matches_the_pods_that_may_not_move_and_no_others_of_their_kind(tmp_path: Path) -> None:
+    local = {"spec": {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]}}
+    hashes = {"pod-template-hash": "5d4f"}
+    held = [pod(f"{app}-{n}", n, labels={"app": app, **hashes}, **local) for app in ("db", "cache") for n in "abcd"]
+    free = [pod("web-0", "a", labels={"app": "web", **hashes})]
+    cluster = snapshot(tmp_path, *SCATTERED, *held, *free)
+    (found,) = told("plan", "--cluster", cluster, "--pool", "all=keen")["misplaced"]
+    match = yaml.safe_load(found["policy"])["spec"]["match"]
+    assert match["podSelector"] == {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cache", "db"]}]}
+    (tmp_path / "policy.yaml").write_text(found["policy"])
+    assert trimtab("policies", "check", tmp_path / "policy.yaml").exit_code == 0
+
+
 def test_pods_of_kube_system_are_named_without_a_policy_that_would_change_nothing(tmp_path: Path) -> None:
     dns = pod("dns-0", "a", namespace="kube-system", spec={"priority": 2_000_000_000})
     (found,) = told("plan", "--cluster", snapshot(tmp_path, node("a", labels=SPOT), dns))["misplaced"]

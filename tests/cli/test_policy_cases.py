@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from trimtab.cli.main import cli
@@ -83,6 +84,21 @@ def test_a_case_without_its_after_and_a_folder_without_cases(folder: Path) -> No
     assert "`--accept` writes it" in mine(folder).stdout
     (folder / "none").mkdir()
     assert run(folder / "none").exit_code == 2
+
+
+def test_a_case_needs_only_its_before(folder: Path) -> None:
+    """Who writes a first case does not know yet what its other files look like."""
+    why = folder / "small" / "web.why.yaml"
+    for path in (why, folder / "small" / "web.after.yaml"):
+        path.unlink()
+    result = mine(folder)
+    assert result.stdout == "small/web: web.why.yaml does not exist; `--accept` writes it\n0 of 1 cases passed.\n"
+    assert mine(folder, "--accept").exit_code == 0
+    assert yaml.safe_load(why.read_text()) == {
+        "apiVersion": "examples.trimtab.dev/v1", "kind": "Expectation", "says": "Write here what this case shows.",
+        "acts": True, "because": ["set-by-policy"],
+    }  # fmt: skip
+    assert mine(folder).exit_code == 0
 
 
 def test_the_shipped_cases_hold() -> None:

@@ -168,6 +168,23 @@ def test_a_block_of_text_keeps_its_lines():
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "becomes"), [("|", "|-"), (">", ">-"), ("|2", "|2-"), ("|+", "|-"), ("|-", "|-"), ("| # sh", "|- # sh")]
+)
+def test_a_block_of_text_at_an_end_without_a_line_break_gets_none_by_what_is_added_after_it(header: str, becomes: str):
+    text = "# the job\na:   # first\n  b: 1\n  c: {}\n    x\n    y"
+
+    def change(value: Any) -> None:
+        value["a"]["d"] = 1
+        value["e"] = 2
+
+    assert after(text.format(header), change) == text.format(becomes) + "\n  d: 1\ne: 2"
+    assert after(text.format(header), lambda v: v["a"].update(b=2)) == text.format(header).replace("b: 1", "b: 2")
+    assert value_of(after(text.format(header), lambda v: v["a"].update(c="z", d=1))) == {
+        "a": {"b": 1, "c": "z", "d": 1}
+    }
+
+
 @pytest.mark.parametrize("text", ["? [a, b]\n: 1\nc: 1\n", "c: 1\n? d\n: 2\n", "--- # why\nc: !!str 1\n", "- - c\n"])
 def test_odd_documents_come_out_right_all_the_same(text: str):
     def change(value: Any) -> Any:

@@ -82,8 +82,9 @@ class Ours:
     @property
     def in_force(self) -> list[str]:
         """Names of the policies it goes by."""
-        lines = self.told("policies in force")
-        return list(lines[-1]["policies"]) if lines else []
+        lines = (self.home / "log").read_text().splitlines()
+        last = next((line for line in reversed(lines) if '"policies in force"' in line), None)
+        return list(json.loads(last)["policies"]) if last else []
 
 
 def podpolicy(cluster: Cluster, name: str, actions: str, match: str = "", **spec: Any) -> dict[str, Any]:

@@ -64,6 +64,13 @@ class Desk:
             {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": scaled}
         )
 
+    def add_cart(self) -> None:
+        """The pod that the page about refusals asks about; without an owner, and on no node."""
+        pod = {"containers": [{"name": "app", "image": "app:1"}], "schedulerName": "nobody"}
+        meta = {"name": "cart-5d4f-x2x7k", "namespace": "shop"}
+        self.here.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        self.here.cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod})
+
     def types(self, script: str) -> str:
         """What came of it; a command that fails fails the test."""
         done = subprocess.run(
@@ -81,12 +88,17 @@ class Desk:
 @pytest.fixture(scope="module")
 def desk(here: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     yield Desk(here, tmp_path_factory.mktemp("desk"))
-    here.cluster.delete("Namespace", "team-a")
+    for namespace in ("team-a", "shop"):
+        here.cluster.delete("Namespace", namespace)
 
 
 def test_read_a_refusal(desk: Desk) -> None:
-    offline, _, explained, counted = desk.page("read-a-refusal")
+    desk.add_cart()
+    listed, offline, why, running, explained, counted = desk.page("read-a-refusal")
+    assert "What to do" in listed
     assert "the policy removes it" in offline
+    assert "shop/cart-5d4f-x2x7k" in why
+    assert "shop/cart-5d4f-x2x7k" in running
     assert "pod-must-stay" in explained
     assert "shop/debug-shell" in explained
     assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in all_codes()}

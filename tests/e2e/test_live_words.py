@@ -279,9 +279,22 @@ def test_a_pods_label_chooses_among_the_values_that_the_policy_lists(serving: Ou
 
 
 def test_the_scheduler_is_named_where_the_author_named_none(serving: Ours, cluster: Cluster) -> None:
-    serving.policy(cluster, "packs", "{schedulerName: {name: packing-scheduler}}")
-    stored = [cluster.create(pod(spec, name)) for name, spec in (("pod", {}), ("own", {"schedulerName": "mine"}))]
-    assert [each["spec"]["schedulerName"] for each in stored] == ["packing-scheduler", "mine"]
+    lease = f"{cluster.namespace}/packs"
+    serving.policy(cluster, "packs", f"{{schedulerName: {{name: packing-scheduler, lease: {lease}}}}}")
+
+    def scheduler_of(name: str, spec: Object) -> str:
+        stored = cluster.create(pod(spec, name))
+        cluster.delete("Pod", name)
+        return str(stored["spec"]["schedulerName"])
+
+    assert scheduler_of("before", {}) == "default-scheduler"
+    held = {"holderIdentity": "replica", "leaseDurationSeconds": 15, "renewTime": "2999-01-01T00:00:00.000000Z"}
+    lease_object = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "packs"}}
+    cluster.create({**lease_object, "spec": held})
+    cluster.eventually(lambda: scheduler_of("pod", {}) == "packing-scheduler", within=20)
+    assert scheduler_of("own", {"schedulerName": "mine"}) == "mine"
+    cluster.patch("Lease", "packs", {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
+    cluster.eventually(lambda: scheduler_of("after", {}) == "default-scheduler", within=20)
 
 
 def test_the_time_to_end_is_kept_between_bounds(serving: Ours, cluster: Cluster) -> None:

@@ -115,7 +115,7 @@ def test_two_of_equal_priority_that_disagree():
 
 def test_two_that_agree_or_of_another_priority_or_that_only_watch():
     assert two(HUNDRED, HUNDRED) == []
-    assert two(HUNDRED, TWO_HUNDRED, priorities=(1, 0)) == []
+    assert two(HUNDRED, TWO_HUNDRED, a="{podLabels: {tier: a}}", priorities=(1, 0)) == []
     assert two(HUNDRED, TWO_HUNDRED, mode="audit") == []
     taint = "{placement: {tolerate: [{key: pool, value: %s, effect: NoSchedule}]}}"
     assert two(taint % "a", taint % "b") == []
@@ -161,6 +161,16 @@ def test_a_policy_that_never_decides():
     assert two(KEEP, REMOVE, a=team, b=team, priorities=(1, 0)) == [("b", "always-overruled")]
     assert two(KEEP, REMOVE, a=team, priorities=(1, 0)) == []
     assert two(KEEP, REMOVE, b=team, priorities=(1, 0)) == [("b", "always-overruled")]
+    label = "{labels: {add: {a: %s}, override: %s}}"
+    assert two(label % ("one", "false"), label % ("two", "false"), priorities=(1, 0)) == [("b", "always-overruled")]
+    assert two(label % ("one", "true"), label % ("two", "false"), priorities=(1, 0)) == [("b", "always-overruled")]
+    assert two(label % ("one", "false"), label % ("two", "true"), priorities=(1, 0)) == []
+    assert two(HUNDRED, TWO_HUNDRED, priorities=(1, 0)) == [("b", "always-overruled")]
+    assert two(HUNDRED.replace("100m", "100m, when: always"), TWO_HUNDRED, priorities=(1, 0)) == [
+        ("b", "always-overruled")
+    ]
+    assert two(HUNDRED, TWO_HUNDRED.replace("200m", "200m, when: always"), priorities=(1, 0)) == []
+    assert two("{requests: {cpu: {}}}", TWO_HUNDRED, priorities=(1, 0)) == []
     # A pod may opt out of the first, and a Guaranteed one is left alone by it.
     assert two(KEEP, REMOVE, priorities=(1, 0), optOut="nobody") == []
     assert two(KEEP, REMOVE, priorities=(1, 0), guaranteed="change") == []

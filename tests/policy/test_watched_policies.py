@@ -4,7 +4,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.vpa_webhook import EVERYWHERE, Endpoints, WebhookTarget
-from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
+from trimtab.policy.watched_policies import CONFIGURATION, LEASE, POLICY, SLICE, WatchedPolicies
 
 SERVICE = ("kube-system", "vpa-webhook")
 TEXT = b"""
@@ -15,8 +15,8 @@ spec: {actions: {limits: {cpu: remove}}}
 """
 
 
-def policy() -> PodPolicy:
-    return load_policies([("page", TEXT)]).policies.all[0]
+def policy(actions: bytes = b"limits: {cpu: remove}") -> PodPolicy:
+    return load_policies([("page", TEXT.replace(b"limits: {cpu: remove}", actions))]).policies.all[0]
 
 
 def test_a_policy_of_the_cluster_is_in_effect_until_it_is_dropped() -> None:
@@ -51,5 +51,39 @@ def test_the_vpas_webhook_reaches_pods_while_an_endpoint_is_ready() -> None:
     watched.put(SLICE, ("kube-system", "vpa-webhook-1"), Endpoints(SERVICE, ready=True))
     assert watched.build_facts().vpa_reach == EVERYWHERE
     assert watched.build_facts(vpa_reach=()).vpa_reach == ()
-    watched.forget_slices()
+    watched.forget_added_lists()
     assert watched.build_facts().vpa_reach == ()
+
+
+def test_the_lease_of_a_scheduler_is_watched_where_a_policy_names_the_scheduler() -> None:
+    watched = WatchedPolicies("trimtab-system")
+    assert watched.scheduler_leases == frozenset()
+    watched.put(POLICY, ("", "no-limits"), policy(b"schedulerName: {name: packs}"))
+    assert watched.scheduler_leases == {("kube-system", "packs")}
+    watched.put(POLICY, ("", "no-limits"), policy(b"schedulerName: {name: packs, lease: batch/leader}"))
+    assert watched.scheduler_leases == {("batch", "leader")}
+    watched.put(POLICY, ("", "no-limits"), policy(b"schedulerName: {name: packs, lease: none}"))
+    assert watched.scheduler_leases == frozenset()
+
+
+def test_a_lease_is_fresh_until_its_duration_after_the_last_renewal() -> None:
+    watched = WatchedPolicies("trimtab-system")
+    watched.put(LEASE, ("kube-system", "packs"), 1015)
+    assert watched.build_facts(now=1015).fresh_leases == {"kube-system/packs"}
+    assert watched.build_facts(now=1016).fresh_leases == frozenset()
+    watched.put(LEASE, ("kube-system", "packs"), None)
+    assert watched.build_facts(now=1000).fresh_leases == frozenset()
+
+
+def test_a_renewal_alone_changes_no_facts() -> None:
+    watched = WatchedPolicies("trimtab-system")
+    watched.put(LEASE, ("kube-system", "packs"), 1015)
+    before = watched.build_facts(now=1000)
+    watched.put(LEASE, ("kube-system", "packs"), 1017)
+    assert watched.build_facts(now=1002) is before
+    watched.forget_added_lists()
+    assert watched.build_facts(now=1002).fresh_leases == frozenset()
+
+
+def test_without_a_time_no_lease_is_judged() -> None:
+    assert WatchedPolicies("trimtab-system").build_facts().fresh_leases is None

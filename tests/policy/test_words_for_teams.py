@@ -1,6 +1,8 @@
 """Conditions and settings that teams need: match by amounts, annotations and accounts; bounds; values of the namespace;
 groups."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -131,6 +133,24 @@ def test_the_scheduler_is_named_where_the_pod_names_none():
     assert changed(decided(pod(scheduler_name="other"), override)) == {"schedulerName": "packs"}
 
 
+def test_a_pod_is_left_alone_while_the_scheduler_holds_no_fresh_lease():
+    rule = policies(policy("{schedulerName: {name: packs}}"))
+    left_alone = decided(pod(), rule, replace(facts(), fresh_leases=frozenset({"kube-system/other"})))
+    assert (changed(left_alone), codes(left_alone)) == ({}, {"scheduler-not-running"})
+    held = replace(facts(), fresh_leases=frozenset({"kube-system/packs"}))
+    assert changed(decided(pod(), rule, held)) == {"schedulerName": "packs"}
+
+
+def test_the_lease_of_a_scheduler_can_be_named_or_be_none():
+    nothing_held = replace(facts(), fresh_leases=frozenset())
+    held = replace(facts(), fresh_leases=frozenset({"batch/leader"}))
+    elsewhere = policies(policy("{schedulerName: {name: packs, lease: batch/leader}}"))
+    assert changed(decided(pod(), elsewhere, held)) == {"schedulerName": "packs"}
+    assert changed(decided(pod(), elsewhere, nothing_held)) == {}
+    assumed = policies(policy("{schedulerName: {name: gke.io-packs, lease: none}}"))
+    assert changed(decided(pod(), assumed, nothing_held)) == {"schedulerName": "gke.io-packs"}
+
+
 def test_the_time_to_end_is_kept_between_bounds():
     rule = policies(policy("{terminationGracePeriod: {minSeconds: 10, maxSeconds: 600}}"))
     assert [decided(pod(termination_grace_period_seconds=s), rule).pod.spec.termination_grace_period_seconds
@@ -155,6 +175,7 @@ def test_what_cel_cannot_say_of_a_match_is_refused_by_name(match: str):
     [
         "requests: {cpu: {from: request}}", "placement: {require: [{label: a, inNamespaceLabel: b, in: [c]}]}",
         "placement: {tolerate: [{key: a, value: b, valueFromNamespace: c}]}", "labels: {override: true}",
+        "schedulerName: {name: packs, lease: packs}",
         "terminationGracePeriod: {}", "terminationGracePeriod: {minSeconds: 9, maxSeconds: 1}",
         "emptyDirs: {sizeLimit: 0}",
     ],

@@ -60,6 +60,12 @@ _TOLERATES = st.builds(
 )
 
 
+_STRICT = [
+    {}, {}, {"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2},
+    {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2},
+]  # fmt: skip
+
+
 @st.composite
 def actions(draw):
     found = {
@@ -103,11 +109,12 @@ def actions(draw):
         "topologySpread": draw(
             sometimes(
                 st.builds(
-                    lambda keys: {"constraints": [{"topologyKey": key} for key in keys]},
+                    lambda keys, more: {"constraints": [{"topologyKey": key, **more} for key in keys]},
                     st.lists(
-                        st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname"]),
+                        st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "zone"]),
                         min_size=1, max_size=2, unique=True,
                     ),
+                    st.sampled_from(_STRICT),
                 )
             )
         ),
@@ -186,3 +193,12 @@ def load(found) -> Policies:
 
 def policies(modes=("apply", "apply", "apply", "warn", "audit")):
     return documents(modes).map(load)
+
+
+@st.composite
+def strict_spreads(draw):
+    """One policy that spreads every pod over the label of a node that not all have."""
+    constraint = {"topologyKey": draw(st.sampled_from(["zone", "pool"])), **draw(st.sampled_from(_STRICT[2:]))}
+    spec = {"actions": {"topologySpread": {"constraints": [constraint], "by": ["tier", "app"]}}}
+    document = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "spread"}, "spec": spec}
+    return load([document])

@@ -9,10 +9,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.build import NAMESPACE
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
+from tests.property.drawn_policies import strict_spreads
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import preview_admission
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.meta import change, value_or
+from trimtab.cluster.api.pod import Toleration
 from trimtab.cluster.limit_ranges import quota_covers
 from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
 from trimtab.policy import reasons
@@ -37,6 +39,10 @@ def test_only_what_a_policy_denies_is_refused_for_our_sake(manifest, by, drawn):
     found = shown(manifest, by, drawn[0])
     if isinstance(found.unaided, PodAdmitted) and not isinstance(found.result, PodAdmitted):
         assert found.result.plugin == "trimtab"
+
+
+HOSTNAME = "kubernetes.io/hostname"
+EVERYTHING = Toleration(operator="Exists")
 
 
 # A node -------------------------------------------------------------------------------------------------------------
@@ -87,20 +93,59 @@ def tolerates(toleration, taint):
     return toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value)
 
 
-def has_node(pod, machines, daemon):
+def strict(pod):
+    found = value_or(pod.spec.topology_spread_constraints, ())
+    return [constraint for constraint in found if constraint.when_unsatisfiable == "DoNotSchedule"]
+
+
+def rooms(pod, machines, daemon):
+    """The nodes that the pod may use and that hold it."""
     asked = {name: amount for name, amount in pod_requests(pod.spec).items() if amount > 0}
+    found = []
     for machine in machines:
         room = scheduler_amounts(machine.status.allocatable)
         if daemon and not any(taint.effect != "PreferNoSchedule" for taint in machine.spec.taints):
             room["cpu"] -= quantity.scheduler_value("cpu", daemon)
-        if takes(machine, pod.spec) and all(amount <= room.get(name, 0) for name, amount in asked.items()):
-            return True
-    return False
+        fits = all(amount <= room.get(name, 0) for name, amount in asked.items())
+        if fits and takes(machine, pod.spec) and all(c.topology_key in machine.metadata.labels for c in strict(pod)):
+            found.append(machine)
+    return found
+
+
+def has_node(pod, machines, daemon, replicas=1):
+    """Is there one for each of so many, on nodes that hold as many as one likes? Each goes where the fewest are."""
+    found, constraints = rooms(pod, machines, daemon), strict(pod)
+    untainted = change(pod.spec, tolerations=(EVERYTHING,))
+    for constraint in constraints:
+        key = constraint.topology_key
+        counted = [
+            machine.metadata.labels for machine in machines
+            if takes(machine, untainted) and all(c.topology_key in machine.metadata.labels for c in constraints)
+        ]  # fmt: skip
+        pods = dict.fromkeys((labels[key] for labels in counted), 0)
+        reachable = {machine.metadata.labels[key] for machine in found}
+        for _ in range(replicas if reachable and key != HOSTNAME else 0):
+            least = 0 if len(pods) < value_or(constraint.min_domains, 1) else min(pods.values())
+            domain = min(reachable, key=lambda domain: pods[domain])
+            if pods[domain] + 1 - least > constraint.max_skew:
+                return False
+            pods[domain] += 1
+    return bool(found)
 
 
 @OF_STORED
 @given(some.manifests(), POLICIES, CROWDED)
 def test_a_pod_that_had_a_node_still_has_one(manifest, by, drawn):
+    still_has_a_node(manifest, by, drawn)
+
+
+@OF_STORED
+@given(some.manifests(), strict_spreads(), CROWDED)
+def test_spread_without_exception_leaves_every_pod_its_node(manifest, by, drawn):
+    still_has_a_node(manifest, by, drawn)
+
+
+def still_has_a_node(manifest, by, drawn):
     world, machines, _, _, daemon, growing = drawn
     found = shown(manifest, by, world)
     assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
@@ -108,7 +153,10 @@ def test_a_pod_that_had_a_node_still_has_one(manifest, by, drawn):
     is_daemon = any(owner.kind == "DaemonSet" for owner in before.metadata.owner_references)
     daemon = "" if is_daemon else daemon
     opened = [machine for machine in machines if not machine.spec.unschedulable]
-    if before.spec.node_name or not has_node(before, opened, daemon) or has_node(after, opened, daemon):
+    of_web = [owner.kind for owner in before.metadata.owner_references] == ["ReplicaSet"]
+    wanted = world.replicas[NAMESPACE, "Deployment", "web"].wanted if of_web else 1
+    was, now = (has_node(pod, opened, daemon, wanted) for pod in (before, after))
+    if before.spec.node_name or not was or now:
         return
     made = [machine for machine in machines if machine.spec.provider_id]
     cordoned = [machine for machine in made if machine.spec.unschedulable]

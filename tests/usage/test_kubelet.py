@@ -56,6 +56,14 @@ def test_a_summary_is_read() -> None:
         ("shop", "app", "cpu", AT, 0.25), ("shop", "app", "memory", AT, 4096.0)]  # fmt: skip
 
 
+def test_lists_that_go_writes_as_null_are_empty() -> None:
+    """A pod whose containers have not begun, and a node without pods."""
+    said = summary("web-0")
+    said["pods"].append({"podRef": {"name": "web-1", "namespace": "shop"}, "containers": None, "volume": None})
+    assert [look.series.pod for look in readings_of_summary(json.dumps(said).encode())] == ["web-0", "web-0"]
+    assert list(readings_of_summary(b'{"node": {"nodeName": "a"}, "pods": null}')) == []
+
+
 def test_what_makes_no_sense_is_told() -> None:
     with pytest.raises(InvalidResponse):
         list(readings_of_summary(b"{"))

@@ -29,6 +29,11 @@ def test_kubelet_and_runtime_are_added() -> None:
     assert overhead.cpu_source is overhead.memory_source is OverheadSource.SYSTEM_CONTAINERS
 
 
+def test_a_node_without_pods_is_read() -> None:
+    empty = json.loads(body(node_summary("a")))
+    assert overhead_of_summary(body({**empty, "pods": None})).pods == 0
+
+
 def test_without_the_runtime_it_is_the_node_less_its_pods() -> None:
     overhead = overhead_of_summary(body(node_summary("a", runtime=None)))
     assert (overhead.millicores, overhead.memory_bytes) == (200, 1000 * MIB)

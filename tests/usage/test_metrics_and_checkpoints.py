@@ -22,6 +22,12 @@ def test_metrics_servers_suffixes_are_read() -> None:
         ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
 
 
+def test_lists_that_go_writes_as_null_are_empty() -> None:
+    assert list(decode_pod_metrics(b'{"items": null}')) == []
+    pod = {"metadata": {"name": "a", "namespace": "b"}, "timestamp": "2026-01-05T00:00:00Z", "containers": None}
+    assert list(decode_pod_metrics(json.dumps({"items": [pod]}).encode())) == []
+
+
 def test_what_makes_no_sense_is_told() -> None:
     with pytest.raises(InvalidResponse):
         list(decode_pod_metrics(b"{"))

@@ -12,7 +12,6 @@ from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWeb
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import ApiObject, Metadata
 from trimtab.cluster.pool import PAUSED_MARK
-from trimtab.kube.resources import endpoint_slices
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.load import load_policies
@@ -26,6 +25,7 @@ from webhook.policy_state import (
 )
 
 OWN = DEFAULT_SETTINGS.own_namespace
+NOW = 1_790_000_000
 HOLDS = object_projections(OWN)
 BASE = WebhookPolicyState(Policies(), NO_FACTS, DEFAULT_SETTINGS)
 SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBundle": "Q0E="}
@@ -36,12 +36,12 @@ def there(seen: PolicyStateBuilder, *objects: ApiObject, kind: str = "") -> Webh
         of = kind or type(found).__name__
         meta: Metadata = found.metadata  # type: ignore[attr-defined]
         seen.apply_event(WatchEvent(ChangeType.ADDED, of, (meta.namespace, meta.name), None, HOLDS[of](found)))
-    return seen.build_state()
+    return seen.build_state(now=NOW)
 
 
 def gone(seen: PolicyStateBuilder, kind: str, name: str, namespace: str = "") -> WebhookPolicyState:
     seen.apply_event(WatchEvent(ChangeType.DELETED, kind, (namespace, name), None, None))
-    return seen.build_state()
+    return seen.build_state(now=NOW)
 
 
 def configuration() -> Any:
@@ -86,8 +86,8 @@ def test_the_vpas_webhook_acts_once_its_service_answers() -> None:
     seen = PolicyStateBuilder(BASE, policies=True)
     assert not there(seen, vpa()).facts.vpa_acts
     assert not there(seen, configuration()).facts.vpa_acts
-    (service,) = seen.vpa_services
-    assert endpoint_slices(service).selector_query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
+    (slices,) = seen.added_lists
+    assert slices.selector_query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
     assert there(seen, endpoints()).facts.vpa_acts
     assert not gone(seen, "MutatingWebhookConfiguration", "v").facts.vpa_acts
 

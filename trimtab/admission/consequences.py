@@ -32,7 +32,7 @@ from trimtab.policy.decide import Decision
 from trimtab.policy.pod_changes import FieldKept
 from trimtab.policy.pod_context import AdmissionSettings, PodContext, Withheld
 
-NODE_ACTIONS = ("placement", "runtime_class", "requests", "limits")
+NODE_ACTIONS = ("placement", "runtime_class", "requests", "limits", "topology_spread")
 QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_class")
 
 

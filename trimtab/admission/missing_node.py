@@ -7,6 +7,7 @@ says so.
 """
 
 from trimtab.admission.quota_headroom import with_class_overhead
+from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec
@@ -18,7 +19,7 @@ from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.scheduling.node_filters import first_untolerated_taint
 
 _MAX_NAMED_GROUPS = 3
@@ -38,9 +39,13 @@ def explain_missing_node(
     is_daemon = any(owner.kind == "DaemonSet" for owner in after.metadata.owner_references)
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
     changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
-    if _has_node(changed_spec, nodes.shapes, free, machines):
+    has_node = _has_node(changed_spec, nodes.shapes, free, machines)
+    if has_node and not strict_constraints(changed_spec):
         return None
-    if not _has_node(with_class_overhead(before, facts, namespace, terms).spec, nodes.shapes, free, machines):
+    submitted_spec = with_class_overhead(before, facts, namespace, terms).spec
+    if has_node:
+        return _unreachable_domains(submitted_spec, after, changed_spec, free, facts, namespace)
+    if not _has_node(submitted_spec, nodes.shapes, free, machines):
         return None
     if any(_may_use(changed_spec, shape, machines) for shape in nodes.shapes):
         amounts = ", ".join(
@@ -57,6 +62,32 @@ def explain_missing_node(
     if nodes.may_grow:
         return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
     return reasons.NO_NODE("no node has these labels and no other taints than the pod tolerates")
+
+
+def _unreachable_domains(
+    submitted: PodSpec, after: Pod, changed: PodSpec, free: list[Amounts], facts: ClusterFacts, namespace: str
+) -> Reason | None:
+    """Returns why the spread constraints of the changed pod leave pods of its owner without a node; None if they leave
+    none, or if the constraints of the pod as submitted do."""
+    nodes, machines = facts.nodes, facts.machines
+    replicas = PodContext(pod=after, namespace=namespace, facts=facts).replicas
+    wanted = None if replicas is None else replicas.wanted
+
+    def describe(spec: PodSpec) -> str | None:
+        requests = _positive_requests(spec)
+        eligible = [_labels_admit(spec, shape, machines) for shape in nodes.shapes]
+        usable = [
+            admits and _tolerates(spec, shape) and all(amount <= amounts.get(name, 0) for name, amount in requests)
+            for shape, amounts, admits in zip(nodes.shapes, free, eligible, strict=True)
+        ]
+        return describe_unreachable_domains(spec, nodes.shapes, eligible, usable, wanted)
+
+    problem = describe(changed)
+    if problem is None or describe(submitted) is not None:
+        return None
+    if nodes.may_grow:
+        return reasons.NODE_UNKNOWN(f"{problem}; an autoscaler may add one")
+    return reasons.NO_NODE(problem)
 
 
 def _growth_sentence(nodes: NodeShapes) -> str:
@@ -88,8 +119,12 @@ def _subtract(allocatable: Amounts, parts: list[Amounts]) -> Amounts:
     return {name: amount - sum(part.get(name, 0) for part in parts) for name, amount in allocatable.items()}
 
 
+def _positive_requests(spec: PodSpec) -> list[tuple[str, int]]:
+    return [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
+
+
 def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts], machines: Machines) -> bool:
-    requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
+    requests = _positive_requests(spec)
     for shape, free_amounts in zip(shapes, free, strict=True):
         for name, amount in requests:
             if amount > free_amounts.get(name, 0):
@@ -101,10 +136,19 @@ def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts],
 
 
 def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
-    """Returns whether node selector, required affinity and tolerations admit the pod to nodes of this shape.
+    """Returns whether node selector, required affinity, tolerations and the topologies of strict spread constraints
+    admit the pod to nodes of this shape.
 
     A requirement for one machine by name is met by the shape of that machine; if `machines` is None it counts as met.
     """
+    return _labels_admit(spec, shape, machines) and _tolerates(spec, shape) and has_every_topology(spec, shape)
+
+
+def _tolerates(spec: PodSpec, shape: NodeShape) -> bool:
+    return not shape.taints or first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is None
+
+
+def _labels_admit(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
     for name, value in value_or(spec.node_selector, {}).items():
         if name in MACHINE_LABELS:
             if not _is_machine_of_shape(shape, name, (value,), machines):
@@ -112,9 +156,7 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
         elif shape.labels.get(name) != value:
             return False
     terms = required_terms(spec)
-    if terms and not any(_term_matches(term, shape, machines) for term in terms):
-        return False
-    return not shape.taints or first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is None
+    return not terms or any(_term_matches(term, shape, machines) for term in terms)
 
 
 def _term_matches(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:

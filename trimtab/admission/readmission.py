@@ -46,7 +46,7 @@ def requests_if_readmitted(
     young. The result is GrowingAmounts if a VPA resizes pods in place: running pods may then grow to these amounts.
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
-    sent = _submitted_pod(template, owner, namespace)
+    sent = submitted_pod(template, owner, namespace)
     size_excess = find_template_excess(sent)
     if size_excess is not None:
         return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
@@ -55,7 +55,7 @@ def requests_if_readmitted(
     if denied is not None:
         return Unreadable(where, f"a policy denies it: {denied}")
     # The quota still counts the pod that is to be replaced, so a rejection by the simulated server is no obstacle here.
-    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else _last_decided_pod(previewed)
+    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
     sized = with_vpa_targets(admitted, namespace, facts, now)
     if isinstance(sized, str):
         return Unreadable(where, sized)
@@ -125,12 +125,12 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
     return change(container, resources=change(resources, requests={**requests, **raised_requests}))
 
 
-def _last_decided_pod(previewed: Preview) -> Pod:
+def last_decided_pod(previewed: Preview) -> Pod:
     """Returns the pod after the webhook's last call, for a pod that the API server then rejected."""
     return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 
-def _submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
+def submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
     """Returns the pod as the controller sends it. A StatefulSet's pod has a fixed name, all others a generated one."""
     meta, controller = template.metadata, OwnerReference(kind=owner.kind, name=owner.name, controller=True)
     metadata = change(

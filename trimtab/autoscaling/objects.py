@@ -22,14 +22,6 @@ class ProbeView(ApiObject, frozen=True, kw_only=True):
     success_threshold: int = 1
 
 
-class ResizePolicy(ApiObject, frozen=True, kw_only=True):
-    """What a change of one resource of a running container needs."""
-
-    resource_name: str = ""
-    restart_policy: str = ""
-    """NotRequired or RestartContainer."""
-
-
 class NamedVariable(ApiObject, frozen=True, kw_only=True):
     """An environment variable by its name; its value is never decoded."""
 
@@ -37,7 +29,7 @@ class NamedVariable(ApiObject, frozen=True, kw_only=True):
 
 
 class LintContainer(Container, frozen=True, kw_only=True):
-    """A container with its command line, its probes and its resize policy."""
+    """A container with its command line and its probes."""
 
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
@@ -45,7 +37,6 @@ class LintContainer(Container, frozen=True, kw_only=True):
     env: tuple[Any, ...] = field(default=(), name="-")
     readiness_probe: ProbeView | None = None
     startup_probe: ProbeView | None = None
-    resize_policy: tuple[ResizePolicy, ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:

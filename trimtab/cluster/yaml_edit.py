@@ -19,6 +19,8 @@ from trimtab.cluster.yaml_format import Span, parse_spans
 from trimtab.cluster.yaml_parser import LOADER, YamlComposer
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTILINE)
+_CHOMPING = re.compile(r"(?:^|(?<=\s))[|>][1-9]?([+-]?)[1-9]?[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
+"""The header of a block scalar: its group tells which line breaks at the end are part of the text."""
 _UNKNOWN = object()
 
 
@@ -103,6 +105,7 @@ class _Editor:
     def apply_edits(self, before: Any, after: Any) -> str:
         """Returns the text after all edits that turn `before` into `after`."""
         self._edit_value(self.root, before, after, _Slot(0, self.root.is_flow))
+        self._keep_open_end()
         text, offset, parts = self.text, 0, []
         # Edits are collected first and applied in the order of the text; two that overlap cannot both be right.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
@@ -278,6 +281,22 @@ class _Editor:
         if place == len(self.text) and self.text[place - 1 : place] != "\n":
             new = self.newline + new.removesuffix(self.newline)
         self.edits.append((place, place, new))
+
+    def _keep_open_end(self) -> None:
+        """A block scalar that ends with the text, without a line break, would get one from lines that are inserted
+        after it: its header tells that it has none."""
+        last = self.root
+        while last.entries or last.items:
+            last = last.entries[-1][1] if last.entries else last.items[-1]
+        if last.style not in ("|", ">") or last.text.endswith("\n"):
+            return
+        header = _CHOMPING.search(self.text, last.start, last.end)
+        end = len(self.text)
+        if header is None or not any(start == end and new for start, _, new in self.edits):
+            return
+        at = header.start(1)
+        if not any(start <= at < stop for start, stop, _ in self.edits):
+            self.edits.append((at, header.end(1), "-"))
 
     def _delete_lines(self, start: int, end: int) -> None:
         first, last = self._line_start(start), self._next_line(end)

@@ -14,7 +14,7 @@ from trimtab.cluster.api.admissionregistration import (
     EndpointSlice,
     MutatingWebhookConfiguration,
 )
-from trimtab.cluster.api.core import DatedRuntimeClass
+from trimtab.cluster.api.core import DatedRuntimeClass, Lease
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import ScrapedPod
 from trimtab.cluster.api.workload import Templated
@@ -34,6 +34,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "PodPolicy": Custom,
     "RuntimeClass": DatedRuntimeClass,
     "AutoscalerStatus": ConfigMap,
+    "Lease": Lease,
     "ScrapedPod": ScrapedPod,
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
@@ -215,7 +216,21 @@ def fact_list_sources(
     )
 
 
+def sources_by_name(services: Iterable[tuple[str, str]], leases: Iterable[tuple[str, str]]) -> tuple[ListSource, ...]:
+    """Returns the lists of these Services' EndpointSlices and of these Leases alone, each named by (namespace, name).
+
+    Which ones matter is known only from other objects: the VPA's webhook, and policies that name a scheduler.
+    """
+    return (*map(endpoint_slices, sorted(services)), *map(single_lease, sorted(leases)))
+
+
 def endpoint_slices(service: tuple[str, str]) -> ListSource:
     """Returns the list of one Service's EndpointSlices. service: (namespace, name)."""
     namespace, name = service
     return replace(LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{SERVICE_LABEL}={name}")
+
+
+def single_lease(lease: tuple[str, str]) -> ListSource:
+    """Returns the list of one Lease alone. lease: (namespace, name)."""
+    namespace, name = lease
+    return replace(LIST_SOURCES["Lease"], namespace=namespace, field_selector=f"metadata.name={name}")

@@ -14,7 +14,7 @@ Rows for volumes and GPUs are left out. The order of columns does not matter, an
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -254,7 +254,7 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
         # An empty class counts as a node: files that people write often leave it out.
         if row["AssetClass"] not in ("node", ""):
             continue
-        amount = _parse_price(row["MarketPriceHourly"])
+        amount = parse_price(row["MarketPriceHourly"])
         if amount is None:
             wanted = f"dollars an hour above 0, below {MAX_PRICE}, under MarketPriceHourly"
             got = f"{quote_value(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
@@ -265,15 +265,20 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
             nodes[row["InstanceIDField"], region.lower(), row["InstanceID"].lower()] = amount
         if row["InstanceType"]:
             of_type.setdefault((region.lower(), row["InstanceType"]), []).append(amount)
-    return PriceFile(nodes, {key: sum(row_prices) // len(row_prices) for key, row_prices in of_type.items()}), mistakes
+    return PriceFile(nodes, mean_prices(of_type)), mistakes
 
 
-def _parse_price(text: str) -> int | None:
-    """Returns whole micro-dollars an hour; None if the text is not a price. Zero is not a price: no plan should treat a
-    node as free."""
+def mean_prices(of_type: Mapping[tuple[str, str], Sequence[int]]) -> dict[tuple[str, str], int]:
+    """Returns (region, type) → the mean of its prices, in micro-dollars an hour."""
+    return {key: sum(amounts) // len(amounts) for key, amounts in of_type.items()}
+
+
+def parse_price(text: str | float) -> int | None:
+    """Returns dollars an hour as whole micro-dollars; None if it is not a price. Zero is not a price: no plan should
+    treat a node as free."""
     try:
         dollars = float(text)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return None
     amount = round(dollars * 1_000_000) if isfinite(dollars) and 0 < dollars < MAX_PRICE else 0
     return amount or None

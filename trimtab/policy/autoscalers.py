@@ -336,6 +336,26 @@ def is_scaled_by_utilization(subject: PodContext) -> bool:
     return any(hpa.by_utilization for hpa in _hpa_summaries(subject))
 
 
+def counts_utilization_of(subject: PodContext, container: str, resource: str) -> str:
+    """Returns the name of an HPA that scales an owner of the pod by the utilization of this container's resource; empty
+    if none does.
+
+    Such an HPA divides the use by the request. A target of type AverageValue, and a metric of another source, do not.
+    """
+    by_owner = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
+    return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
+
+
+def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> bool:
+    if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:
+        return resource == "cpu"
+    return any(
+        source.target.type == "Utilization" and source.name == resource and source.container in ("", container)
+        for metric in hpa.spec.metrics
+        for source in (metric.resource, metric.container_resource)
+    )
+
+
 def max_replicas(subject: PodContext) -> int:
     """Returns the most replicas that an HPA may create for any owner of the pod; 0 if no HPA may."""
     return max((hpa.max_replicas for hpa in _hpa_summaries(subject)), default=0)

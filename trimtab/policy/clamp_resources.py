@@ -5,6 +5,7 @@ LimitRange would set again, or that a LimitRange or a quota demands, stays; and 
 exists or may be set again.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, requests_of
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_defaulted
+from trimtab.policy.field_owners import may_be_applied
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.recorded_usage import find_recorded_usage
@@ -70,23 +72,28 @@ def clamp_resources(pod_changes: PodChanges) -> None:
         )
         for key in keys
     ]  # fmt: skip
-    obstacles = _Obstacles(pod_changes)
-    # The order matters: values that may not change are dropped before limits are checked for a circle, so that only
-    # requests that are really set count.
-    write_clamped_resources(
-        pod_changes,
-        [
-            _clamp(
-                pod_changes,
-                _drop_circular_limit(
-                    pod_changes,
-                    _drop_unasked_qos_changes(pod_changes, _drop_applied_values(pod_changes, resource_state)),
-                ),
-                obstacles,
-            )
-            for resource_state in resources
-        ],
-    )
+    steps, obstacles, clamped = _drop_steps(pod_changes), _Obstacles(pod_changes), []
+    for state in resources:
+        for step in steps:
+            state = step(pod_changes, state)
+        clamped.append(_clamp(pod_changes, state, obstacles))
+    write_clamped_resources(pod_changes, clamped)
+
+
+_DropStep = Callable[[PodChanges, _ContainerResource], _ContainerResource]
+
+
+def _drop_steps(draft: PodChanges) -> list[_DropStep]:
+    """Returns the steps that may drop a value of this pod. The order matters: values that may not change are dropped
+    before limits are checked for a circle, so that only requests that are really set count."""
+    steps: list[_DropStep] = []
+    if may_be_applied(draft.subject):
+        steps.append(_drop_applied_values)
+    if draft.subject.qos is QoS.GUARANTEED:
+        steps.append(_drop_unasked_qos_changes)
+    if draft.shares:
+        steps.append(_drop_circular_limit)
+    return steps
 
 
 def _leaves_pod_level(draft: PodChanges) -> bool:
@@ -123,7 +130,7 @@ def _drop_applied_values(draft: PodChanges, state: _ContainerResource) -> _Conta
 def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
     """Drops changes to a Guaranteed pod unless the policy says `guaranteed: change`."""
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
-    if state.subject.qos is not QoS.GUARANTEED or state.resource not in POD_LEVEL:
+    if state.resource not in POD_LEVEL:
         return state
     reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not say `guaranteed: change`")
     if state.request is not None and not state.request.changes_guaranteed:
@@ -156,14 +163,13 @@ def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles"
     limit = _clamp_limit(draft, state, fixed_limit, request)
     if state.resource == "memory" and limit is not None and limit == state.written_limit:
         _report_below_peak(draft, state, limit)
+    request_want = state.request
+    if request_want is not None and request_reason is not None:
+        request_want = replace(request_want, reason=request_reason)
     return ClampedResource(
-        place=state.place,
-        resource=state.resource,
-        request=request,
-        limit=limit,
-        request_want=state.request and replace(state.request, reason=request_reason or state.request.reason),
+        place=state.place, resource=state.resource, request=request, limit=limit, request_want=request_want,
         limit_want=state.limit,
-    )
+    )  # fmt: skip
 
 
 def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
@@ -238,7 +244,8 @@ def _clamp_request(
         reason = reasons.VPA_RATIO(f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} stays")
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
-    number, bound_reason = quantity.scheduler_value(state.resource, wanted.value), None
+    number = quantity.scheduler_value(state.resource, wanted.value)
+    bound_reason = None
     floors, ceilings = _request_floors(state, fixed_limit), _request_ceilings(state, fixed_limit)
     for floor, sentence in floors:
         if number < floor:
@@ -250,7 +257,7 @@ def _clamp_request(
                 ceiling,
                 reasons.REQUEST_CAPPED(f"{wanted.reason}; {sentence} {_format(state, ceiling)}"),
             )
-    limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")]
+    limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")] if floors else ()
     # A LimitRange is enforced by the API server; a policy's wish is not worth a refused pod.
     if number <= 0 or any(number < floor for floor in limit_range_floors):
         reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request meets LimitRange and limit together")
@@ -269,8 +276,10 @@ def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -
 
 def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
     """Returns (scheduler's number, phrase for the reason) of all lower bounds."""
-    floors = []
+    floors: list[tuple[int, str]] = []
     vpa = state.vpa
+    if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
+        return floors
     if vpa is not None:
         floors.append((vpa.floor, f"VPA {vpa.name} would not leave it below"))
     minimum, ratio = state.bounds.min, state.bounds.ratio

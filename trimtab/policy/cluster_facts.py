@@ -94,6 +94,8 @@ class ClusterFacts:
     """The shapes of nodes that take pods, and the DaemonSets that run on each of them."""
     machines: Machines = field(default_factory=dict)
     """(label, value) that a single node has → that node, in order of name; without cordoned nodes."""
+    fresh_leases: frozenset[str] | None = None
+    """NAMESPACE/NAME of the Leases that schedulers' leaders renew; None: no Lease is read, as from a file."""
     problems: tuple[Unreadable, ...] = ()
     """Objects that could not be decoded."""
 

@@ -82,8 +82,9 @@ class FactsCache:
         return self._namespaces.paused
 
     def build_facts(
-        self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
-    ) -> ClusterFacts:
+        self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
+        fresh_leases: frozenset[str] | None = None,
+    ) -> ClusterFacts:  # fmt: skip
         """Returns everything received so far as facts; the same object as last time where nothing differs."""
         # Equal becomes identical: readers compare by identity to see that nothing changed.
         if vpa_reach == self._last.vpa_reach:
@@ -107,6 +108,7 @@ class FactsCache:
             largest_node=self._nodes.largest_allocatable(),
             nodes=self._nodes.current_shapes(),
             machines=self._nodes.nodes_by_machine(),
+            fresh_leases=fresh_leases,
             problems=self._shards.unreadable_shards(),
         )
         if not _is_same(self._last, facts):

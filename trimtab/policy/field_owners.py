@@ -70,6 +70,11 @@ def applied_by(subject: PodContext, field: str) -> str:
     return "server-side apply" if tree is _EVERYTHING or _contains_path(tree, path_of(field)) else ""
 
 
+def may_be_applied(subject: PodContext) -> bool:
+    """Returns whether any manager may apply a field of the pod again; False for nearly every pod."""
+    return _is_applied_client_side(subject) or subject.compute_once(_server_side_tree) is not _NOTHING
+
+
 def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelector"]) -> bool:
     """Returns whether one more entry would be removed at the next apply, so that the API server refuses that apply.
 

@@ -155,6 +155,13 @@ def _check_object_name(value: Any) -> str:
     return value
 
 
+def _check_lease(value: Any) -> str:
+    parts = value.split("/") if isinstance(value, str) else ()
+    if value != "none" and not (len(parts) == 2 and all(_SUBDOMAIN.fullmatch(part) for part in parts)):
+        raise ValueError("a Lease as NAMESPACE/NAME, such as kube-system/trimtab-pack, or none")
+    return str(value)
+
+
 def _check_extended_resource(value: Any) -> str:
     host, slash, _ = _check_label_key(value).partition("/")
     # `requests.` is the prefix of quota entries (IsExtendedResourceName excludes it).
@@ -171,6 +178,7 @@ Pieces = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 """A number of pieces of an extended resource: they are not divided."""
 LabelValue = Annotated[str, BeforeValidator(_check_label_value)]
 ObjectName = Annotated[str, BeforeValidator(_check_object_name)]
+LeaseReference = Annotated[str, BeforeValidator(_check_lease)]
 Whole = Annotated[int, Field(strict=True)]
 """A whole number; "3" in quotes is not one."""
 Flag = Annotated[bool, Field(strict=True)]

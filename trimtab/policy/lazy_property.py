@@ -13,15 +13,16 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Objects whose value is cached at once.
+# Objects whose value is cached at once, unless there is room for more.
 MAX_CACHED_OBJECTS = 256
 
 
 class Derived(Generic[K, V]):
     """Caches `make(source)` for each object. Sources never change; equal objects count as two."""
 
-    def __init__(self, make: Callable[[K], V]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[K], V], room: int = MAX_CACHED_OBJECTS) -> None:
+        """room: objects whose value is cached at once."""
+        self._make, self._room = make, room
         self._cache: dict[int, tuple[K, V]] = {}
 
     def value_for(self, source: K) -> V:
@@ -31,7 +32,7 @@ class Derived(Generic[K, V]):
         if entry is not None and entry[0] is source:
             return entry[1]
         value = self._make(source)
-        if len(self._cache) >= MAX_CACHED_OBJECTS:
+        if len(self._cache) >= self._room:
             self._cache.clear()
         self._cache[id(source)] = (source, value)
         return value

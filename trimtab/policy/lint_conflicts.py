@@ -47,10 +47,15 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
-    """Yields the policies that match at least the same pods, have an earlier turn and decide all fields of this one."""
+    """Yields the policies that match at least the same pods, have a higher priority and decide all fields of this
+    one."""
     for other in before:
-        own_fields = always_decides(policy)
-        if own_fields and own_fields <= always_decides(other) and _matches_all_pods_of(other, policy):
+        # Equal policies do no harm, and those that differ are reported as a conflict.
+        if other.spec.priority == policy.spec.priority:
+            continue
+        own_fields, other_fields = always_decides(policy), always_decides(other)
+        is_covered = all(other_fields.get(field, 0) >= reach for field, reach in own_fields.items())
+        if own_fields and is_covered and _matches_all_pods_of(other, policy):
             pods = "every pod" if other.spec.match == Match() else "the same pods"
             fields = ", ".join(sorted(own_fields))
             yield NEVER_DECIDES(f"{other.name} matches {pods} and decides every field first: {fields}")
@@ -71,19 +76,35 @@ def _matches_all_pods_of(other: PodPolicy, policy: PodPolicy) -> bool:
     return is_fully_effective and not reaches_less and spec.match in (Match(), policy.spec.match)
 
 
-def always_decides(policy: PodPolicy) -> frozenset[str]:
+_MISSING, _WRITTEN = 1, 2
+"""What a policy decides of a field: only where the pod has no value, or whatever the author wrote."""
+
+
+def always_decides(policy: PodPolicy) -> dict[str, int]:
     """Returns the fields that a policy always decides for a pod that it matches, because nothing in the pod can prevent
-    it. Empty where the policy has any other action, too."""
-    actions, fields = policy.spec.actions, set()
+    it, with `_MISSING` or `_WRITTEN`. Empty where the policy may decide any other field, too."""
+    actions, fields = policy.spec.actions, dict[str, int]()
     if actions.limits is not None:
-        fields |= {f"limits.{name}" for name, _ in limit_rules(actions.limits)}
+        fields |= {f"limits.{name}": _WRITTEN for name, _ in limit_rules(actions.limits)}
     if actions.runtime_class is not None:
-        fields.add("runtimeClassName")
+        fields["runtimeClassName"] = _WRITTEN
     if actions.priority_class is not None:
-        fields.add("priorityClassName")
-    unconditional = {"limits", "runtime_class", "priority_class"}
-    others = (getattr(actions, name) for name in type(actions).__dataclass_fields__ if name not in unconditional)
-    return frozenset() if any(part is not None for part in others) else frozenset(fields)
+        fields["priorityClassName"] = _WRITTEN
+    for name, added in (("labels", actions.labels), ("annotations", actions.annotations)):
+        if added is not None:
+            fields |= {f"{name}[{key}]": _WRITTEN if added.override else _MISSING for key in added.add or {}}
+    certain = {"limits", "runtime_class", "priority_class", "annotations"}
+    if actions.labels is not None and not actions.labels.from_namespace and not actions.labels.from_pod:
+        certain.add("labels")
+    if actions.requests is not None and not (actions.requests.containers or actions.requests.extended):
+        rules = dict(request_rules(actions.requests))
+        # A rule with usage leaves a container as it is where the use is not known.
+        if all(rule.from_ == "policy" for rule in rules.values()):
+            reach = {"always": _WRITTEN, "missing": _MISSING}
+            fields |= {f"requests.{resource}": reach[rule.when] for resource, rule in rules.items()}
+            certain.add("requests")
+    others = (getattr(actions, name) for name in type(actions).__dataclass_fields__ if name not in certain)
+    return {} if any(part is not None for part in others) else fields
 
 
 def wanted_values(policy: PodPolicy) -> Mapping[str, str]:

@@ -305,6 +305,12 @@ OVERHEAD_MISSING = Code(
 )
 WINDOWS = Code("windows-pod", "The action does not apply to Windows pods.", "Nothing to do.")
 ON_ITS_NODE = Code("node-name-set", "The pod names its node itself, so placement has no effect.", "Nothing to do.")
+SCHEDULER_NOT_RUNNING = Code(
+    "scheduler-not-running",
+    "The leader of the scheduler that the policy names does not renew its Lease: the pod would stay pending.",
+    "Start the scheduler, or correct `lease` in the policy (`none` for a scheduler without a Lease). Pods that are "
+    "created later are changed again.",
+)
 DAEMON = Code(
     "daemonset-pod",
     "Pods of a DaemonSet run on every node. Placement leaves them alone unless the policy names DaemonSet as an owner.",
@@ -336,10 +342,10 @@ CRITICAL_POD = Code(
 )
 NO_NODE = Code(
     "no-node-could-run-it",
-    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods; without it, a "
-    "node has. The action is not applied.",
+    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods, or a spread "
+    "constraint leaves some pods of its owner without a node; without it, a node has. The action is not applied.",
     "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names the "
-    "RuntimeClass or the placement.",
+    "amounts, the labels or the topology.",
 )
 NODE_UNKNOWN = Code(
     "no-known-node-matches",
@@ -408,4 +414,28 @@ ACTION_FAILED = Code(
     "action-failed",
     "An action failed because of a bug in Trimtab. The other actions are applied.",
     "Please report it with the pod and the policy.",
+)
+
+# Why a running pod does not follow its recommendation -------------------------------------------------------------
+RUNNING_VPA = Code(
+    "resize-vpa-manages",
+    "A VerticalPodAutoscaler manages this resource of the container, so Trimtab does not resize it.",
+    "Nothing to do: the VPA changes running pods itself, if its mode says so.",
+)
+RUNNING_HPA = Code(
+    "resize-hpa-divides",
+    "A HorizontalPodAutoscaler scales by the utilization of this resource: another request would change the number of "
+    "replicas.",
+    "Let the HPA scale by an AverageValue or by another metric, or leave the pods alone.",
+)
+RUNNING_AUTOSCALERS_UNSEEN = Code(
+    "resize-autoscalers-unknown",
+    "It is not known yet whether a VPA or an HPA counts on the requests of the pod.",
+    "Wait: the lists are read within a minute of the first policy that needs them.",
+)
+RUNNING_NOT_MEASURED = Code(
+    "resize-not-measured",
+    "Running pods follow a recommendation only: one that has not ended, with more than a day of usage and enough "
+    "confidence. The value for new pods comes from something else.",
+    "Wait for usage, or see `trimtab recommend` for what is missing.",
 )

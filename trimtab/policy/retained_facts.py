@@ -16,7 +16,7 @@ from trimtab.cluster.api.autoscaling import (
     VPAStatus,
 )
 from trimtab.cluster.api.autoscaling import VPARecommendation as Recommended
-from trimtab.cluster.api.core import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
+from trimtab.cluster.api.core import Lease, LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.meta import ApiObject, Labels, Metadata, change, value_or
 from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.api.workload import Workload
@@ -28,7 +28,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import Workloads
 from trimtab.cluster.replicas import Replicas, replicas_from_annotations, replicas_of, updated_pods_of
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap
-from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy.autoscalers import RESIZING
 from trimtab.policy.cluster_facts import creation_time, decode_shard
 
@@ -79,6 +79,7 @@ def projections_by_kind(own_namespace: str) -> Mapping[str, Hold]:
         "Namespace": retain_namespace, "RuntimeClass": retain_named, "PriorityClass": retain_named,
         "LimitRange": retain_named, "ResourceQuota": retain_quota, "VerticalPodAutoscaler": retain_vpa,
         "HorizontalPodAutoscaler": retain_named, "Node": shaped_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
+        "Lease": retain_lease,
         **{kind: owner_projection(kind) for kind in OWNERS},
     }  # fmt: skip
 
@@ -86,6 +87,15 @@ def projections_by_kind(own_namespace: str) -> Mapping[str, Hold]:
 def retain_namespace(item: Namespace) -> RetainedNamespace:
     """Returns the labels of the namespace, and whether it pauses Trimtab."""
     return RetainedNamespace(value_or(item.metadata.labels, {}), bool(pause_reason(item.metadata)))
+
+
+def retain_lease(item: Lease) -> Seconds | None:
+    """Returns the time until which the Lease is held; None if nobody holds it."""
+    renewed = parse_timestamp(item.spec.renew_time)
+    # client-go: a leader that stops releases its Lease by an empty holder.
+    if renewed is None or not item.spec.holder_identity or not item.spec.lease_duration_seconds:
+        return None
+    return renewed + item.spec.lease_duration_seconds
 
 
 N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscaler, ResourceQuota, VerticalPodAutoscaler)

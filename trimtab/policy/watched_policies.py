@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.timestamps import Seconds
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.facts_cache import FactsCache
@@ -14,7 +15,7 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import PolicyStore
 from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookReach, WebhookTarget
 
-POLICY, CONFIGURATION, SLICE = "PodPolicy", "MutatingWebhookConfiguration", "EndpointSlice"
+POLICY, CONFIGURATION, SLICE, LEASE = "PodPolicy", "MutatingWebhookConfiguration", "EndpointSlice", "Lease"
 Key = tuple[str, str]
 """(namespace, name)"""
 
@@ -29,6 +30,8 @@ class WatchedPolicies:
         self._facts_cache = FactsCache(own_namespace)
         self._targets: dict[Key, tuple[WebhookTarget, ...]] = {}
         self._slices: dict[Key, Endpoints] = {}
+        self._leases: dict[Key, Seconds | None] = {}
+        """Lease → the time until which it is held."""
 
     def put(self, kind: str, key: Key, retained: Any) -> None:
         """Adds or replaces an object, in the reduced form of its kind: what `load_object`, `find_vpa_targets`,
@@ -39,6 +42,8 @@ class WatchedPolicies:
             self._targets[key] = retained
         elif kind == SLICE:
             self._slices[key] = retained
+        elif kind == LEASE:
+            self._leases[key] = retained
         else:
             self._facts_cache.put(kind, key, retained)
 
@@ -50,6 +55,8 @@ class WatchedPolicies:
             self._targets.pop(key, None)
         elif kind == SLICE:
             self._slices.pop(key, None)
+        elif kind == LEASE:
+            self._leases.pop(key, None)
         else:
             self._facts_cache.drop(kind, key)
 
@@ -72,15 +79,38 @@ class WatchedPolicies:
         """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
         return vpa_webhook.target_services(self._targets)
 
-    def forget_slices(self) -> None:
-        """Drops all EndpointSlices, because others are watched from now on."""
-        self._slices.clear()
+    @property
+    def scheduler_leases(self) -> frozenset[Key]:
+        """Leases that must be watched to know whether the schedulers run to which policies point pods."""
+        return self.policies.compute_once(scheduler_leases)
 
-    def build_facts(self, vpa_reach: tuple[WebhookReach, ...] | None = None) -> ClusterFacts:
+    def forget_added_lists(self) -> None:
+        """Drops all EndpointSlices and Leases, because others are watched from now on."""
+        self._slices.clear()
+        self._leases.clear()
+
+    def build_facts(
+        self, vpa_reach: tuple[WebhookReach, ...] | None = None, now: Seconds | None = None
+    ) -> ClusterFacts:
         """Returns everything received so far; the same object as last time if nothing differs.
 
         vpa_reach: the pods that the VPA's webhook is assumed to act on; None: as configurations and endpoints say.
+        now: the time, which says which Leases are fresh; None: no Lease is watched.
         """
         if vpa_reach is None:
             vpa_reach = vpa_webhook.find_webhook_reach(self._targets, self._slices)
-        return self._facts_cache.build_facts(vpa_reach=vpa_reach)
+        return self._facts_cache.build_facts(vpa_reach=vpa_reach, fresh_leases=self._fresh_leases(now))
+
+    def _fresh_leases(self, now: Seconds | None) -> frozenset[str] | None:
+        if now is None:
+            return None
+        held = self._leases.items()
+        return frozenset("/".join(key) for key, until in held if until is not None and now <= until)
+
+
+def scheduler_leases(policies: Policies) -> frozenset[Key]:
+    """Returns the Leases of the schedulers to which policies point pods, as (namespace, name)."""
+    chosen = (policy.spec.actions.scheduler_name for policy in policies.all if policy.spec.enabled)
+    leases = (choice.watched_lease for choice in chosen if choice is not None)
+    pairs = (lease.partition("/") for lease in leases if lease is not None)
+    return frozenset((namespace, name) for namespace, _, name in pairs)

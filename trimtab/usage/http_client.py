@@ -59,6 +59,8 @@ class HttpApi:
     key: str | None = None
     """A file with the certificate's key; None: it is in the same file."""
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    sends_get: bool = False
+    """Whether queries are part of the URL: for servers that accept no POST."""
     wait: Callable[[float], None] = time.sleep
     _pool: Any = None
     _last: float = float("-inf")
@@ -167,7 +169,7 @@ class HttpApi:
         url, parameters = self._address() + path, urlencode(query)
         timeout = urllib3.Timeout(connect=10.0, read=self.retry_policy.deadline)
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self._auth_header(), **self.headers}
-        if path.startswith("/api/v1/label"):
+        if self.sends_get or path.startswith("/api/v1/label"):
             response = self._pool.request("GET", f"{url}?{parameters}", headers=headers, timeout=timeout)
         else:
             headers["Content-Type"] = "application/x-www-form-urlencoded"

@@ -55,12 +55,13 @@ class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     cpu: _Cpu = _Cpu()
     """The pod's cgroup: its containers and its sandbox."""
     memory: _Memory = _Memory()
-    containers: tuple[_Stats, ...] = ()
-    volume: tuple[_VolumeStats, ...] = ()
+    containers: tuple[_Stats, ...] | None = None
+    """None: no container has begun; Go writes an empty list as null."""
+    volume: tuple[_VolumeStats, ...] | None = None
 
 
 class _Summary(msgspec.Struct, frozen=True):
-    pods: tuple[_PodStats, ...] = ()
+    pods: tuple[_PodStats, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
     """(namespace, claim, used bytes, capacity in bytes) of every mounted claim in a kubelet's /stats/summary that its
     volume plugin measures. Raises InvalidResponse."""
     for pod in _decode_pods(body):
-        for volume in pod.volume:
+        for volume in pod.volume or ():
             if volume.pvc_ref is not None and volume.used_bytes is not None and volume.capacity_bytes is not None:
                 yield volume.pvc_ref.namespace, volume.pvc_ref.name, volume.used_bytes, volume.capacity_bytes
 
@@ -96,7 +97,9 @@ def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
     """The sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
-        parts = [(stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *pod.containers)]
+        parts = [
+            (stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *(pod.containers or ()))
+        ]
         usage_of_parts = [(cpu, memory) for cpu, memory in parts if cpu is not None and memory is not None]
         if len(usage_of_parts) == len(parts) > 1:
             cores = (usage_of_parts[0][0] - sum(cpu for cpu, _ in usage_of_parts[1:])) / quantity.NANO_PER_UNIT
@@ -106,7 +109,7 @@ def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
 
 def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
     try:
-        return msgspec.json.decode(body, type=_Summary).pods
+        return msgspec.json.decode(body, type=_Summary).pods or ()
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"summary of a kubelet: {error}") from None
 
@@ -114,7 +117,7 @@ def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
 def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
     """The readings in a kubelet's /stats/summary. Raises InvalidResponse."""
     for pod in _decode_pods(body):
-        for stats in pod.containers:
+        for stats in pod.containers or ():
             yield from _cpu_readings(pod.pod_ref, stats)
             second = parse_timestamp(stats.memory.time)
             if second is not None and stats.memory.working_set_bytes is not None:

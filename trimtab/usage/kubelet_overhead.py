@@ -57,12 +57,13 @@ class _Node(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     cpu: _Cpu = _Cpu()
     memory: _Memory = _Memory()
-    system_containers: tuple[_Stats, ...] = ()
+    system_containers: tuple[_Stats, ...] | None = None
 
 
 class _Summary(msgspec.Struct, frozen=True):
     node: _Node = _Node()
-    pods: tuple[msgspec.Raw, ...] = ()
+    pods: tuple[msgspec.Raw, ...] | None = None
+    """None: there are none; Go writes an empty list as null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"summary of a kubelet: {error}") from None
     node = summary.node
-    parts = {stats.name: stats for stats in node.system_containers}
+    parts = {stats.name: stats for stats in node.system_containers or ()}
     whole = _Stats(cpu=node.cpu, memory=node.memory)
     memory, memory_source = _known_use(parts, whole, lambda stats: stats.memory.working_set_bytes)
     cpu, cpu_source = _known_use(parts, whole, lambda stats: stats.cpu.usage_nano_cores)
@@ -100,7 +101,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     if not node.node_name or second is None:
         raise InvalidResponse("summary of a kubelet: it has no node.nodeName, or no time")
     return NodeOverhead(
-        node=node.node_name, second=second, pods=len(summary.pods),
+        node=node.node_name, second=second, pods=len(summary.pods or ()),
         millicores=None if cpu is None else cpu / _MILLI, memory_bytes=memory,
         cpu_source=cpu_source, memory_source=memory_source,
         cpu_seconds={name: value / quantity.NANO_PER_UNIT for name, value in seconds.items() if value is not None},

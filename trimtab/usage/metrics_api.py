@@ -23,11 +23,12 @@ class _Container(msgspec.Struct, frozen=True):
 class _Pod(msgspec.Struct, frozen=True):
     metadata: PodRef = PodRef()
     timestamp: str = ""
-    containers: tuple[_Container, ...] = ()
+    containers: tuple[_Container, ...] | None = None
+    """None: there are none; Go writes an empty list as null."""
 
 
 class _List(msgspec.Struct, frozen=True):
-    items: tuple[_Pod, ...] = ()
+    items: tuple[_Pod, ...] | None = None
 
 
 def read_metrics(client: Client) -> Iterator[Series]:
@@ -39,12 +40,12 @@ def read_metrics(client: Client) -> Iterator[Series]:
 def decode_pod_metrics(body: bytes) -> Iterator[Series]:
     """The samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
     try:
-        pods = msgspec.json.decode(body, type=_List).items
+        pods = msgspec.json.decode(body, type=_List).items or ()
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"metrics of pods: {error}") from None
     for pod in pods:
         second = parse_timestamp(pod.timestamp)
-        for container in pod.containers if second is not None else ():
+        for container in (pod.containers or ()) if second is not None else ():
             for resource in ("cpu", "memory"):
                 amount = container.usage.get(resource)
                 if amount is not None and quantity.is_quantity(amount):

@@ -66,7 +66,7 @@ class Loop:
         """Runs one round; returns the seconds until the next. Nothing is written while data is old or templates are
         not decided."""
         started, now = self.elapsed(), self.now()
-        inputs = self.state_builder.build_inputs()
+        inputs = self.state_builder.build_inputs(int(now))
         watched = self._watched(inputs)
         self._count_deleted(watched, now)
         pods = tuple(self.pods())

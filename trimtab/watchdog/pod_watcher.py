@@ -11,7 +11,6 @@ from trimtab.admission.audit.drift import AuditInputs
 from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader, FailureKind
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import endpoint_slices
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.watchdog.policy_state import POD, AuditStateBuilder, list_sources, object_projections
 
@@ -45,8 +44,8 @@ class AuditWatcher:
         """Applies the changes since the last call."""
         for change in self._feed.take_changes():
             self.state_builder.apply_event(change)
-        if self._feed.watch_added(endpoint_slices(service) for service in sorted(self.state_builder.vpa_services)):
-            self.state_builder.forget_slices()
+        if self._feed.watch_added(self.state_builder.added_lists):
+            self.state_builder.forget_added_lists()
         self._read_annotations()
 
     def _read_annotations(self) -> None:

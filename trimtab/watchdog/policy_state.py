@@ -17,9 +17,9 @@ from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
-from trimtab.cluster.timestamps import parse_timestamp
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.kube.informers import Holds
-from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
+from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources, sources_by_name
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
@@ -31,7 +31,7 @@ from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind
 from trimtab.policy.retained_facts import RetainedOwner as HeldOwner
 from trimtab.policy.status import PolicyStatus
 from trimtab.policy.status import decode_status as read_status
-from trimtab.policy.vpa_webhook import Service, WebhookTarget
+from trimtab.policy.vpa_webhook import WebhookTarget
 from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
 from trimtab.runtime import files
 from trimtab.runtime.files import RuntimeFault
@@ -209,17 +209,17 @@ class AuditStateBuilder:
         return self._watched.policies.compute_once(match_dependencies).annotations
 
     @property
-    def vpa_services(self) -> frozenset[Service]:
-        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
-        return self._watched.vpa_services
+    def added_lists(self) -> tuple[ListSource, ...]:
+        """Lists that are watched because of other objects: endpoints of the VPA's webhook, Leases of schedulers."""
+        return sources_by_name(self._watched.vpa_services, self._watched.scheduler_leases)
 
-    def forget_slices(self) -> None:
-        """Drops all EndpointSlices, because others are watched from now on."""
-        self._watched.forget_slices()
+    def forget_added_lists(self) -> None:
+        """Drops the objects of the added lists, because others are watched from now on."""
+        self._watched.forget_added_lists()
 
-    def build_inputs(self) -> AuditInputs:
-        """Returns the current inputs; policies and facts are the same objects as before if nothing changed."""
-        facts = self._watched.build_facts()
+    def build_inputs(self, now: Seconds) -> AuditInputs:
+        """Returns the inputs at this time; policies and facts are the same objects as before if nothing changed."""
+        facts = self._watched.build_facts(now=now)
         terms = replace(self._base.terms, paused=self._base.terms.paused or self._watched.is_paused)
         return AuditInputs(policies=self._watched.policies, facts=facts, terms=terms)
 

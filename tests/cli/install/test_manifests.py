@@ -175,10 +175,12 @@ FOLLOWED = {
     "webhook": [
         *webhook_seen.list_sources("trimtab-system", policies=True),
         resources.endpoint_slices(("anywhere", "vpa")),
+        resources.LIST_SOURCES["Lease"],
     ],
     "watchdog": [
         *watchdog_seen.list_sources("trimtab-system", policies=True),
         resources.endpoint_slices(("anywhere", "vpa")),
+        resources.LIST_SOURCES["Lease"],
     ],
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),

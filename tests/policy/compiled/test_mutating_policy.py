@@ -107,6 +107,11 @@ def test_two_thirds_of_the_shipped_policies_are_carried():
     assert 3 * len(carried) >= 2 * len(every)
 
 
+def test_a_scheduler_is_named_only_where_its_lease_need_not_be_read():
+    assert "fresh" in compiled("{schedulerName: {name: packs}}").problem
+    assert not compiled("{schedulerName: {name: packs, lease: none}}").problem
+
+
 def test_policies_that_decide_one_field_are_named():
     first = policy("{schedulerName: {name: a}}", name="first")
     second = policy("{schedulerName: {name: b}}", name="second")

@@ -202,6 +202,8 @@ def _read_inputs(
     pods = tuple(template for _, template in located if isinstance(template, PodTemplateLocation))
     if not pods:
         names = ", ".join(name for name, _ in contents)
+        unknown = _unknown_kinds(documents)
+        ignored += [f"{unknown} has no pod template, and whether it creates pods is not known"] if unknown else []
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
     pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
@@ -226,11 +228,17 @@ def _template_labels(template: PodTemplateLocation) -> dict[str, str]:
 
 def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
     """Return one note with all custom kinds without a known pod template; their operators may create pods."""
-    kinds = sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
+    kinds = _unknown_kinds(documents)
     if not kinds:
         return ()
-    return (f"No pod template was found in manifests of these kinds; whether they create pods is not known: "
-            f"{', '.join(kinds)}.",)  # fmt: skip
+    return (f"No pod template was found in manifests of these kinds; whether they create pods is not known: {kinds}.",)
+
+
+def _unknown_kinds(documents: list[Document]) -> str:
+    """Return the names of all custom kinds of which only their operators know whether they create pods."""
+    return ", ".join(
+        sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
+    )
 
 
 def _parse_documents(

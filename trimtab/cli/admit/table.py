@@ -133,7 +133,9 @@ def _describe_placement(change: ChangeReport) -> str:
         "tolerations": f"tolerates {key}",
         "topologySpreadConstraints": f"spread over {key.rpartition('/')[2]}",
     }
-    return words.get(kind, kind) + (f" {change.after}" if kind.startswith("nodeAffinity") else "")
+    # A preference and a group of requirements are named with their values.
+    names_label_only = kind == "nodeAffinity.required" and " " not in key
+    return words.get(kind, kind) + (f" {change.after}" if names_label_only else "")
 
 
 def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:

@@ -13,10 +13,11 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.autoscaler.read_history import parse_duration, read_cluster_history
 from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
 from trimtab.cli.main import UsageError
+from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
-from trimtab.machines.prices import PriceFile, merge_price_files, read_price_file
+from trimtab.machines.prices import PriceFile
 
 
 @click.group("autoscaler")
@@ -32,8 +33,7 @@ def verb() -> None:
               help="Usage series that name pods, and so show how many there were.")  # fmt: skip
 @click.option("--autoscaler-flags", metavar="FLAGS", default="",
               help="The present flags. Default: those of the autoscaler's pod in the snapshot.")  # fmt: skip
-@click.option("--prices", "price_paths", multiple=True, metavar="FILE",
-              help="Prices of nodes as OpenCost's CSV. They precede labels and list prices.")  # fmt: skip
+@add_price_option
 @click.option("--step", default="5m", show_default=True, metavar="DURATION", help="The time between two moments.")
 @click.option("--provision-time", default="2m", show_default=True, metavar="DURATION",
               help="The time from a scale-up until a node takes pods.")  # fmt: skip
@@ -80,12 +80,8 @@ def _read_durations(**texts: str) -> list[int]:
 
 
 def _read_prices(paths: Sequence[str]) -> PriceFile:
-    """Return the price files merged into one. Raises UsageError with every mistake."""
-    files, mistakes = [], []
-    for name, content in live_cluster.read_paths(paths, (".csv",)):
-        price_file, file_mistakes = read_price_file(name, content.decode("utf-8", "replace"))
-        files.append(price_file)
-        mistakes += file_mistakes
+    """Return the prices of all sources as one. Raises UsageError with every mistake."""
+    prices, mistakes = read_price_sources(paths)
     if mistakes:
         raise UsageError(mistakes)
-    return merge_price_files(files)
+    return prices

@@ -63,8 +63,10 @@ _FACTS = (
     Rule("trimtab.dev", ("podpolicies",), WATCH),
     Rule("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), WATCH),
     Rule("discovery.k8s.io", ("endpointslices",), WATCH),
+    Rule("coordination.k8s.io", ("leases",), WATCH),
 )
-"""The objects that decisions about a pod depend on; the last two show whether the VPA's own webhook can act."""
+"""The objects that decisions about a pod depend on. Webhook configurations and EndpointSlices show whether the VPA's
+own webhook can act, Leases whether a scheduler runs to which a policy points pods; a policy may name any namespace."""
 
 _READMISSION = (
     Rule("", ("limitranges", "resourcequotas"), WATCH),
@@ -241,6 +243,7 @@ def _render_binding(kind: str, name: str, process: str, values: InstallValues) -
 _VPA = "a VerticalPodAutoscaler's definition is installed; until then a list answers 404"
 _BUFFERS = "the definition of CapacityBuffers is installed; until then a list answers 404"
 _VPA_CALLED = "the VPA's webhook is registered: its endpoints show whether it answers"
+_SCHEDULER_NAMED = "a policy names a scheduler: its Lease shows whether it runs"
 _EVENT_TO_REPORT = "it reports an Event about an object"
 _EARLIER_EVENT = "an Event of an earlier leader exists: its count continues"
 _FIRST_OBJECT = (
@@ -252,9 +255,13 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("webhook", "watch", "verticalpodautoscalers"): _VPA,
     ("webhook", "list", "endpointslices"): _VPA_CALLED,
     ("webhook", "watch", "endpointslices"): _VPA_CALLED,
+    ("webhook", "list", "leases"): _SCHEDULER_NAMED,
+    ("webhook", "watch", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "watch", "verticalpodautoscalers"): _VPA,
     ("watchdog", "list", "endpointslices"): _VPA_CALLED,
     ("watchdog", "watch", "endpointslices"): _VPA_CALLED,
+    ("watchdog", "list", "leases"): _SCHEDULER_NAMED,
+    ("watchdog", "watch", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "create", "leases"): _NO_LEASE,
     ("watchdog", "patch", "podpolicies"): "a policy harms pods: the brake sets it to `warn`",
     ("watchdog", "create", "events"): _EVENT_TO_REPORT,

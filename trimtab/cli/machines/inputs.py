@@ -11,6 +11,7 @@ import click
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import find_snapshot_mistakes, list_snapshot_notes, parse_documents
+from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -19,7 +20,7 @@ from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.machines.machine_types import MachineType, Use, machine_types
-from trimtab.machines.prices import PriceFile, listed_region, merge_price_files, price_table, read_price_file
+from trimtab.machines.prices import listed_region, price_table
 from trimtab.reservations.profile import Profile
 from trimtab.reservations.read_profile import shipped_profiles
 from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, DEFAULT_PROFILES, OTHER_PROFILE, Performance
@@ -124,8 +125,7 @@ def add_type_options(function: F) -> F:
                      help="The kubelet's maxPods."),
         click.option("--reserved", default="", metavar="PROFILE",
                      help="The reservation profile. Default: eks, aks-1.29 or gke, by the cloud of the type."),
-        click.option("--prices", "price_paths", multiple=True, metavar="FILE",
-                     help="Prices of types as OpenCost's CSV. They precede list prices."),
+        add_price_option,
         click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help="Include types for this use."),
         click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
                      help="Allow this architecture. Default: those on which the pods run."),
@@ -161,17 +161,11 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
 
     Raises UsageError with every mistake: an unknown profile, a price file that is not valid, a region without prices.
     """
-    mistakes: list[ConfigError] = []
-    files: list[PriceFile] = []
-    for name, content in live_cluster.read_paths(options.price_paths, (".csv",)):
-        price_file, found = read_price_file(name, content.decode("utf-8", "replace"))
-        files.append(price_file)
-        mistakes += first_mistakes(found)
+    merged, mistakes = read_price_sources(options.price_paths)
     profiles = shipped_profiles()
     if options.profile and options.profile not in profiles:
         mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
     region = options.region or _region_of(pool_nodes.nodes)
-    merged = merge_price_files(files)
     prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
     prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
     if not prices:

@@ -17,6 +17,7 @@ from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan import pools
 from trimtab.cli.plan.planned_requests import Readmission
+from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.cluster_autoscaler import (
@@ -28,7 +29,7 @@ from trimtab.cluster.cluster_autoscaler import (
 )
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler_status
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
-from trimtab.cluster.config_error import ConfigError, first_mistakes
+from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.reason import Unreadable
@@ -39,8 +40,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
-from trimtab.machines.prices import PriceFile, merge_price_files
-from trimtab.machines.prices import read_price_file as read_prices
+from trimtab.machines.prices import PriceFile
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND
 from trimtab.runtime import clock
@@ -98,8 +98,7 @@ def add_plan_options(function: F) -> F:
                      help="The component that writes pod overhead, as for the webhook. It matters only with policies."),
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
                      help="Policies for evicted pods. Default: the PodPolicies of the snapshot."),
-        click.option("--prices", "price_paths", multiple=True, metavar="FILE",
-                     help="Prices of nodes as OpenCost's CSV. They precede labels, settings and list prices."),
+        add_price_option,
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
         live_cluster.add_cluster_options,
@@ -323,12 +322,11 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
 
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
     """Return the price files merged into one, and the mistakes in them."""
-    price_files, mistakes = [], []
-    for name, content in _read_or_collect(lambda: live_cluster.read_paths(paths, (".csv",)), unread):
-        price_file, file_mistakes = read_prices(name, content.decode("utf-8", "replace"))
-        price_files.append(price_file)
-        mistakes += first_mistakes(file_mistakes)
-    return merge_price_files(price_files), mistakes
+    try:
+        return read_price_sources(paths)
+    except UsageError as error:
+        unread += error.mistakes
+        return PriceFile({}, {}), []
 
 
 def _build_readmission(

@@ -21,6 +21,13 @@ EXCLUDED_NAMESPACES = frozenset({"kube-system", "kube-node-lease", "kube-public"
 _MATCHED_OWNERS = {"ReplicaSet": ("Deployment",), "Job": ("CronJob", "Job")}
 """The kind of a pod's owner → the kinds of top-level owners that a policy matches."""
 
+CONTROLLER_LABELS = frozenset(
+    {"pod-template-hash", "controller-revision-hash", "pod-template-generation", "statefulset.kubernetes.io/pod-name",
+     "apps.kubernetes.io/pod-index", "controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
+     "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"}
+)  # fmt: skip
+"""Labels that a controller gives its pods: the next pods of the same workload have other values."""
+
 
 class MisplacedReport(ReportPart, frozen=True, kw_only=True):
     """A group of like pods that cost more on the nodes where they run."""
@@ -72,7 +79,7 @@ def _render_policy(group: Misplaced, world: ClusterModel) -> str:
     spec: dict[str, Any] = {
         "description": _POLICY_DESCRIPTIONS[group.kind],
         "priority": 500,
-        "match": _build_match(group, pods),
+        "match": _build_match(group, pods, world),
     }
     document = {
         "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name},
@@ -88,12 +95,38 @@ _POLICY_DESCRIPTIONS = {
 }
 
 
-def _build_match(group: Misplaced, pods: Sequence[PodInfo]) -> dict[str, Any]:
+def _build_match(group: Misplaced, pods: Sequence[PodInfo], world: ClusterModel) -> dict[str, Any]:
     if group.annotation is not None:
         return {"annotations": {group.annotation[0]: group.annotation[1]}}
-    kinds = {pod.owner.kind if pod.owner is not None else "Pod" for pod in pods}
+    kinds = set(map(_owner_kind, pods))
     owners = sorted({owner for kind in kinds for owner in _MATCHED_OWNERS.get(kind, (kind,))})
-    return {"namespaces": {"include": sorted({pod.namespace for pod in pods})}, "owners": owners}
+    match: dict[str, Any] = {"namespaces": {"include": sorted({pod.namespace for pod in pods})}, "owners": owners}
+    selected = _find_selector(pods, world)
+    if selected is not None:
+        key, values = selected
+        match["podSelector"] = {"matchExpressions": [{"key": key, "operator": "In", "values": values}]}
+    return match
+
+
+def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, list[str]] | None:
+    """Return the label, with its values, that selects all of the pods and the fewest others of their kind.
+
+    None if the pods have no label in common, or if no label leaves out another pod of their namespaces and owners.
+    """
+    shared = set.intersection(*({*pod.requirements.labels} for pod in pods)) - CONTROLLER_LABELS
+    keys, alike = {pod.key for pod in pods}, {(pod.namespace, _owner_kind(pod)) for pod in pods}
+    others = [pod for pod in world.pods if pod.key not in keys and (pod.namespace, _owner_kind(pod)) in alike]
+    found = []
+    for key in sorted(shared):
+        values = {pod.requirements.labels[key] for pod in pods}
+        count = sum(pod.requirements.labels.get(key) in values for pod in others)
+        if count < len(others):
+            found.append((count, len(values), key, sorted(values)))
+    return min(found)[2:] if found else None
+
+
+def _owner_kind(pod: PodInfo) -> str:
+    return pod.owner.kind if pod.owner is not None else "Pod"
 
 
 def _build_placement(group: Misplaced, world: ClusterModel) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from trimtab.cli.plan.report import (
     LeftToAutoscalerReport,
     MoveReport,
     PlanReport,
+    PoolReport,
     StayReport,
     StepReport,
 )
@@ -69,7 +70,7 @@ def _draw_presets(console: Console, report: PlanReport) -> None:
     table = _comparison_table("Preset", ">Nodes after", ">Saves", ">Evictions")
     for preset in report.presets:
         name = Text(f"{preset.name}{' (this plan)' if preset.is_planned else ''}", style="bold" * preset.is_planned)
-        table.add_row(name, str(preset.nodes_after), format_saving(preset.saves), f"{preset.evictions:,}")
+        table.add_row(name, f"{preset.nodes_after:,}", format_saving(preset.saves), f"{preset.evictions:,}")
     console.print(table)
 
 
@@ -180,12 +181,24 @@ def describe_unknown_load(count: int, evictions: int) -> str:
 def _draw_pools(console: Console, report: PlanReport) -> None:
     if len(report.pools) == 1 and report.pools[0].refused is None:
         return
-    table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", "Why nothing is planned")
+    causes = {pool.name: _explain_empty_plan(pool, report.stays) for pool in report.pools}
+    columns = ("Why nothing is planned",) if any(causes.values()) else ()
+    table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", *columns)
     for pool in report.pools:
-        refused = Text(pool.refused.text, style="yellow") if pool.refused else ""
-        numbers = (str(pool.nodes_before), str(pool.nodes_after), str(pool.evictions), format_saving(pool.saves))
-        table.add_row(pool.name, *numbers, refused)
+        numbers = (f"{pool.nodes_before:,}", f"{pool.nodes_after:,}", f"{pool.evictions:,}", format_saving(pool.saves))
+        table.add_row(pool.name, *numbers, *(causes[pool.name] for _ in columns))
     console.print(table)
+
+
+def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
+    """Return why no node of the pool is drained: the reason of the whole pool, or that of most of its nodes."""
+    if pool.refused:
+        return Text(pool.refused.text, style="yellow")
+    nodes = [stay for stay in stays if stay.pool == pool.name]
+    if pool.nodes_after < pool.nodes_before or not nodes:
+        return Text("")
+    code, stopped = group_by_code(nodes)[0]
+    return Text(f"{code} on {format_count(len(stopped), 'node')}")
 
 
 def _table(*names: str) -> Table:

@@ -143,7 +143,8 @@ def print_schema(as_crd: bool) -> None:
 @click.option(
     "--accept",
     is_flag=True,
-    help="Overwrite the expected files with the present results. Review them before you commit.",
+    help="Overwrite the expected pods with the present results, and write missing expectations. Review them before "
+    "you commit.",
 )
 def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
     """Run the test cases of policies: compare each stored pod, and the reasons, with the case.

@@ -2,7 +2,8 @@
 
 CASE.before.yaml   a manifest that creates pods of one kind
 CASE.after.yaml    the pod as the API server stores it, or its refusal; `--accept` writes it
-CASE.why.yaml      the expectation: `says`, `acts`, and the reason codes in `because` and `would`
+CASE.why.yaml      the expectation: `says`, `acts`, and the reason codes in `because` and `would`; `--accept` writes
+                   it if it does not exist
 CASE.world.yaml    the objects of the cluster; without the file there are none
 """
 
@@ -26,6 +27,7 @@ from trimtab.policy.podpolicy import PodPolicy, Policies
 
 BEFORE_SUFFIX = ".before.yaml"
 EXAMPLES: Literal["examples.trimtab.dev/v1"] = "examples.trimtab.dev/v1"
+TO_EXPLAIN = "Write here what this case shows."
 HEADER = "# As the API server stores it. Written by trimtab policies test --accept; read before you commit.\n"
 
 
@@ -75,10 +77,14 @@ def find_cases(paths: Iterable[Path]) -> list[Case]:
 def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool = False) -> Iterator[str]:
     """Yield the differences from the case's expectation as text, or the mistake of an invalid file.
 
-    With `accept` the stored pod is written as the expected one.
+    With `accept` the stored pod is written as the expected one, and an expectation where there is none.
     """
+    is_explained = case.file_path("why").is_file()
+    if not is_explained and not accept:
+        yield f"{case.file_path('why').name} does not exist; `--accept` writes it"
+        return
     try:
-        expectation = msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
+        expectation = _read_expectation(case) if is_explained else Expectation(says=TO_EXPLAIN, acts=False)
         case_policies = [policies[name] for name in (case.policy_name, *expectation.beside)]
         facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
@@ -92,6 +98,12 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         _preview_pod(template, case_policies[1:], facts),
     )
     after = stored_pod(pod_preview)
+    codes = reason_codes(pod_preview)
+    would = {change.field for call in pod_preview.calls for change in call.decision.would}
+    acts = _comparable_pod(after) != _comparable_pod(stored_pod(preview_without_policy))
+    if not is_explained:
+        expectation = Expectation(says=TO_EXPLAIN, acts=acts, because=tuple(sorted(codes)), would=tuple(sorted(would)))
+        case.file_path("why").write_text(yaml.safe_dump(_plain_expectation(expectation), sort_keys=False))
     if accept:
         text = yaml.safe_dump(after, sort_keys=False, width=200, allow_unicode=True)
         case.file_path("after").write_text(HEADER + text)
@@ -101,15 +113,27 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         yield from _find_differences(
             _comparable_pod(yaml.safe_load(case.file_path("after").read_text())), _comparable_pod(after), ""
         )
-    yield from _compare_codes("because", expectation.because, reason_codes(pod_preview))
-    yield from _compare_codes(
-        "would", expectation.would, {change.field for call in pod_preview.calls for change in call.decision.would}
-    )
-    if (_comparable_pod(after) != _comparable_pod(stored_pod(preview_without_policy))) is not expectation.acts:
+    yield from _compare_codes("because", expectation.because, codes)
+    yield from _compare_codes("would", expectation.would, would)
+    if acts is not expectation.acts:
         yield (
             f"acts: {str(expectation.acts).lower()}, but the policy makes {'no' if expectation.acts else 'a'}"
             " difference"
         )
+
+
+def _read_expectation(case: Case) -> Expectation:
+    return msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
+
+
+def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
+    """Return the fields of an expectation that have other values than their defaults, with apiVersion and kind first,
+    so that `trimtab policies check` does not take it for a policy."""
+    fields = {"because": list(expectation.because), "would": list(expectation.would)}
+    return {
+        "apiVersion": expectation.api_version, "kind": expectation.kind, "says": expectation.says,
+        "acts": expectation.acts, **{name: values for name, values in fields.items() if values},
+    }  # fmt: skip
 
 
 def _read_facts(case: Case) -> ClusterFacts:

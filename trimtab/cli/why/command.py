@@ -81,5 +81,7 @@ def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod:
     pod = pods.get((namespace, name))
     if pod is None:
         todo = suggest_name(f"{namespace}/{name}", [f"{space}/{other}" for space, other in pods])
-        raise UsageError([ConfigError(file="NAME", expected="a pod", got=f"{namespace}/{name}", todo=todo)])
+        raise UsageError(
+            [ConfigError(file="NAME", expected="the name of a pod that exists", got=f"{namespace}/{name}", todo=todo)]
+        )
     return pod

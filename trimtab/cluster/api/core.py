@@ -117,3 +117,16 @@ class Node(ApiObject, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class LeaseSpec(ApiObject, frozen=True, kw_only=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
+
+
+class Lease(ApiObject, frozen=True, kw_only=True):
+    """coordination.k8s.io/v1. Its holder leads until the duration after the last renewal has passed."""
+
+    metadata: Metadata = Metadata()
+    spec: LeaseSpec = LeaseSpec()

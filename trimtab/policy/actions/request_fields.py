@@ -84,6 +84,9 @@ class ResourceRequestRule(RequestRule):
     min_confidence: Confidence | None = None
     """With `from: usage`: the confidence, from 0 to 1, that a recommendation must have to be used at all. Absent: 0.5
     to lower a request, and none to raise one or to fill a missing one."""
+    running: Literal["leave", "resize"] = "leave"
+    """With `from: usage`: `resize` lets running pods follow their recommendation. The compactor resizes them in
+    place, without a restart, on nodes of pools that act; `leave` waits for the next pod."""
 
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots
@@ -91,6 +94,8 @@ class ResourceRequestRule(RequestRule):
             raise ValueError("`rule` and `pods` only with `from: usage`: they choose a number of it")
         if self.from_ != "usage" and (self.max_age is not None or self.min_confidence is not None):
             raise ValueError("`maxAge` and `minConfidence` only with `from: usage`: nothing else has an age")
+        if self.from_ != "usage" and self.running != "leave":
+            raise ValueError("`running: resize` only with `from: usage`: running pods follow what is measured")
         shares = [share for share in (self.min_percent, self.max_percent) if share is not None]
         # `missing` never replaces a request, so there is nothing that a share could bound.
         if shares and (self.from_ != "usage" or self.when != "always"):
@@ -135,6 +140,12 @@ class RequestsAction:
     containers: tuple[ContainerRequests, ...] = ()
     """Rules for single containers. The first rule that matches a container counts, instead of everything above."""
     required: Required = False
+
+
+def resizes_running_pods(settings: "RequestsAction") -> bool:
+    """Returns whether any rule says `running: resize`."""
+    parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
+    return any(rule is not None and rule.running == "resize" for part in parts for rule in (part.cpu, part.memory))
 
 
 def request_rules(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:

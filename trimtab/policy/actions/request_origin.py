@@ -13,6 +13,7 @@ from trimtab.cluster.resources import limits_of
 from trimtab.cluster.timestamps import format_timestamp as written_at
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.request_fields import RequestRule, ResourceRequestRule
+from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.recorded_usage import describe_oom_kill, describe_origin, find_doubts
 
@@ -38,6 +39,8 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
     used: int = 0
     """P95 of the recorded use."""
+    bounded: tuple[str, Reason] | None = None
+    """The amount within the rule's own bounds, and its reason, where neither depends on the pod."""
 
 
 # The confidence from which a recommendation may lower a request, where the policy sets no other one.
@@ -61,7 +64,11 @@ def find_origin(
         # A workload of many owners (CronJob, Job) has its history at the topmost one.
         usage = _find_usage(subject, place, resource, rule.max_age)
         if isinstance(usage, ContainerUsage):
-            origin = _origin_from_usage(rule, resource, usage, vpa)
+            origin = (
+                _USAGE_ORIGINS.value_for(usage).find(rule, resource)
+                if vpa is None
+                else _origin_from_usage(rule, resource, usage, vpa)
+            )
             # Where the author wrote a request, the confidence is checked later, together with the value.
             if share_base is not None or _has_confidence(origin, rule.min_confidence):
                 return origin
@@ -110,9 +117,12 @@ def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_ag
     """Returns NotYet where the recommendation ended before its owner was created. An owner that existed before the end
     keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
     known."""
-    end, created = usage.validity_end(max_age), subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    end = usage.validity_end(max_age)
+    if end is None:
+        return None
+    created = subject.facts.created.get((subject.namespace, owner.kind, owner.name))
     # An owner without a known creation time keeps what it has: that is the smaller surprise.
-    if end is None or created is None or created <= end:
+    if created is None or created <= end:
         return None
     owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
     sentence = (
@@ -173,6 +183,40 @@ def _origin_from_usage(
         amount=number.amount, reason=reason, confidence=confidence, is_recommended=True, is_young=percentiles.young,
         used=quantity.scheduler_value(resource, percentiles.p95),
     )  # fmt: skip
+
+
+_RuleKey = tuple[int, str]
+"""The id of a rule, and the resource that it is evaluated for."""
+
+
+class _UsageOrigins:
+    """What the rules of policies make of one container's usage. Each is computed once, and not for each pod of the
+    workload and each time that a pod is decided."""
+
+    def __init__(self, usage: ContainerUsage) -> None:
+        self._usage = usage
+        self._cache: dict[_RuleKey, tuple[ResourceRequestRule, RequestOrigin]] = {}
+
+    def find(self, rule: ResourceRequestRule, resource: str) -> RequestOrigin:
+        """Returns the number that follows from the rule where no VPA manages the pod."""
+        entry = self._cache.get((id(rule), resource))
+        # The entry holds the rule itself, so that no other rule gets its id.
+        if entry is not None:
+            return entry[1]
+        origin = _origin_from_usage(rule, resource, self._usage, None)
+        if rule.min_percent is None and rule.max_percent is None:
+            bounded = limit_to_bounds(rule, resource, origin.amount, origin.reason)
+            origin = msgspec.structs.replace(origin, bounded=bounded)
+        # Policies that are replaced leave entries behind.
+        if len(self._cache) >= _MAX_RULES:
+            self._cache.clear()
+        self._cache[id(rule), resource] = rule, origin
+        return origin
+
+
+_MAX_RULES = 64
+_MAX_USAGES = 4096
+_USAGE_ORIGINS = Derived(_UsageOrigins, _MAX_USAGES)
 
 
 class _UsageNumber(msgspec.Struct, frozen=True, gc=False):

@@ -39,7 +39,7 @@ def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[C
     """Wants one request per container and resource that this policy is the first to decide."""
     requests = draft.subject.compute_once(_PodRequests)
     for place in places:
-        rules = _rules_for(settings, place)
+        rules = rules_for(settings, place)
         if rules.cpu is not None:
             _propose_request(rules.cpu, draft, requests.request_for(draft.subject, place, "cpu"))
         if rules.memory is not None:
@@ -56,7 +56,7 @@ def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str
     """Returns the first request that is missing, or was to be replaced and was not. A request that a VPA decides counts
     as met."""
     for place in result.places:
-        rules, requests = _rules_for(settings, place), requests_of(place.container.resources)
+        rules, requests = rules_for(settings, place), requests_of(place.container.resources)
         for resource, rule in request_rules(rules):
             name = f"{place.name}.requests.{resource}"
             if _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
@@ -85,7 +85,7 @@ def _is_outside(rule: RequestRule, amount: Written) -> bool:
     return is_below or (rule.max is not None and quantity.compare_quantities(amount, rule.max) > 0)
 
 
-def _rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
+def rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
     """Returns the first special rules that select the container, or else the general ones."""
     for special in settings.containers:
         if matches_container(special.names, special.roles, special.images, place):
@@ -213,7 +213,9 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         sentence = f"a LimitRange set {current}, and the policy has no recommendation"
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
-    value, reason = limit_to_bounds(rule, resource, request_origin.amount, request_origin.reason, share_base)
+    value, reason = request_origin.bounded or limit_to_bounds(
+        rule, resource, request_origin.amount, request_origin.reason, share_base
+    )
     # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
     # request.
     for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
@@ -266,7 +268,9 @@ def _is_given_by_another_policy(
     counts as that policy's: a manifest copied from a cluster is admitted again without a change."""
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
-        and quantity.is_same_quantity(own, limit_to_bounds(rule, resource, origin.amount, origin.reason)[0])
+        and quantity.is_same_quantity(
+            own, (origin.bounded or limit_to_bounds(rule, resource, origin.amount, origin.reason))[0]
+        )
         for rule in _gap_rules_of_other_policies(draft, place, resource)
     )
 
@@ -294,7 +298,7 @@ def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resourc
         elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
             settings = turn.policy.spec.actions.requests
             if settings is not None and place in turn.select_containers(draft.subject):
-                for rule_resource, rule in request_rules(_rules_for(settings, place)):
+                for rule_resource, rule in request_rules(rules_for(settings, place)):
                     if rule_resource == resource and _fills_gap(rule):
                         yield rule
 

@@ -70,6 +70,12 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
         raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
     if spec.actions.priority_class is not None:
         raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the class and refuse them")
+    scheduler = spec.actions.scheduler_name
+    if scheduler is not None and scheduler.watched_lease is not None:
+        raise NotExpressible(
+            "spec.actions.schedulerName: CEL cannot read whether the scheduler's Lease is fresh; `lease: none` assumes "
+            "that it runs"
+        )
     match = build_match(policy, knows_autoscalers=with_parameters)
     resources = resource_parts(policy, with_parameters=with_parameters)
     parts = (*_plain_parts(policy), *resources.parts)

@@ -1,0 +1,194 @@
+"""Computes what policies with `running: resize` want the running pods of an owner to request.
+
+The pod that the owner would create now goes through admission as in `readmission`. Of its containers those count whose
+request a policy with `running: resize` decided, in mode `apply`. Running pods follow a recommendation only: never a
+mere `otherwise`, never a recommendation that has ended, that is less than a day old, or that lacks confidence; and they
+never follow where another autoscaler counts on the request.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trimtab.admission.apiserver.outcome import PodAdmitted
+from trimtab.admission.preview import preview_admission
+from trimtab.admission.readmission import last_decided_pod, submitted_pod
+from trimtab.cluster import quantity
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.quantity import NotAQuantity
+from trimtab.cluster.reason import NotYet, Reason, Unreadable
+from trimtab.cluster.recommendation import ContainerUsage
+from trimtab.cluster.resizable_pod import RESIZED_RESOURCES
+from trimtab.cluster.resources import Role, requests_of
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.wanted_requests import NOTHING_WANTED, ContainerResource, WantedRequest, WantedRequests
+from trimtab.policy import autoscalers, reasons
+from trimtab.policy.actions.request_fields import ResourceRequestRule, resizes_running_pods
+from trimtab.policy.actions.request_origin import LOWERING_CONFIDENCE, RequestOrigin, find_origin
+from trimtab.policy.actions.requests import rules_for
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.pod_changes import FieldChange
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, ContainerRef, PodContext
+from trimtab.policy.pod_size_limits import find_template_excess
+from trimtab.policy.podpolicy import PodPolicy, Policies
+from trimtab.policy.reasons import TOO_LARGE
+from trimtab.policy.vpa_webhook import EVERYWHERE
+
+
+def policies_that_resize(policies: Policies) -> tuple[PodPolicy, ...]:
+    """Returns the policies that say `running: resize` and that apply."""
+    return tuple(
+        policy
+        for policy in policies.all
+        if policy.spec.mode == "apply"
+        and policy.spec.actions.requests is not None
+        and resizes_running_pods(policy.spec.actions.requests)
+    )
+
+
+def requests_of_running_pods(
+    template: PodTemplateSpec,
+    owner: Owner,
+    namespace: str,
+    policies: Policies,
+    facts: ClusterFacts,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
+    now: Seconds | None = None,
+) -> WantedRequests | Unreadable:
+    """Returns what policies want for the running pods of this owner; Unreadable, with the reason, where there would be
+    no such pod. `now`: None where the time is unknown; then no recommendation counts as ended."""
+    resizing = {policy.name: policy for policy in policies_that_resize(policies)}
+    if not resizing:
+        return NOTHING_WANTED
+    where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
+    sent = submitted_pod(template, owner, namespace)
+    size_excess = find_template_excess(sent)
+    if size_excess is not None:
+        return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
+    previewed = preview_admission(sent, policies, facts, namespace, terms)
+    denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
+    if denied is not None:
+        return Unreadable(where, f"a policy denies it: {denied}")
+    # A quota still counts the pods that run, so a rejection by the simulated server is no obstacle here.
+    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
+    changes = {change.field: change for change in previewed.all_changes}
+    # Whether the VPA's webhook is called now does not matter: a VPA changes pods that run.
+    subject = PodContext(pod=admitted, namespace=namespace, facts=_with_every_vpa(facts), settings=terms)
+    before = PodContext(pod=sent, namespace=namespace, facts=_with_every_vpa(facts), settings=terms)
+    requests: dict[ContainerResource, WantedRequest] = {}
+    refusals: dict[ContainerResource, Reason] = {}
+    for place, resource, change, rule in _decided_requests(subject, changes, resizing):
+        wanted = _wanted_request(before, subject, place, resource, change, rule, now)
+        if isinstance(wanted, WantedRequest):
+            requests[place.container.name, resource] = wanted
+        else:
+            refusals[place.container.name, resource] = wanted
+    return WantedRequests(requests=requests, refusals=refusals)
+
+
+def _with_every_vpa(facts: ClusterFacts) -> ClusterFacts:
+    return replace(facts, vpa_reach=EVERYWHERE)
+
+
+def _decided_requests(
+    subject: PodContext, changes: dict[str, FieldChange], resizing: dict[str, PodPolicy]
+) -> Iterator[tuple[ContainerRef, str, FieldChange, ResourceRequestRule]]:
+    """Yields each request that a policy with `running: resize` decided, with its rule."""
+    for place in subject.container_refs:
+        if place.role is Role.INIT:
+            continue
+        for resource in RESIZED_RESOURCES:
+            change = changes.get(f"{place.name}.requests.{resource}")
+            policy = resizing.get(change.policy) if change is not None else None
+            if change is None or policy is None or policy.spec.actions.requests is None:
+                continue
+            rules = rules_for(policy.spec.actions.requests, place)
+            rule = rules.cpu if resource == "cpu" else rules.memory
+            if rule is not None and rule.running == "resize":
+                yield place, resource, change, rule
+
+
+def _wanted_request(
+    before: PodContext,
+    subject: PodContext,
+    place: ContainerRef,
+    resource: str,
+    change: FieldChange,
+    rule: ResourceRequestRule,
+    now: Seconds | None,
+) -> WantedRequest | Reason:
+    refusal = _autoscaler_refusal(subject, place, resource) or _usage_refusal(before, place, resource, rule, now)
+    if refusal is not None:
+        return refusal
+    written = requests_of(place.container.resources).get(resource)
+    try:
+        amount = quantity.scheduler_value(resource, written) if written is not None else 0
+        floor = quantity.scheduler_value(resource, rule.min) if rule.min else 0
+    except NotAQuantity as error:
+        return reasons.RUNNING_NOT_MEASURED(str(error))
+    if amount <= 0:
+        return reasons.RUNNING_NOT_MEASURED(f"{place.name} would have no {resource} request")
+    return WantedRequest(
+        amount=amount, policy=change.policy, reason=change.reason, floor=floor,
+        used=_recorded_peak(before, place, resource),
+    )  # fmt: skip
+
+
+def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str) -> Reason | None:
+    name, facts = place.container.name, subject.facts
+    for kind in ("VerticalPodAutoscaler", "HorizontalPodAutoscaler"):
+        if kind not in facts.listed_kinds:
+            return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"{kind}s have not been read yet")
+    constraints = subject.compute_once(autoscalers.index_vpa_constraints).constraints_for(place, resource)
+    if constraints is not None:
+        return reasons.RUNNING_VPA(f"VPA {constraints.name} manages the {resource} of container {name}")
+    hpa = autoscalers.counts_utilization_of(subject, name, resource)
+    if hpa:
+        return reasons.RUNNING_HPA(f"HPA {hpa} scales by the {resource} utilization of container {name}")
+    return None
+
+
+def _usage_refusal(
+    before: PodContext, place: ContainerRef, resource: str, rule: ResourceRequestRule, now: Seconds | None
+) -> Reason | None:
+    """Returns why the request does not come from a recommendation that is good enough to lower what runs."""
+    name = place.container.name
+    usage = _find_usage(before, name, resource)
+    if isinstance(usage, NotYet):
+        return reasons.RUNNING_NOT_MEASURED(usage.reason.sentence)
+    end = usage.validity_end(rule.max_age)
+    if now is not None and end is not None and now > end:
+        return reasons.RUNNING_NOT_MEASURED(f"the recommendation for container {name} has ended")
+    origin = find_origin(rule, before, place, resource, None, None)
+    if not isinstance(origin, RequestOrigin) or not origin.is_recommended:
+        return reasons.RUNNING_NOT_MEASURED(f"the {resource} of container {name} comes from no recommendation")
+    if origin.is_young:
+        return reasons.RUNNING_NOT_MEASURED(f"less than a day of the usage of container {name} is known")
+    needed = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
+    if origin.confidence is not None and origin.confidence < needed:
+        sentence = f"{origin.reason}; a confidence of {needed:g} is needed to change what runs"
+        return reasons.RUNNING_NOT_MEASURED(sentence)
+    return None
+
+
+def _find_usage(subject: PodContext, container: str, resource: str) -> ContainerUsage | NotYet:
+    missing: NotYet | None = None
+    for _, usage in subject.usage_of(container):
+        if isinstance(usage, NotYet):
+            missing = missing or usage
+        elif usage.percentiles_of(resource) is not None:
+            return usage
+    if missing is not None:
+        return missing
+    reason = reasons.FROM_DEFAULT(f"no usage is known of container {container}")
+    return NotYet(reason=reason, have="no history", need="a day of usage")
+
+
+def _recorded_peak(subject: PodContext, place: ContainerRef, resource: str) -> int:
+    """Returns the largest amount that the recommendation says the workload used."""
+    usage = _find_usage(subject, place.container.name, resource)
+    percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
+    if percentiles is None:
+        return 0
+    amounts = (percentiles.p95, percentiles.p99, percentiles.max, percentiles.pod_use, percentiles.floor)
+    return max(quantity.scheduler_value(resource, amount) for amount in amounts if amount is not None)

@@ -1,0 +1,66 @@
+"""What pods in verification count with: the larger of what they request and of what a revert restores.
+
+The planner of drains must not promise room that a revert may need. kube-scheduler does not know of reverts, and may use
+that room all the same; then a revert finds no room, and the pod is replaced.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resizable_pod import ResizablePod
+from trimtab.cluster.resources import Amounts
+from trimtab.compaction.resize.records import OpenResize
+
+
+def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
+    """Returns resource → by how much a revert of this record raises the pod's requests; only what is positive.
+
+    `pod`: None where the pod is not known; then all of its changes count.
+    """
+    more: Amounts = {}
+    for each in record.changes:
+        container = pod.container(each.container) if pod is not None else None
+        now = container.request(each.resource) if container is not None else each.amount_after
+        added = each.amount_before - (now if now is not None else each.amount_after)
+        if added > 0:
+            more[each.resource] = more.get(each.resource, 0) + added
+    return more
+
+
+def with_held_requests(
+    inventory: Inventory, records: Mapping[str, OpenResize], pods: Mapping[str, ResizablePod]
+) -> Inventory:
+    """Returns the inventory in which pods with an open resize request at least what they did before it.
+
+    `records`, `pods`: by uid. Pods that are gone, or already have what they had, count as they are.
+    """
+    if not records:
+        return inventory
+    shared: dict[tuple[int, tuple[tuple[str, int], ...]], SchedulingRequirements] = {}
+    held = tuple([_with_record(pod, records.get(pod.uid), pods.get(pod.uid), shared) for pod in inventory.pods])
+    return replace(inventory, pods=held)
+
+
+def _with_record(
+    pod: PodInfo,
+    record: OpenResize | None,
+    running: ResizablePod | None,
+    shared: dict[tuple[int, tuple[tuple[str, int], ...]], SchedulingRequirements],
+) -> PodInfo:
+    requests = pod.requirements.requests
+    if record is None or isinstance(requests, Unreadable):
+        return pod
+    more = amounts_to_hold(record, running)
+    if not more:
+        return pod
+    key = (id(pod.requirements), tuple(sorted(more.items())))
+    if key not in shared:
+        raised = {**requests, **{name: requests.get(name, 0) + amount for name, amount in more.items()}}
+        shared[key] = replace(pod.requirements, requests=raised)
+    # Pods that are alike share their answers: this one is like no other now.
+    return msgspec.structs.replace(pod, requirements=shared[key], likeness=-1)

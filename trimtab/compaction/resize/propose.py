@@ -1,0 +1,326 @@
+"""Decides which running pods may be resized, and to what.
+
+A pod is resized only if all of these hold:
+
+- a policy with `running: resize` gives its pods another request today, from a recommendation (`WantedRequests`);
+- it is Burstable and stays Burstable, runs, is ready, and is on a ready node of exactly one pool;
+- its kubelet can resize, and no other resize of it is in progress;
+- the change restarts no container, exceeds no limit, and is worth it;
+- a request that shrinks stays above the policy's `min` and the use that is measured; memory also above the largest use
+  that is recorded, with headroom;
+- a request that grows finds room on the node, where every pod in verification counts with what a revert restores.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster import quantity
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pool import KEEP_ANNOTATION, Pool, PoolIndex
+from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.resizable_pod import RESIZED_RESOURCES, ResizablePod, ResizeAnswer, RunningContainer
+from trimtab.cluster.resources import Amounts, QoS
+from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.wanted_requests import WantedRequest, WantedRequests
+from trimtab.compaction.resize import reasons as r
+from trimtab.compaction.resize.types import (
+    DEFAULT_RESIZE_SETTINGS,
+    NOT_MEASURED,
+    MeasuredUse,
+    ResizeAdvice,
+    ResizeChange,
+    ResizeProposal,
+    ResizeRefusal,
+    ResizeSettings,
+)
+
+Wanted = Callable[[ResizablePod], WantedRequests | Unreadable | None]
+"""Returns what policies want for a running pod; None if nothing is known of its owner, or no policy asks."""
+OPT_OUT = "trimtab.dev/opt-out"
+STEPS: Mapping[str, int] = {"cpu": 1, "memory": 1 << 20}
+"""A resized request is a multiple of this: one millicore, one MiB."""
+MIN_CHANGES: Mapping[str, int] = {"cpu": 5, "memory": 8 << 20}
+"""Changes below this are not worth a resize, whatever share they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeContext:
+    """What a proposal depends on besides the pods and what is wanted for them."""
+
+    now: Seconds | None = None
+    """None in an offline plan: then no rule that needs a clock is applied."""
+    top_owner: Callable[[ResizablePod], str] = lambda pod: f"{pod.namespace}/{pod.owner}"
+    """Returns namespace/Kind/name of the pod's topmost owner."""
+    open_uids: frozenset[str] = frozenset()
+    """Pods whose resize is in progress: nothing is proposed for them."""
+    leaving_nodes: frozenset[str] = frozenset()
+    """Nodes that are being drained."""
+    use: MeasuredUse = NOT_MEASURED
+    unsupported: Reason | None = None
+    """Why the cluster cannot resize at all; None if it can."""
+    assumes_kubelets: bool = False
+    """An offline plan: kubelets that do not say whether they can resize are taken to be able to."""
+
+
+def propose_resizes(
+    pods: Sequence[ResizablePod],
+    wanted: Wanted,
+    inventory: Inventory,
+    pools: Sequence[Pool],
+    settings: Mapping[str, ResizeSettings] | ResizeSettings = DEFAULT_RESIZE_SETTINGS,
+    context: ResizeContext = ResizeContext(),
+) -> ResizeAdvice:
+    """Returns the proposals, the refusals, and the pods that no pool covers. Equal input gives equal advice.
+
+    `inventory`: with what a revert may restore (`held.with_held_requests`). `settings`: by pool, or for all pools.
+    """
+    checker = _Checker(inventory, PoolIndex(pools), settings, context)
+    for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
+        what = wanted(pod) if pod.is_running and pod.uid not in context.open_uids else None
+        if isinstance(what, Unreadable):
+            checker.refuse(pod, r.UNREADABLE(str(what)))
+        elif what is not None and not what.is_empty:
+            checker.check_pod(pod, what)
+    return checker.advice()
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Checks one pod after the other; room on nodes is given to the pods that grow in their order."""
+
+    inventory: Inventory
+    pools: PoolIndex
+    settings: Mapping[str, ResizeSettings] | ResizeSettings
+    context: ResizeContext
+    shrinks: list[ResizeProposal] = field(default_factory=list)
+    raises: list[ResizeProposal] = field(default_factory=list)
+    refusals: list[ResizeRefusal] = field(default_factory=list)
+    uncovered: list[str] = field(default_factory=list)
+    _nodes: dict[str, NodeInfo] = field(init=False)
+    _free: dict[str, Amounts] | None = None
+
+    def __post_init__(self) -> None:
+        self._nodes = {node.name: node for node in self.inventory.nodes}
+
+    def advice(self) -> ResizeAdvice:
+        return ResizeAdvice((*self.shrinks, *self.raises), tuple(self.refusals), tuple(self.uncovered))
+
+    def refuse(self, pod: ResizablePod, reason: Reason) -> None:
+        self.refusals.append(ResizeRefusal(pod.key, reason))
+
+    def check_pod(self, pod: ResizablePod, wanted: WantedRequests) -> None:
+        """Adds a proposal, or the reasons why there is none."""
+        changes, reasons = self._changes(pod, wanted)
+        if not changes:
+            for reason in reasons:
+                self.refuse(pod, reason)
+            return
+        node = self._nodes.get(pod.node)
+        if node is None:
+            return
+        pool = self.pools.only_pool_of(node)
+        if pool is None:
+            self.uncovered.append(pod.key)
+            self.refuse(pod, r.NO_POOL(f"pod {pod.key} is on node {node.name}, which is not in exactly one pool"))
+            return
+        refusal = self.context.unsupported or self._refusal(pod, node, pool)
+        if refusal is not None:
+            self.refuse(pod, refusal)
+            return
+        # Downward first: a pod that shrinks in one resource and grows in another does it one after the other.
+        shrinking = tuple(change for change in changes if change.given_up > 0)
+        chosen = shrinking or self._fitting(pod, node, changes)
+        if not chosen:
+            self.refuse(pod, r.NODE_FULL(f"node {node.name} has no room for the larger requests of pod {pod.key}"))
+        elif not _stays_burstable(pod, chosen):
+            self.refuse(pod, r.CLASS_STAYS(f"pod {pod.key} would be Guaranteed"))
+        else:
+            self._propose(pod, pool, wanted, chosen)
+
+    def _propose(
+        self, pod: ResizablePod, pool: Pool, wanted: WantedRequests, changes: tuple[ResizeChange, ...]
+    ) -> None:
+        code, chosen = (r.SHRINKS, self.shrinks) if changes[0].given_up > 0 else (r.GROWS, self.raises)
+        sources = [wanted.requests[change.container, change.resource] for change in changes]
+        sentence = f"pod {pod.key}: {', '.join(map(str, changes))} ({sources[0].reason})"
+        proposal = ResizeProposal(
+            pod=pod.key, uid=pod.uid, node=pod.node, pool=pool.name, owner=self.context.top_owner(pod),
+            version=pod.version, changes=changes, policies=tuple(dict.fromkeys(source.policy for source in sources)),
+            reason=code(sentence),
+        )  # fmt: skip
+        chosen.append(proposal)
+
+    # ── the pod as a whole ───────────────────────────────────────────────
+    def _refusal(self, pod: ResizablePod, node: NodeInfo, pool: Pool) -> Reason | None:
+        if pod.obstacle:
+            return r.CANNOT(f"pod {pod.key} {pod.obstacle}")
+        if pod.has_pod_level:
+            return r.CANNOT(f"pod {pod.key} requests resources for all its containers together")
+        if pod.qos is not QoS.BURSTABLE:
+            return r.CLASS_STAYS(f"pod {pod.key} is {pod.qos}")
+        marks = {**pod.labels, **pod.annotations}
+        for key in (KEEP_ANNOTATION, OPT_OUT, *pool.keep_pods):
+            if marks.get(key, "false").lower() not in ("false", "no", "off", "0"):
+                return r.KEPT(f"pod {pod.key} has {key}: {marks[key]}")
+        return self._node_refusal(pod, node) or self._time_refusal(pod, pool)
+
+    def _node_refusal(self, pod: ResizablePod, node: NodeInfo) -> Reason | None:
+        if node.is_cordoned or not node.is_ready or node.removal_taint is not None:
+            return r.LEAVING(f"node {node.name} is cordoned, not ready, or being deleted")
+        if node.name in self.context.leaving_nodes:
+            return r.LEAVING(f"node {node.name} is being drained")
+        if pod.answer is ResizeAnswer.UNSUPPORTED and not self.context.assumes_kubelets:
+            return r.NODE_CANNOT(f"the kubelet of node {node.name} does not report what pod {pod.key} has")
+        if pod.answer not in (ResizeAnswer.DONE, ResizeAnswer.UNSUPPORTED):
+            return r.ANOTHER(f"a resize of pod {pod.key} is {pod.answer}")
+        return None
+
+    def _time_refusal(self, pod: ResizablePod, pool: Pool) -> Reason | None:
+        if not pod.is_ready:
+            return r.YOUNG(f"pod {pod.key} is not ready")
+        now, settings = self.context.now, self._settings_of(pool)
+        if now is not None and (pod.started is None or now - pod.started < settings.min_pod_seconds):
+            return r.YOUNG(f"pod {pod.key} has run for less than {settings.min_pod_seconds} s")
+        return None
+
+    def _settings_of(self, pool: Pool | None) -> ResizeSettings:
+        if isinstance(self.settings, ResizeSettings):
+            return self.settings
+        return self.settings.get(pool.name if pool is not None else "", DEFAULT_RESIZE_SETTINGS)
+
+    # ── single requests ──────────────────────────────────────────────────
+    def _changes(self, pod: ResizablePod, wanted: WantedRequests) -> tuple[list[ResizeChange], list[Reason]]:
+        node = self._nodes.get(pod.node)
+        settings = self._settings_of(self.pools.only_pool_of(node) if node is not None else None)
+        names = {container.name for container in pod.containers}
+        changes = list[ResizeChange]()
+        reasons = [reason for (name, _), reason in sorted(wanted.refusals.items()) if name in names]
+        for index, container in enumerate(pod.containers):
+            for resource in RESIZED_RESOURCES:
+                request = wanted.requests.get((container.name, resource))
+                if request is None:
+                    continue
+                found = self._change(pod, container, index, resource, request, settings)
+                if isinstance(found, ResizeChange):
+                    changes.append(found)
+                elif found is not None:
+                    reasons.append(found)
+        return changes, reasons
+
+    def _change(
+        self,
+        pod: ResizablePod,
+        container: RunningContainer,
+        index: int,
+        resource: str,
+        wanted: WantedRequest,
+        settings: ResizeSettings,
+    ) -> ResizeChange | Reason | None:
+        """Returns the change of one request; a reason where it may not change; None where it need not."""
+        where = f"container {container.name} of pod {pod.key}"
+        now = container.request(resource)
+        if now is None or now <= 0:
+            return r.NO_REQUEST(f"{where} requests no {resource}")
+        target = self._target(pod, container, resource, wanted, settings)
+        if isinstance(target, Reason):
+            return target
+        if not _is_worth(resource, now, target, settings):
+            # Memory that is used may be all that keeps a request from shrinking: that is worth a word.
+            if _is_worth(resource, now, wanted.amount, settings) and wanted.amount < now <= target:
+                return r.IN_USE(f"{where} uses nearly all of the {resource} that it requests")
+            return None
+        if resource in container.restarted_by:
+            return r.RESTARTS(f"{where} would restart: its resizePolicy for {resource} is RestartContainer")
+        if f"container {index}:" in pod.vpa_updates and f"{resource} request" in pod.vpa_updates:
+            return r.ANOTHER(f"a VPA wrote the {resource} request of {where}")
+        return ResizeChange(
+            container=container.name,
+            resource=resource,
+            before=str(container.requests[resource]),
+            after=quantity.format_quantity(resource, target),
+        )
+
+    def _target(
+        self,
+        pod: ResizablePod,
+        container: RunningContainer,
+        resource: str,
+        wanted: WantedRequest,
+        settings: ResizeSettings,
+    ) -> int | Reason:
+        """Returns the request within its bounds: at least the floor and the use, at most the limit."""
+        now, measured = container.request(resource) or 0, self.context.use.use_of(pod.uid, container.name, resource)
+        step, least = STEPS[resource], max(wanted.floor, 1)
+        if wanted.amount < now:
+            if resource == "memory":
+                if measured is None and wanted.used <= 0:
+                    return r.USE_UNKNOWN(f"how much memory container {container.name} of pod {pod.key} uses is unknown")
+                headroom = 100 + settings.memory_headroom_percent
+                least = max(least, -(-max(wanted.used, measured or 0) * headroom // 100))
+            elif measured is not None:
+                least = max(least, measured)
+        target = max(wanted.amount, least)
+        target = -(-target // step) * step
+        if wanted.amount < now:
+            return min(target, now)
+        limit = container.limit(resource)
+        return target if limit is None else max(min(target, limit), now)
+
+    # ── room ─────────────────────────────────────────────────────────────
+    def _fitting(self, pod: ResizablePod, node: NodeInfo, changes: Iterable[ResizeChange]) -> tuple[ResizeChange, ...]:
+        """Returns the raises for which the node has room, and takes that room."""
+        free = self._free_on(node)
+        fitting = []
+        for change in changes:
+            more = -change.given_up
+            if more <= free.get(change.resource, 0):
+                free[change.resource] -= more
+                fitting.append(change)
+        return tuple(fitting)
+
+    def _free_on(self, node: NodeInfo) -> Amounts:
+        if self._free is None:
+            self._free = free_amounts(self.inventory)
+        return self._free.get(node.name, {})
+
+
+def free_amounts(inventory: Inventory) -> dict[str, Amounts]:
+    """Returns node → resource → what no pod on it requests, never less than zero; nothing for a node or a pod that
+    cannot be read."""
+    free = {
+        node.name: dict(node.allocatable) if not isinstance(node.allocatable, Unreadable) else {}
+        for node in inventory.nodes
+    }
+    for pod in inventory.pods:
+        if pod.node not in free or pod.is_finished:
+            continue
+        requests, amounts = pod.requirements.requests, free[pod.node]
+        if isinstance(requests, Unreadable):
+            amounts.clear()
+            continue
+        for name, amount in requests.items():
+            if name in amounts:
+                amounts[name] -= amount
+    return {node: {name: max(0, amount) for name, amount in amounts.items()} for node, amounts in free.items()}
+
+
+def _is_worth(resource: str, before: int, after: int, settings: ResizeSettings) -> bool:
+    """Returns whether the change is large enough."""
+    least = max(MIN_CHANGES[resource], before * settings.min_change_percent // 100)
+    return abs(after - before) >= least
+
+
+def _stays_burstable(pod: ResizablePod, changes: Iterable[ResizeChange]) -> bool:
+    """Returns whether the pod is Burstable after the changes: a request stays, and some container is without a limit
+    that equals its request."""
+    after = {(change.container, change.resource): change.amount_after for change in changes}
+    requested, complete = False, True
+    for container in pod.containers:
+        for resource in RESIZED_RESOURCES:
+            request = after.get((container.name, resource), container.request(resource))
+            limit = container.limit(resource)
+            requested = requested or bool(request) or bool(limit)
+            # Without a request of its own a container requests its limit.
+            complete = complete and limit is not None and limit > 0 and request in (None, limit)
+    return requested and not complete

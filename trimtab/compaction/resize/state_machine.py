@@ -1,0 +1,323 @@
+"""The state machine of resizes: decides the next steps from the records and the pods as they are now.
+
+    resizing     announced and written; the kubelet answers, or does not
+    verifying    the containers have what they should; the pod is watched for harm
+    reverting    it gets back what it had: because of harm, or because the kubelet could not do it
+    replacing    its node cannot give that back: it is evicted within its budget
+
+What harms one pod reverts all pods of its workload that are in verification, and the workload backs off. A pod whose
+requests another client changed is left to that client. Only a pod that shrinks can be harmed: one that grows is done
+when its kubelet says so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.resizable_pod import ResizablePod, ResizeAnswer
+from trimtab.cluster.resources import Amounts
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.resize import reasons as r
+from trimtab.compaction.resize.held import amounts_to_hold
+from trimtab.compaction.resize.records import OpenResize, ResizePhase, ResizeRecords
+from trimtab.compaction.resize.steps import Advance, Await, Finish, Replace, Resize, ResizeStep, Revert
+from trimtab.compaction.resize.types import NOT_MEASURED, MeasuredUse, ResizeProposal, ResizeSettings
+
+UNWRITTEN_SECONDS = 60
+"""After this time a pod that still is as before was never resized: the process ended before the write."""
+CLOCK_SKEW_SECONDS = 30
+"""A kubelet's clock may be behind by this much."""
+PRESSURE_MARGIN_PERCENT = 10
+"""Pressure and throttling count as harm only if they are this much above what they were before."""
+
+
+def _never(uid: str) -> Reason | None:
+    return r.NO_ROOM(f"whether pod {uid} may be evicted is not known")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeView:
+    """What is observed of the pods of one pool, and what may be done."""
+
+    now: Seconds
+    pods: Mapping[str, ResizablePod]
+    """Uid → the pod; pods that do not exist any more are absent."""
+    free: Mapping[str, Amounts] = field(default_factory=dict)
+    """Node → what no pod requests there, as it is (`propose.free_amounts`)."""
+    use: MeasuredUse = NOT_MEASURED
+    in_flight: frozenset[str] = frozenset()
+    """Pods that this process has just written, and that the view, which is older, shows unchanged."""
+    unready_nodes: frozenset[str] = frozenset()
+    eviction_refusal: Callable[[str], Reason | None] = _never
+    """Uid → why the pod may not be evicted now; None if it may."""
+    stop: Reason | None = None
+    """Why nothing may be resized in this pool now. Reverts are made all the same: they undo."""
+    pods_of_owner: Mapping[str, int] = field(default_factory=dict)
+    """Owner → how many of its pods run on nodes of this pool."""
+
+
+@dataclass(slots=True)
+class ResizePlanner:
+    """Decides the next steps of all resizes of one pool, from one view."""
+
+    records: ResizeRecords
+    view: ResizeView
+    settings: ResizeSettings
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Reason code → pods that wait for their turn."""
+    _free: dict[str, Amounts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free = {node: dict(amounts) for node, amounts in self.view.free.items()}
+
+    def next_steps(self, proposals: Sequence[ResizeProposal] = ()) -> tuple[ResizeStep, ...]:
+        """Returns one step for each resize in progress, and the resizes that start. Proposals that come first start
+        first."""
+        harmed = self._find_harm()
+        steps = [self._next_step(uid, record, harmed) for uid, record in sorted(self.records.open.items())]
+        # A wave stops where one of its pods has to be reverted: what is found now counts already.
+        stopped = {
+            step.record.owner
+            for step in steps
+            if isinstance(step, Revert) or (isinstance(step, Advance) and step.stops_pool)
+        }
+        if any(isinstance(step, Advance) and step.stops_pool for step in steps):
+            self._count(r.POOL_STOPPED, len(proposals))
+            return tuple(steps)
+        return (*steps, *self._starts([each for each in proposals if each.owner not in stopped]))
+
+    # ── resizes in progress ──────────────────────────────────────────────
+    def _find_harm(self) -> dict[str, tuple[str, Reason]]:
+        """Returns owner → (uid, reason) of the first pod that was harmed by its resize."""
+        harmed: dict[str, tuple[str, Reason]] = {}
+        for uid, record in sorted(self.records.open.items()):
+            if record.phase not in (ResizePhase.RESIZING, ResizePhase.VERIFYING) or record.owner in harmed:
+                continue
+            pod = self.view.pods.get(uid)
+            if pod is not None and not pod.is_gone and _requests_are(record, pod, after=True):
+                reason = self._harm(uid, record, pod)
+                if reason is not None:
+                    harmed[record.owner] = (uid, reason)
+        return harmed
+
+    def _harm(self, uid: str, record: OpenResize, pod: ResizablePod) -> Reason | None:
+        """Returns how the resize harmed the pod; None if it did not. A pod that grows is not harmed by it."""
+        if not is_shrink(record) or pod.node in self.view.unready_nodes:
+            return None
+        now, settings, use = self.view.now, self.settings, self.view.use
+        kill = pod.last_oom_kill
+        if kill is not None and kill >= record.since - CLOCK_SKEW_SECONDS and _is_new_kill(record, pod):
+            return r.OOM_KILL(f"a container of pod {pod.key} ran out of memory after its resize")
+        restarted = sorted(name for name, times in pod.restarts.items() if times > record.restarts.get(name, times))
+        if restarted:
+            return r.RESTARTED(f"container {restarted[0]} of pod {pod.key} restarted after its resize")
+        if record.was_ready and not pod.is_ready:
+            since = max(pod.ready_changed_at or record.since, record.since)
+            if now - since >= settings.unready_seconds:
+                return r.UNREADY(f"pod {pod.key} has not been ready for {now - since} s")
+        pressure, throttled = use.pressures.get(uid, 0), use.throttled.get(uid, 0)
+        if pressure > max(settings.max_pressure_percent, record.pressure + PRESSURE_MARGIN_PERCENT):
+            return r.PRESSURE(f"processes of pod {pod.key} wait {pressure} % of the time, {record.pressure} % before")
+        if throttled > max(settings.max_pressure_percent, record.throttled + PRESSURE_MARGIN_PERCENT):
+            return r.THROTTLED(f"pod {pod.key} is throttled {throttled} % of the time, {record.throttled} % before")
+        return None
+
+    def _next_step(self, uid: str, record: OpenResize, harmed: Mapping[str, tuple[str, Reason]]) -> ResizeStep:
+        pod = self.view.pods.get(uid)
+        if pod is None or pod.is_gone:
+            code = r.REPLACED if record.phase is ResizePhase.REPLACING else r.GONE
+            return Finish(uid, record, code(f"pod {record.pod} is gone"))
+        if uid in self.view.in_flight:
+            return Await(uid, record, r.WAITS(f"the last write to pod {pod.key} is not observed yet"))
+        is_before, is_after = _requests_are(record, pod, after=False), _requests_are(record, pod, after=True)
+        if not (is_before or is_after):
+            return Finish(uid, record, r.CHANGED(f"another client changed the requests of pod {pod.key}"))
+        if record.phase in (ResizePhase.REVERTING, ResizePhase.REPLACING):
+            return self._continue_revert(uid, record, pod, is_before=is_before)
+        if is_before:
+            return self._unwritten(uid, record, pod)
+        if record.owner in harmed:
+            source, reason = harmed[record.owner]
+            if source != uid:
+                reason = r.WITH_OTHERS(f"pod {pod.key} is reverted too: {reason}")
+            return self._revert(uid, record, pod, reason)
+        return self._continue_resize(uid, record, pod)
+
+    def _unwritten(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
+        """Returns the step for a pod that is as before: it was never resized, or another client took it back."""
+        if record.phase is ResizePhase.VERIFYING:
+            return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
+        if self.view.now < record.since + UNWRITTEN_SECONDS:
+            return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} is not observed yet"))
+        return Finish(uid, record, r.NOT_WRITTEN(f"pod {pod.key} was not resized"))
+
+    def _continue_resize(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
+        now, settings, answer = self.view.now, self.settings, pod.answer
+        waited = now - record.began
+        if record.phase is ResizePhase.VERIFYING:
+            if waited < settings.verify_seconds or answer is not ResizeAnswer.DONE:
+                if waited >= settings.verify_seconds + settings.deferred_seconds:
+                    return self._revert(uid, record, pod, r.FAILED(f"the kubelet says of pod {pod.key}: {answer}"))
+                left = settings.verify_seconds - waited
+                return Await(uid, record, r.WAITS(f"pod {pod.key} is watched for another {max(0, left)} s"))
+            return Finish(uid, record, r.VERIFIED(f"pod {pod.key} runs well: {_describe(record)}"))
+        words = f": {pod.message}" if pod.message else ""
+        if answer is ResizeAnswer.DONE:
+            if not is_shrink(record):
+                return Finish(uid, record, r.VERIFIED(f"pod {pod.key} has its larger requests: {_describe(record)}"))
+            verifying = record.in_phase(ResizePhase.VERIFYING, now)
+            return Advance(uid, verifying, r.WAITS(f"pod {pod.key} is resized and is watched now"))
+        if answer is ResizeAnswer.INFEASIBLE:
+            return self._revert(
+                uid, record, pod, r.INFEASIBLE(f"node {pod.node} can never resize pod {pod.key}{words}")
+            )
+        if answer is ResizeAnswer.DEFERRED and waited >= settings.deferred_seconds:
+            reason = r.DEFERRED(f"the kubelet has deferred the resize of pod {pod.key} for {waited} s{words}")
+            return self._revert(uid, record, pod, reason)
+        if answer in (ResizeAnswer.FAILED, ResizeAnswer.IN_PROGRESS) and waited >= settings.deferred_seconds:
+            reason = r.FAILED(f"the kubelet has not finished the resize of pod {pod.key} in {waited} s{words}")
+            return self._revert(uid, record, pod, reason)
+        if answer in (ResizeAnswer.UNANSWERED, ResizeAnswer.UNSUPPORTED) and waited >= settings.answer_seconds:
+            reason = r.NO_ANSWER(f"the kubelet of node {pod.node} has not answered for {waited} s")
+            return self._revert(uid, record, pod, reason)
+        return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} is {answer}{words}"))
+
+    # ── reverts ──────────────────────────────────────────────────────────
+    def _revert(self, uid: str, record: OpenResize, pod: ResizablePod, reason: Reason) -> ResizeStep:
+        """Returns the first step of a revert: to write it, or to replace the pod where its node has no room."""
+        now, blames = self.view.now, reason.code is not r.WITH_OTHERS
+        reverting = record.in_phase(ResizePhase.REVERTING, now, reason.code.name, reason.sentence)
+        if self._take_room(record, pod):
+            return Revert(uid, pod.version, reverting, reason, is_new=True, blames_workload=blames)
+        return self._without_room(uid, record, pod, reason)
+
+    def _without_room(self, uid: str, record: OpenResize, pod: ResizablePod, cause: Reason | None = None) -> ResizeStep:
+        code, why = (cause.code.name, cause.sentence) if cause is not None else ("", "")
+        replacing = record.in_phase(ResizePhase.REPLACING, self.view.now, code, why)
+        because = f" ({why or record.why})" if why or record.why else ""
+        sentence = f"node {pod.node} has no room for the former requests of pod {pod.key}{because}"
+        return Advance(uid, replacing, r.NO_ROOM(sentence), stops_pool=True)
+
+    def _continue_revert(self, uid: str, record: OpenResize, pod: ResizablePod, *, is_before: bool) -> ResizeStep:
+        if is_before and pod.answer is ResizeAnswer.DONE:
+            return Finish(uid, record, r.REVERTED(f"pod {pod.key} has again what it had: {record.why}"))
+        refuses = pod.answer in (ResizeAnswer.DEFERRED, ResizeAnswer.INFEASIBLE)
+        if record.phase is ResizePhase.REVERTING and is_before:
+            if refuses and is_shrink(record):
+                return self._without_room(uid, record, pod)
+            return Await(uid, record, r.WAITS(f"the kubelet reverts pod {pod.key}: {pod.answer}"))
+        if not is_before and self._take_room(record, pod):
+            reverting = record.in_phase(ResizePhase.REVERTING, self.view.now)
+            return Revert(uid, pod.version, reverting, r.REVERTED(record.why), is_new=False)
+        if record.phase is ResizePhase.REVERTING:
+            return self._without_room(uid, record, pod)
+        refusal = self.view.eviction_refusal(uid)
+        if refusal is None:
+            return Replace(
+                uid, record, r.NO_ROOM(f"pod {pod.key} is evicted: node {pod.node} has no room to revert it")
+            )
+        return Await(uid, record, r.NO_ROOM(f"pod {pod.key} has no room for its revert, and stays: {refusal}"))
+
+    def _take_room(self, record: OpenResize, pod: ResizablePod) -> bool:
+        """Returns whether the node has room for the revert, and takes it: two reverts do not share it."""
+        needed, free = amounts_to_hold(record, pod), self._free.get(pod.node, {})
+        if any(amount > free.get(resource, 0) for resource, amount in needed.items()):
+            return False
+        for resource, amount in needed.items():
+            free[resource] -= amount
+        return True
+
+    # ── resizes that start ───────────────────────────────────────────────
+    def _starts(self, proposals: Sequence[ResizeProposal]) -> tuple[Resize, ...]:
+        now, records, settings = self.view.now, self.records, self.settings
+        if self.view.stop is not None:
+            self._count(self.view.stop.code, len(proposals))
+            return ()
+        if records.stopped_at is not None and now < records.stopped_at + settings.first_backoff_seconds:
+            self._count(r.POOL_STOPPED, len(proposals))
+            return ()
+        left = min(settings.changes_per_hour - records.recent_count(now), settings.max_open - len(records.open))
+        by_owner: dict[str, list[ResizeProposal]] = {}
+        for proposal in proposals:
+            by_owner.setdefault(proposal.owner, []).append(proposal)
+        busy = {record.owner for record in records.open.values()}
+        starts: list[Resize] = []
+        for owner, all_of_owner in by_owner.items():
+            # One direction at a time: the first proposal says which.
+            group = [each for each in all_of_owner if each.is_shrink == all_of_owner[0].is_shrink]
+            failure = records.failures.get(owner)
+            if failure is not None and now < failure.retry_after(settings):
+                self._count(r.BACKS_OFF, len(all_of_owner))
+                continue
+            if owner in busy:
+                self._count(r.WAVE, len(all_of_owner))
+                continue
+            wave = records.wave_of(owner, _targets(group))
+            size = self._wave_size(owner, wave, len(group))
+            chosen = group[: min(size, max(0, left))]
+            left -= len(chosen)
+            self._count(r.PACE, min(size, len(group)) - len(chosen))
+            self._count(r.WAVE, len(all_of_owner) - min(size, len(group)))
+            starts += [self._start(proposal, wave, len(chosen)) for proposal in chosen]
+        return tuple(starts)
+
+    def _wave_size(self, owner: str, wave: int, proposals: int) -> int:
+        """Returns how many pods of the workload this wave may have: the canary's share, doubled for each verified
+        wave."""
+        count = max(self.view.pods_of_owner.get(owner, 0), proposals)
+        percent = min(100, self.settings.canary_percent << min(wave, 10))
+        return max(1, count * percent // 100)
+
+    def _start(self, proposal: ResizeProposal, wave: int, count: int) -> Resize:
+        pod, use = self.view.pods[proposal.uid], self.view.use
+        record = OpenResize(
+            pod=proposal.pod, node=proposal.node, owner=proposal.owner, changes=proposal.changes, since=self.view.now,
+            wave=wave, restarts=dict(pod.restarts), pressure=use.pressures.get(proposal.uid, 0),
+            throttled=use.throttled.get(proposal.uid, 0), was_ready=pod.is_ready,
+        )  # fmt: skip
+        name = "canary" if wave == 0 else f"wave {wave + 1}"
+        return Resize(
+            proposal, record, proposal.reason.code(f"{proposal.reason} ({name} of {count} of {proposal.owner})")
+        )
+
+    def _count(self, code: Code, pods: int) -> None:
+        if pods > 0:
+            self.waiting[code.name] = self.waiting.get(code.name, 0) + pods
+
+
+def is_shrink(record: OpenResize) -> bool:
+    """Returns whether the resize shrinks the pod's requests."""
+    return any(change.given_up > 0 for change in record.changes)
+
+
+def _requests_are(record: OpenResize, pod: ResizablePod, *, after: bool) -> bool:
+    """Returns whether the pod's spec requests exactly what the record says, after the resize or before it."""
+    for change in record.changes:
+        container = pod.container(change.container)
+        now = container.request(change.resource) if container is not None else None
+        if now != (change.amount_after if after else change.amount_before):
+            return False
+    return True
+
+
+def _is_new_kill(record: OpenResize, pod: ResizablePod) -> bool:
+    """Returns whether a container with an OOM kill has restarted since, or does not run: an older kill that a kubelet
+    with another clock reports does not count."""
+    return any(
+        run.oom_killed_at is not None
+        and (run.restarts > record.restarts.get(run.name, -1) or run.oom_killed_at >= record.since)
+        for run in pod.runs
+    )
+
+
+def _targets(proposals: Sequence[ResizeProposal]) -> dict[str, int]:
+    targets: dict[str, int] = {}
+    for proposal in proposals:
+        for change in proposal.changes:
+            name = f"{change.container}/{change.resource}"
+            targets[name] = min(targets.get(name, change.amount_after), change.amount_after)
+    return targets
+
+
+def _describe(record: OpenResize) -> str:
+    return ", ".join(map(str, record.changes))

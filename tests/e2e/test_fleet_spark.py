@@ -58,4 +58,4 @@ def test_a_worker_that_dies_in_mid_shuffle_changes_no_byte(cluster: SparkCluster
     cluster.kill_worker(0)
     assert finished(running) == local
     assert written(tmp_path / "spark") == written(tmp_path / "local")
-    cluster.start_worker()
+    cluster.wait_for_worker(cluster.start_worker())

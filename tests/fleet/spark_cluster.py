@@ -42,13 +42,13 @@ def spark_home() -> Path:
 def environment() -> dict[str, str]:
     """For the driver and the cluster: loopback only."""
     return {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_NO_DAEMONIZE": "1"}  # fmt: skip
+            "SPARK_SCALA_VERSION": "2.13"}  # fmt: skip
 
 
 DRIVER_OPTIONS = (
     "--spark-conf", f"spark.executor.memory={EXECUTOR_MEMORY}", "--spark-conf", "spark.executor.cores=1",
     "--spark-conf", "spark.driver.host=127.0.0.1", "--spark-conf", "spark.driver.bindAddress=127.0.0.1",
-    "--spark-conf", "spark.driver.memory=512m",
+    "--spark-conf", "spark.driver.memory=512m", "--spark-conf", "spark.executor.extraJavaOptions=-XX:+UseSerialGC",
     # A lost executor of this size is found out about in seconds.
     "--spark-conf", "spark.network.timeout=60s", "--spark-conf", "spark.executor.heartbeatInterval=5s",
 )  # fmt: skip
@@ -63,7 +63,8 @@ class SparkCluster:
     master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start_worker(self) -> None:
+    def start_worker(self) -> int:
+        """Start a worker; `wait_for_worker` waits until the master knows it."""
         number = len(self.workers)
         self.workers.append(
             _java(
@@ -72,6 +73,9 @@ class SparkCluster:
                 "--work-dir", str(self.folder / f"work-{number}"), self.url,
             )
         )  # fmt: skip
+        return number
+
+    def wait_for_worker(self, number: int) -> None:
         _wait_for(self.folder / f"worker-{number}.log", "Successfully registered with master")
 
     def kill_worker(self, number: int) -> None:
@@ -110,21 +114,22 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
     cluster = SparkCluster(folder, url, master)
     try:
         _wait_for(folder / "master.log", "Starting Spark master")
-        for _ in range(workers):
-            cluster.start_worker()
+        for number in [cluster.start_worker() for _ in range(workers)]:
+            cluster.wait_for_worker(number)
         yield cluster
     finally:
         cluster.stop()
 
 
+_JAVA_OPTIONS = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dspark.master.rest.enabled=false")
+
+
 def _java(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
     java = shutil.which("java")
     assert java is not None
+    command = [java, *_JAVA_OPTIONS, "-cp", f"{spark_home()}/jars/*", *arguments]
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(
-            [java, "-Xmx192m", "-Dspark.worker.cleanup.enabled=false", "-cp", f"{spark_home()}/jars/*", *arguments],
-            stdout=log, stderr=subprocess.STDOUT, env=environment(), cwd=folder,
-        )  # fmt: skip
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment(), cwd=folder)
 
 
 def _wait_for(path: Path, words: str, seconds: float = 300) -> None:

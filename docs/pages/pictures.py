@@ -7,7 +7,7 @@ from rich.terminal_theme import TerminalTheme
 
 from trimtab.cli.demo import sample_pool
 from trimtab.cli.top.draw import draw_once
-from trimtab.cli.top.view import NodeBar, PoolLine, TopView
+from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
 WIDTH = 116
@@ -96,9 +96,9 @@ def _sample_view() -> TopView:
     return TopView(
         at=_AT, leader="trimtab-compactor-6c5f8-x7lq2", paused="",
         pools=(
-            PoolLine(name="db", mode="rehearse", nodes=2, cpu=59, memory=79, next=(), planned=0,
+            PoolOverview(name="db", mode="rehearse", nodes=2, cpu=59, memory=79, next=(), planned=0,
                      waits="the pool is in dry run until its ConfigMap has mode: act", saved="0 nodes"),
-            PoolLine(name="web", mode="act", nodes=8, cpu=50, memory=59, next=("web-3", "web-4"), planned=3,
+            PoolOverview(name="web", mode="act", nodes=8, cpu=50, memory=59, next=("web-3", "web-4"), planned=3,
                      waits="the end of the drain of web-1", saved="4 nodes, $561 a month"),
         ),
         nodes=tuple(sorted(nodes, key=lambda node: node.pool)),

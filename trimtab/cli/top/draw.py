@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.top.view import NodeBar, PoolLine, TopView
+from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
@@ -32,7 +32,7 @@ def draw_headline(view: TopView) -> Text:
     return text.append(f"saved {view.saved}", "bold")
 
 
-def draw_pools(pools: Sequence[PoolLine], width: int) -> RenderableType:
+def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
     """Return a line for each pool, and under it what is next and what that waits for."""
     if not pools:
         return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
@@ -54,7 +54,7 @@ def draw_pools(pools: Sequence[PoolLine], width: int) -> RenderableType:
     return Group(table, *lines)
 
 
-def _describe_next(pool: PoolLine) -> str:
+def _describe_next(pool: PoolOverview) -> str:
     if not pool.next:
         return "nothing is next"
     named, later = pool.next[:4], pool.planned - len(pool.next)

@@ -39,7 +39,7 @@ class NodeBar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLine:
+class PoolOverview:
     """One pool, and what it would do next."""
 
     name: str
@@ -63,7 +63,7 @@ class TopView:
     at: Seconds
     leader: str
     paused: str
-    pools: tuple[PoolLine, ...]
+    pools: tuple[PoolOverview, ...]
     nodes: tuple[NodeBar, ...]
     """Of pools first; in a pool those that leave first, then by name."""
     decisions: tuple[HistoryEntry, ...]
@@ -105,7 +105,7 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
     return TopView(
         at=state.read_at, leader=report.leader, paused=report.paused,
         pools=tuple(
-            PoolLine(
+            PoolOverview(
                 name=pool.name, mode=pool.mode, nodes=counts[pool.name],
                 cpu=sums.get(pool.name, _Sums()).percent("cpu"), memory=sums.get(pool.name, _Sums()).percent("memory"),
                 next=_next_wave(state.pool_states.get(pool.name, PoolState())), planned=len(pool.next),

@@ -10,6 +10,7 @@ from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
@@ -110,3 +111,36 @@ def test_it_grows_within_what_its_vpa_allows() -> None:
     )
     assert isinstance(found, dict)
     assert found["cpu"] == 2200
+
+
+def asking_nothing(*names: str) -> PodTemplateSpec:
+    return PodTemplateSpec(spec=PodSpec(containers=tuple(Container(name=name, image="pause") for name in names)))
+
+
+def used(container: str, cpu: str, memory: str) -> ClusterFacts:
+    """Facts with two weeks of usage of one container of the ReplicaSet."""
+    amounts = {"cpu": Percentiles(p5="1m", p95=cpu), "memory": Percentiles(p5="1Mi", p95=memory)}
+    usage = {"team/ReplicaSet/web-5d4": {container: ContainerUsage(**amounts)}}
+    return ClusterFacts(recommendations=Recommendations(workloads=usage))
+
+
+def test_a_pod_that_asks_for_nothing_counts_with_what_it_is_known_to_use() -> None:
+    found = requests_if_readmitted(asking_nothing("main"), WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    assert found == {"cpu": 750, "memory": 300 << 20}
+
+
+def test_of_what_a_pod_asks_for_its_usage_does_not_count() -> None:
+    found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    assert found == {"cpu": 500, "memory": 64 << 20}
+
+
+def test_where_the_usage_of_one_container_is_unknown_that_of_the_pod_is() -> None:
+    template = asking_nothing("main", "proxy")
+    found = requests_if_readmitted(template, WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    assert found == {}
+
+
+@pytest.mark.parametrize("mode", ["Off", "Recreate"])
+def test_the_target_of_any_vpa_is_known_usage_of_a_pod_that_asks_for_nothing(mode: str) -> None:
+    found = requests_if_readmitted(asking_nothing("main"), WEB, "team", Policies(), managed(mode))
+    assert found == {"cpu": 2000}

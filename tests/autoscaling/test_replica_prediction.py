@@ -82,6 +82,25 @@ def test_both_forms_of_the_band_agree(k: float, target: int) -> None:
     ) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("k", "replicas", "target", "bounds", "expected"),
+    [
+        (1, 3, 80, (1, 20), "stays at 3 as long as the ratio of mean to P90 stays as it is."),
+        (0.5, 2, 70, (2, 20), "stays at 2, and a higher count falls, whatever the load is."),
+        (1, 20, 50, (2, 20), "stays at 20, and a lower count rises, whatever the load is."),
+    ],
+    ids=["at rest", "at the minimum", "at the maximum"],
+)  # fmt: skip
+def test_a_count_that_stays_says_what_holds_it(
+    k: float, replicas: int, target: int, bounds: tuple[int, int], expected: str
+) -> None:
+    prediction = predict_replicas(
+        mean_to_p90=k, replicas=replicas, total=6000, target_percent=target, min_replicas=bounds[0],
+        max_replicas=bounds[1],
+    )  # fmt: skip
+    assert describe_prediction(prediction) == f"At constant load the count {expected}"
+
+
 def test_the_sentence_names_counts_direction_and_speed() -> None:
     prediction = predict_replicas(mean_to_p90=1, replicas=3, total=3000, target_percent=50, max_replicas=20)
     assert describe_prediction(prediction) == (

@@ -144,7 +144,7 @@ def main() -> None:
     print(f"{len(objects)} objects: {len(names & PLANTED)} of {len(PLANTED)} orphans, {len(wrong)} wrong ones")
     print(f"RESULT rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} "
           f"orphans_found={len(names & PLANTED)}")  # fmt: skip
-    if errors or wrong or seconds >= MAX_CPU_SECONDS:
+    if errors or wrong or not names >= PLANTED or seconds >= MAX_CPU_SECONDS:
         sys.exit(1)
 
 

@@ -11,6 +11,12 @@ from click.testing import CliRunner, Result
 from tests.autoscaling.rule_cases_of import FOLDER
 from trimtab.cli.lint.read_objects import add_type
 from trimtab.cli.main import cli
+from trimtab.cluster.published_reservations import (
+    RESERVATIONS_KEY,
+    RESERVATIONS_LABEL,
+    PublishedReservation,
+    PublishedReservations,
+)
 
 BAD = str(FOLDER / "L07" / "bad.yaml")
 
@@ -48,13 +54,23 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
     assert [finding for finding in again["findings"] if finding["fixable"]] == []
 
 
-def test_sarif_names_rule_line_and_a_fingerprint_without_lines() -> None:
+def test_sarif_names_files_as_the_repository_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my app.yaml").write_text(Path(BAD).read_text())
+    for name in ("my app.yaml", str(tmp_path / "my app.yaml")):
+        log = json.loads(run_lint("-f", name, "--rule", "L07", "-o", "sarif").stdout)
+        [found] = log["runs"][0]["results"]
+        assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20app.yaml"
+
+
+def test_sarif_names_rule_line_and_a_fingerprint_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     log = json.loads(run_lint("-f", BAD, "--rule", "L07", "-o", "sarif").stdout)
     [sarif_run] = log["runs"]
     [found] = sarif_run["results"]
     assert found["ruleId"] == "L07"
     assert found["level"] == "error"
-    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == BAD
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == Path(BAD).resolve().as_uri()
     assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
     assert found["partialFingerprints"] == {"trimtabObject/v1": "L07:shop/Deployment/web:spec.replicas"}
     assert {rule["id"] for rule in sarif_run["tool"]["driver"]["rules"]} >= {"L01", "L07"}
@@ -113,6 +129,62 @@ def test_a_mistake_is_named_and_nothing_is_done(arguments: tuple[str, ...], expe
 def test_a_captured_cluster_is_not_judged_by_rules_for_manifests(tmp_path: Path) -> None:
     result = run_lint("--cluster", BAD, "-o", "json")
     assert "L07" not in {finding["rule"] for finding in json.loads(result.stdout)["findings"]}
+
+
+def test_a_cluster_is_measured_by_the_reservations_that_the_recommender_publishes(tmp_path: Path) -> None:
+    """The nodes of a pool that are alike are one finding; the eviction threshold is no reservation."""
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"trimtab.dev/pool": "web"}},
+         "status": {"capacity": {"cpu": "4", "memory": "16Gi"}, "allocatable": {"cpu": "3920m", "memory": "15772Mi"},
+                    "nodeInfo": {"containerRuntimeVersion": runtime}}}
+        for name, runtime in (("b", "containerd://2.1"), ("a", "containerd://2.1"), ("c", "cri-o://1.34"))
+    ]  # fmt: skip
+    published = PublishedReservations(
+        pools=(PublishedReservation(pool="web", runtime="containerd", millicores=90, memory_bytes=1 << 30),)
+    )
+    config_map = {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "trimtab-reservations", "labels": {RESERVATIONS_LABEL: "v1"}},
+        "data": {RESERVATIONS_KEY: msgspec.json.encode(published).decode()},
+    }  # fmt: skip
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, config_map]}))
+    report = json.loads(run_lint("--cluster", str(file), "--rule", "N10", "-o", "json").stdout)
+    assert [finding["sentence"] for finding in report["findings"]] == [
+        "Node a and 1 more of web reserve 512Mi of memory, and on web the system daemons were measured to need 1Gi."
+    ]
+
+
+def test_findings_in_a_row_that_share_their_outcome_say_it_once(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    text = (FOLDER / "L35" / "bad.yaml").read_text()
+    file.write_text(f"{text}---\n{text.replace('name: web', 'name: api')}")
+    out = run_lint("-f", str(file), "--rule", "L35").stdout
+    assert (out.count("has a cpu limit"), out.count("Remove the cpu limit"), "2 errors" in out) == (2, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "metric"),
+    [
+        ("v2beta1", '{"targetAverageUtilization": 60}'),
+        ("v2beta2", '{"target": {"type": "Utilization", "averageUtilization": 60}}'),
+    ],
+)
+def test_hpas_of_old_versions_are_judged_as_they_are_meant(tmp_path: Path, version: str, metric: str) -> None:
+    """Without a change that their version does not have."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    hpa = {
+        "apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 9,
+                 "metrics": [{"type": "Resource", "resource": {"name": "memory", **json.loads(metric)}}]},
+    }  # fmt: skip
+    vpa = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "web"},
+           "spec": {"targetRef": target}}  # fmt: skip
+    file = tmp_path / "app.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [hpa, vpa]}))
+    report = json.loads(run_lint("-f", str(file), "--rule", "L01", "--rule", "L05", "-o", "json").stdout)
+    found = {finding["rule"]: finding["fixable"] for finding in report["findings"]}
+    assert found == {"L01": False, "L05": version == "v2beta2"}
 
 
 def test_an_item_of_a_list_has_its_type_as_a_patch_needs_it() -> None:

@@ -16,11 +16,11 @@ CRON = {
 
 def fleet(folder: Path, *more: dict[str, object], **kinds: str) -> Path:
     def labels(pool: str) -> dict[str, str]:
-        default = {"old": "m5.xlarge", "new": "m7i.2xlarge"} | kinds
+        default = {"old": "m5.4xlarge", "new": "m7i.2xlarge"} | kinds
         return {**REGION, "nodepool": pool, "node.kubernetes.io/instance-type": default[pool]}
 
     return snapshot(
-        folder, node("o", "4", "16Gi", labels=labels("old")), node("n", "8", "32Gi", labels=labels("new")),
+        folder, node("o", "16", "64Gi", labels=labels("old")), node("n", "8", "32Gi", labels=labels("new")),
         pod("web-0", on="o", cpu="1", memory="4Gi"), pod("web-1", on="o", cpu="1", memory="4Gi"), *more,
     )  # fmt: skip
 
@@ -54,6 +54,12 @@ def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
     )
     assert answer.exit_code == 3
     assert "is not ranked above" in answer.output
+
+
+def test_pools_without_known_types_are_not_compared(tmp_path: Path) -> None:
+    answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path, new=""), "--pool", "old", "--to", "new")
+    assert answer.exit_code == 3
+    assert "no node has the label of its machine type in the new pool" in answer.output
 
 
 @pytest.mark.parametrize(

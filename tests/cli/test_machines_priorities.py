@@ -83,3 +83,24 @@ def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: s
     answer = trimtab("machines", "priorities", "--cluster", fleet(tmp_path), *options)
     assert answer.exit_code == 2
     assert mistake in answer.output
+
+
+def test_on_gardener_a_worker_has_the_highest_priority_of_its_machine_deployments(tmp_path: Path) -> None:
+    groups = ("shoot--dev--c-web-z1", "shoot--dev--c-web-z10", "shoot--dev--c-a-z1", "shoot--dev--c-empty-z1")
+    text = STATUS.partition("- name")[0] + "".join(
+        f"- name: {name}\n  health: {{status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 9}}\n"
+        for name in groups
+    )  # fmt: skip
+
+    def of(name: str, group: str, pool: str, kind: str) -> Item:
+        machine = {"worker.gardener.cloud/pool": pool, "node.gardener.cloud/machine-name": f"{group}-5f7d8-x2x9q"}
+        return node(name, "8", "32Gi", labels={**REGION, "node.kubernetes.io/instance-type": kind, **machine})
+
+    cluster = snapshot(
+        tmp_path, of("n1", groups[0], "web", "m7i.2xlarge"), of("n2", groups[1], "web", "m5.2xlarge"),
+        of("n3", groups[2], "a", "m4.2xlarge"), config_map("cluster-autoscaler-status", {"status": text},
+                                                           namespace="kube-system"),
+        *(pod(f"web-{number}", on="n1", cpu="2", memory="8Gi") for number in range(4)),
+    )  # fmt: skip
+    workers = printed("--cluster", cluster)["spec"]["provider"]["workers"]
+    assert workers == [{"name": "a", "priority": 90}, {"name": "web", "priority": 100}]

@@ -53,3 +53,12 @@ def test_pods_that_stay_keep_room_to_grow_where_their_vpa_resizes_them(mode: str
     pods = [pod(f"web-{number}", on=f"n{number % 2}", namespace="team") for number in range(4)]
     items = [node("n0", cpu="3"), node("n1", cpu="3"), *pods, replica_set(), vpa(mode, target="900m")]
     assert evictions(snapshot(tmp_path, *items)) == count
+
+
+@pytest.mark.parametrize(("target", "count"), [("1500m", 0), ("200m", 2), ("", 2)])
+def test_pods_that_ask_for_nothing_count_with_what_a_vpa_that_only_recommends_knows(
+    target: str, count: int, tmp_path: Path
+) -> None:
+    silent = [pod(f"web-{number}", on=f"n{number % 2}", cpu="", namespace="team") for number in range(4)]
+    items = [node("n0", cpu="2"), node("n1", cpu="2"), *silent, vpa("Off", target)]
+    assert evictions(snapshot(tmp_path, *items, replica_set(template=False))) == count

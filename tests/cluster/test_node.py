@@ -10,6 +10,7 @@ GCE = "https://www.googleapis.com/compute/v1/projects/p/zones/{}/instanceGroups/
 NAMES = (
     GCE.format("z-a", "11aa"), GCE.format("z-b", "22bb"), GCE.format("z-a", "same"), GCE.format("z-b", "same"),
     "aks-web-1-vmss", "aks-web-12-vmss", "eks-web-00c2f8a1-0000-1111-2222-333344445555", "MachineDeployment/ns/web-md",
+    "shoot--d--c-web-z1", "shoot--d--c-web-z10",
 )  # fmt: skip
 GROUPS = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="") for name in NAMES)
 
@@ -26,6 +27,8 @@ GROUPS = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="") for name in
         ("aws:///z-a/i-0123", {"eks.amazonaws.com/nodegroup": "web"}, 6),
         ("aws:///z-a/i-0123", {"eks.amazonaws.com/nodegroup": "we"}, None),
         ("", {"cluster.x-k8s.io/deployment-name": "web-md"}, 7),
+        ("", {"node.gardener.cloud/machine-name": "shoot--d--c-web-z1-5f7d8-x2x9q"}, 8),
+        ("", {"node.gardener.cloud/machine-name": "shoot--d--c-web-z10-5f7d8-x2x9q"}, 9),
         ("", {}, None),
     ],
 )

@@ -63,6 +63,20 @@ def test_a_tab_is_told_with_its_line():
     assert told("a:\n  b: 1\n\tc: 2\n") == [(3, "spaces for indentation", "a tab")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: 1\nname: {{ .Release.Name }}\n", "a: 1\n{{- if .Values.enabled }}\nb: 2\n{{- end }}\n"],
+    ids=["a value", "a block"],
+)
+def test_a_template_is_told_as_one_mistake(text):
+    assert told(text) == [(2, "YAML", "a template ({{ … }})")]
+
+
+def test_braces_in_quotes_are_no_template():
+    assert values('text: "{{ $labels.pod }} is down"\n') == [{"text": "{{ $labels.pod }} is down"}]
+    assert told('text: "{{ $labels.pod }} is down"\nmore: 1\noops: [\n') != [(1, "YAML", "a template ({{ … }})")]
+
+
 def test_a_key_twice_is_told_where_it_is_the_second_time():
     assert told("a: 1\nb: 2\na: 3\n") == [(3, "the key 'a' once", "it twice")]
 

@@ -53,6 +53,7 @@ class CannotAdd(Exception):
 def status(
     groups: Mapping[str, int], *, health: str = "Healthy", scale_up: str = "NoActivity", ago: int = 0, least: int = 1,
     states: Mapping[str, str] | None = None, candidates: Mapping[str, int] | None = None,
+    minimums: Mapping[str, int] | None = None,
 ) -> Object:  # fmt: skip
     """Its status ConfigMap; group → nodes it has. `states` are scale-ups of single groups."""
     told = f"autoscalerStatus: Running\nclusterWide:\n  health: {{status: {health}}}\n"
@@ -61,7 +62,7 @@ def status(
         count = (candidates or {}).get(group, 0)
         told += (
             f"- name: gke-{group}-grp\n  health: {{status: {health}, nodeCounts: {{registered: {{total: {size}}}}}, "
-            f"cloudProviderTarget: {size}, minSize: {least}, maxSize: 1000}}\n"
+            f"cloudProviderTarget: {size}, minSize: {(minimums or {}).get(group, least)}, maxSize: 1000}}\n"
             f"  scaleUp: {{status: {(states or {}).get(group, scale_up)}}}\n"
             f"  scaleDown: {{status: {'CandidatesPresent' if count else 'NoCandidates'}, candidates: {count}}}\n"
         )
@@ -84,6 +85,8 @@ class Autoscaler:
     unneeded: float = 5.0
     every: float = 1.0
     least: int = 1
+    minimums: Mapping[str, int] = field(default_factory=dict)
+    """Group → the nodes that it keeps, where these are not `least`."""
     reports: bool = True
     tells_groups: bool = False
     """Whether only the group that gets a node is InProgress, as with the real one; else all of them are."""
@@ -116,7 +119,7 @@ class Autoscaler:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        self.down = ScaleDown(self.cluster, self.unneeded, self.threshold, self.least, self._scanned)
+        self.down = ScaleDown(self.cluster, self.unneeded, self.threshold, self.least, self.minimums, self._scanned)
 
     def _scanned(self) -> float:
         """Seconds by its scans: on a machine on which each takes long, nobody else has been idle meanwhile either."""
@@ -167,7 +170,7 @@ class Autoscaler:
             ripe = Counter(sight.groups[name] for name in self.down.candidates if name in sight.groups)
             sizes = Counter(sight.groups.values())
             self.cluster.apply(
-                status(sizes, scale_up=busy, least=self.least, states=refused, candidates=ripe)
+                status(sizes, scale_up=busy, least=self.least, states=refused, candidates=ripe, minimums=self.minimums)
             )  # fmt: skip
 
     def _report(self, told: str) -> None:

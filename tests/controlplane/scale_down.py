@@ -89,12 +89,13 @@ def is_daemon(pod: Object) -> bool:
 
 @dataclass
 class ScaleDown:
-    """`threshold` 0 takes only what is empty. A group keeps `least` nodes."""
+    """`threshold` 0 takes only what is empty. A group keeps `least` nodes, or as many as `minimums` says."""
 
     cluster: Cluster
     unneeded: float
     threshold: float
     least: int
+    minimums: Mapping[str, int] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
     """Seconds; by it a node is unneeded, and pods take long to leave."""
     candidates: dict[str, float] = field(default_factory=dict)
@@ -125,7 +126,7 @@ class ScaleDown:
         sizes = Counter(group for name, group in sight.groups.items() if name not in self._leaving)
         for name in sorted(ripe, key=lambda name: (len(_movable(sight.on(name))), name)):
             is_empty, group = not _movable(sight.on(name)), sight.groups[name]
-            if sizes[group] <= self.least or (self._leaving and not is_empty):
+            if sizes[group] <= self.minimums.get(group, self.least) or (self._leaving and not is_empty):
                 continue
             sizes[group] -= 1
             self._taint(sight.nodes[name], DELETED)

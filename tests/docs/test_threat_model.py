@@ -11,29 +11,48 @@ import pytest
 from tests.docs.threats import WHAT, WHO
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
+from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
 NAMESPACE = InstallValues().namespace
+WITH_METRICS = InstallValues(metrics_api=True)
+OPTIONS = {
+    "--parameter-namespace": InstallValues(parameter_namespaces=("shop",)),
+    "--demote-groups": InstallValues(demote_groups=True),
+    "--scale-namespace": InstallValues(scale_namespaces=("shop",)),
+}
+EVERY_OPTION = InstallValues(
+    metrics_api=True, parameter_namespaces=("shop",), demote_groups=True, scale_namespaces=("shop",)
+)
 ACTORS = "Actors"
-OUR_SECRETS = [["trimtab-webhook-tls"], ["trimtab-webhook-signing"], ["trimtab-compactor-signing"]]
+OUR_SECRETS = [
+    [f"trimtab-{name}"] for name in ("webhook-tls", "webhook-signing", "compactor-signing", "metrics-api-tls")
+]
 Right = tuple[str, str, str, str]
 """(where, verb, resource.group, name or nothing)"""
 
 
 def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
+    values = WITH_METRICS if process == METRICS_API else InstallValues()
     return {
-        ("own namespace" if role["kind"] == "Role" else "cluster", verb, _called(resource, group), name)
-        for role in (*render_manifests(InstallValues()), *render_uninstall_job(InstallValues()))
+        right
+        for role in (*render_manifests(values), *render_uninstall_job(values))
         if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account_name(process)
+        for right in _rights_of_role(role)
+    }
+
+
+def _rights_of_role(role: Manifest) -> Iterator[Right]:
+    yield from (
+        ("own namespace" if role["kind"] == "Role" else "cluster", verb, _called(resource, group), name)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
         for name in rule.get("resourceNames", [""])
-    }
+    )
 
 
 def _called(resource: str, group: str) -> str:
@@ -56,13 +75,28 @@ def _rights(line: str) -> Iterator[Right]:
                 yield where, verb, resource, name
 
 
-@pytest.mark.parametrize("process", [*PROCESSES, "uninstall"])
+@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API, "uninstall"])
 def test_the_page_and_the_roles_say_the_same(process: str) -> None:
     assert granted(process) - told(process) == set(), "rights the page does not name"
     assert told(process) - granted(process) == set(), "rights that nobody has"
 
 
-@pytest.mark.parametrize("values", [InstallValues(), InstallValues(cert_manager=True)])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_page_and_the_roles_of_an_option_say_the_same(option: str) -> None:
+    usual = {(role["kind"], role["metadata"]["name"]) for role in render_manifests(InstallValues())}
+    added = {
+        right[1:]
+        for role in render_manifests(OPTIONS[option])
+        if role["kind"] in ("Role", "ClusterRole") and (role["kind"], role["metadata"]["name"]) not in usual
+        for right in _rights_of_role(role)
+    }
+    section = PAGE.partition("### Rights of options\n")[2].partition("\n#")[0]
+    lines = [line for line in section.splitlines() if line.startswith(f"| `{option}` | ")]
+    told = {right[1:] for line in lines for right in _rights(line.removeprefix(f"| `{option}` "))}
+    assert told == added
+
+
+@pytest.mark.parametrize("values", [InstallValues(), InstallValues(cert_manager=True), EVERY_OPTION])
 def test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has(values: InstallValues) -> None:
     for role in render_manifests(values):
         for rule in role.get("rules", []) if role["kind"] in ("Role", "ClusterRole") else []:
@@ -124,9 +158,9 @@ def test_the_tests_that_hold_the_threat_model_are_there() -> None:
 
 
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:
-    told = {name.strip("`") for name, _, _ in rows("What RBAC cannot express")}
+    told = {name.split("`")[1] for name, _, _ in rows("What RBAC cannot express")}
     assert told == {
         item["metadata"]["name"]
-        for item in render_manifests(InstallValues())
+        for item in render_manifests(EVERY_OPTION)
         if item["kind"] == "ValidatingAdmissionPolicy"
     }

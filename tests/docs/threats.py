@@ -5,6 +5,7 @@ _TENANT, _KUBELET, _TOKENS = (f"{_ADVERSARY}/test_{who}.py" for who in ("tenant"
 _FORGED = f"{_ADVERSARY}/test_forged_drains.py"
 _MARKER = f"{_ADVERSARY}/test_forged_marker.py"
 _HOSTILE = "tests/webhook/test_hostile.py"
+_SCRAPER = "tests/metricsapi/test_scraper.py"
 
 _LEASE = f"{_TOKENS}::test_a_token_takes_no_other_process_lease"
 _WRITES = f"{_TOKENS}::test_a_token_writes_no_config_map_of_another_process_or_person"
@@ -46,6 +47,14 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
             "tests/compactor/test_cluster_reader.py::test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for",
             "tests/compaction/drain/test_state_machine.py"
             "::test_a_successor_that_nobody_can_create_ends_a_drain_at_once_and_says_why",
+        ),
+        "the parameters of another namespace": (
+            "tests/e2e/test_request_parameters.py"
+            "::test_only_the_recommender_writes_parameters_and_pods_get_them_without_any_process",
+            "tests/e2e/test_compiled_policies.py"
+            "::test_no_parameters_of_a_tenant_refuse_a_pod_or_break_the_server",
+            "tests/recommender/test_parameter_writer.py"
+            "::test_a_namespace_that_refuses_the_config_map_ends_no_other_namespaces_parameters",
         ),
     },
     "a kubelet": {
@@ -97,6 +106,22 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
             f"{_HOSTILE}::test_who_asks_for_another_handshake_on_its_connection_gets_none",
         ),
     },
+    "the author of a pod that the metrics API scrapes": {
+        "the time of other pods' scrapes": (
+            f"{_SCRAPER}::test_no_pod_spends_the_processor_of_all_scrapes",
+            "tests/metricsapi/test_exposition.py::test_spaces_before_a_name_cost_no_more_than_other_bytes",
+            "tests/metricsapi/test_exposition.py::test_a_body_of_nothing_but_one_series_is_not_read_to_its_end",
+            "tests/metricsapi/test_collector.py::test_a_replica_does_not_wait_for_a_pod_that_hangs_and_stays_ready",
+        ),
+        "a metric of another pod": (
+            "tests/metricsapi/test_collector.py::test_a_pod_of_the_same_name_is_another_pod",
+            "tests/e2e/test_metrics_api.py::test_a_tenant_with_rights_in_one_namespace_has_them_there_only",
+        ),
+        "a bearer token for another namespace": (
+            "tests/metricsapi/test_targets.py"
+            "::test_a_token_goes_only_to_the_namespaces_that_it_names_whatever_a_pod_is_labelled",
+        ),
+    },
     "the operator of the metrics source": {"requests outside a policy's `min` and `max`": (_BOUNDS,)},
     "the holder of the webhook's token": {
         "a webhook configuration that sends requests elsewhere": (
@@ -122,6 +147,15 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
         "the Lease of another process": (_LEASE,),
         "pools, the compactor's state, and so a step of the compactor": (_WRITES, _LABELS),
         "requests outside a policy's `min` and `max`": (_BOUNDS,),
+    },
+    "the holder of the metrics API's token": {
+        "another server for the metrics": (
+            "tests/e2e/test_metrics_api.py"
+            "::test_the_stored_ca_bundle_is_the_only_field_that_the_account_may_change",
+        ),
+        "the Secrets of others": (
+            "tests/docs/test_threat_model.py::test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has",
+        ),
     },
 }  # fmt: skip
 """Actor, as the table's first words → what they must not get → the tests that try to get it."""
@@ -170,6 +204,14 @@ WHAT: dict[str, tuple[str, ...]] = {
     "a suspended machine, or a deleted Lease": (
         "tests/runtime/test_clock.py::test_the_time_of_a_suspended_machine_counts",
         "tests/kube/test_leader_election.py::test_a_replica_that_never_saw_the_lease_waits_for_who_may_have_held_it",
+    ),
+    "a scraped pod that sends as much": (
+        f"{_SCRAPER}::test_no_pod_spends_the_processor_of_all_scrapes",
+        "tests/metricsapi/test_exposition.py::test_a_body_of_nothing_but_one_series_is_not_read_to_its_end",
+    ),
+    "a client that names itself as any user to the metrics API": (
+        "tests/metricsapi/test_asgi.py::test_nobody_is_unauthorized_whatever_the_path",
+        "tests/e2e/test_metrics_api.py::test_headers_count_only_with_the_aggregation_layers_certificate",
     ),
     "a stolen token of Trimtab": (_WRITES, _LEASE, f"{_TOKENS}::test_a_token_changes_no_policy_that_holds_it"),
     "a compromised library": (

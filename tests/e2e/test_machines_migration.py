@@ -66,7 +66,9 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
         return name if name in (old, new) else ""
 
     eye = Eye(cluster, every=0.5, selector="app", watches_budgets=True, waits_for_start=True)
-    with Autoscaler(cluster, group_of, add, unneeded=25, least=0, tells_groups=True) as autoscaler, eye:
+    # The new pool keeps a node, as its group would be set to: from that node its labels and its type are known.
+    times = {"unneeded": 25, "least": 0, "minimums": {new: 1}}
+    with Autoscaler(cluster, group_of, add, **times, tells_groups=True) as autoscaler, eye:
         groups = [f"gke-{name}-grp={TYPES[which]}" for which, name in (("old", old), ("new", new))]
         chosen = [word for group in groups for word in ("--group", group)]
         before = trimtab(cluster, "priorities", "--pool", old, *chosen, "--legacy", f"gke-{old}-grp", "--apply")
@@ -89,6 +91,7 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
                 raise
             finally:
                 following.kill()
+                following.wait()
             said = log.read_text()
             assert following.returncode == 0, said
             assert "taint trimtab.dev/legacy:NoSchedule" in said

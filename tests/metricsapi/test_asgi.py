@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -70,6 +71,16 @@ class World:
         method: str = "GET",
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers, body."""
+        return asyncio.run(self.ask_beside_others(path, headers, names, method))
+
+    async def ask_beside_others(
+        self,
+        path: str,
+        headers: Iterable[tuple[bytes, bytes]] = EVE,
+        names: tuple[str, ...] | None = FRONT_PROXY,
+        method: str = "GET",
+    ) -> tuple[int, dict[str, str], bytes]:
+        """The same on an event loop that is there already."""
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
@@ -83,7 +94,7 @@ class World:
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        asyncio.run(self.app(scope, receive, send))
+        await self.app(scope, receive, send)
         head, body = sent
         return head["status"], {name.decode(): value.decode() for name, value in head["headers"]}, body["body"]
 
@@ -212,3 +223,20 @@ def test_the_end_of_the_server_closes_the_replica() -> None:
     asyncio.run(world.app({"type": "lifespan"}, receive, send))
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert world.is_closed
+
+
+def test_clients_that_ask_for_the_metrics_page_do_not_delay_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any client in the pod network may ask for the page, and as often as it likes."""
+    world, may_end = World(), threading.Event()
+    monkeypatch.setattr(asgi, "render_metrics", lambda registry: b"page" if may_end.wait(10) else b"late")
+
+    async def run() -> tuple[int, list[int]]:
+        asked = [world.ask_beside_others("/metrics") for _ in range(asgi.MAX_WAITING_PAGES + 3)]
+        pages = [asyncio.create_task(one) for one in asked]
+        await asyncio.sleep(0)
+        status, *_ = await asyncio.wait_for(world.ask_beside_others(VALUES), 5)
+        may_end.set()
+        return status, sorted([(await page)[0] for page in pages])
+
+    status, pages = asyncio.run(run())
+    assert (status, pages) == (200, [200] * asgi.MAX_WAITING_PAGES + [503] * 3)

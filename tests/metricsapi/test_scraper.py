@@ -266,3 +266,23 @@ def test_the_start_time_is_read_and_the_request_asks_for_text(scraper: PodScrape
         assert scrape.body.started == 1.7e9
         assert pod.heads[0].startswith(b"GET /other HTTP/1.1")
         assert b"Accept-Encoding: gzip" in pod.heads[0]
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        CHUNKED + b"1\r\n#\r\n" * 2_000_000,
+        CHUNKED + b"0\r\n" + b"a: b\r\n" * 2_000_000,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 500_000,
+    ],
+    ids=["chunks of one byte", "trailers", "interim responses"],
+)
+def test_no_pod_spends_the_processor_of_all_scrapes(response: bytes, scraper: PodScraper) -> None:
+    """Such a response took the interpreter until the scrape's deadline, and again at the next scrape."""
+    with serving(lambda head: response) as pod:
+        begun = time.thread_time()
+        assert total(scraper.scrape(target(pod), FILTERS)) == SCRAPE_FAILED.name
+        assert time.thread_time() - begun < 0.5

@@ -5,6 +5,7 @@ and facts, and with the recommendation of a VerticalPodAutoscaler.
 """
 
 from dataclasses import replace
+from decimal import Decimal
 
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import Preview, preview_admission
@@ -15,6 +16,7 @@ from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import Owner
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.resources import Amounts, GrowingAmounts, pod_requests, requests_of
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy import autoscalers
@@ -43,7 +45,9 @@ def requests_if_readmitted(
     running pods counts with the room it may need there (`VpaConstraints.growth`), because the kubelet defers a resize
     without room. A VPA that acts and has no recommendation yet makes the result Unreadable while it is younger than
     `MAX_SILENCE_SECONDS`; after that the other two amounts count. `now` None: the age is unknown, and the VPA counts as
-    young. The result is GrowingAmounts if a VPA resizes pods in place: running pods may then grow to these amounts.
+    young. A resource of which the whole pod requests nothing counts with what its containers are known to use
+    (`with_known_usage`). The result is GrowingAmounts if a VPA resizes pods in place: running pods may then grow to
+    these amounts.
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
     sent = submitted_pod(template, owner, namespace)
@@ -60,7 +64,7 @@ def requests_if_readmitted(
     if isinstance(sized, str):
         return Unreadable(where, sized)
     try:
-        amounts = pod_requests(sized.spec)
+        amounts = with_known_usage(pod_requests(sized.spec), sized, namespace, facts)
         return GrowingAmounts(amounts) if _is_resized_in_place(admitted, namespace, facts) else amounts
     except NotAQuantity as error:
         return Unreadable(where, str(error))
@@ -96,6 +100,37 @@ def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds
     sizes = autoscalers.VpaConstraintsIndex(manager, subject)
     sized = tuple([_raise_requests(place.container, _vpa_targets(sizes, place)) for place in main])
     return change(pod, spec=change(pod.spec, containers=sized))
+
+
+USUAL_PERCENTILE = Decimal(95)
+"""The percentile of recorded usage that counts for a pod without a request."""
+
+
+def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterFacts) -> Amounts:
+    """Returns the amounts, completed with the known usage of each resource of which the pod requests nothing.
+
+    It is the sum over the pod's containers: of the recorded P95, or else of the recommendation of a VPA in any mode.
+    A resource stays out if the usage of a container is not known.
+    """
+    missing = [resource for resource in ("cpu", "memory") if not amounts.get(resource)]
+    if not missing:
+        return amounts
+    context = PodContext(pod=pod, namespace=namespace, facts=facts)
+    main = [place for place in context.container_refs if place.part == "containers"]
+    used = {resource: [_known_amount(context, place, resource) for place in main] for resource in missing}
+    known = {resource: sum(filter(None, parts)) for resource, parts in used.items() if None not in parts}
+    return {**amounts, **known}
+
+
+def _known_amount(context: PodContext, place: ContainerRef, resource: str) -> int | None:
+    """Returns what the container is known to use, in the scheduler's units; None if it is not known."""
+    for _, usage in context.usage_of(place.container.name):
+        percentiles = usage.percentiles_of(resource) if isinstance(usage, ContainerUsage) else None
+        amount = percentiles.amount_at(USUAL_PERCENTILE) if percentiles is not None else None
+        if amount is not None:
+            return quantity.scheduler_value(resource, amount)
+    recommended = autoscalers.find_vpa_recommendation(context, place, resource)
+    return None if recommended is None else recommended.target
 
 
 def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) -> Amounts:

@@ -79,10 +79,10 @@ def sum_requests(containers: Iterable[Container], resource: str) -> int | None:
 
 
 def format_amount(resource: str, number: float) -> str:
-    """Returns an amount for people: 250m, 1.5Gi. Memory is rounded to a whole MiB, cpu to a millicore."""
+    """Returns an amount for people: 250m, 512Mi, 1.5Gi. Memory is rounded to a whole MiB, cpu to a millicore."""
     if resource != MEMORY:
         return format_quantity(resource, round(number))
     mebibytes = round(number / (1 << 20))
     if mebibytes == 0:
         return format_quantity(MEMORY, round(number))
-    return f"{mebibytes / 1024:g}Gi" if mebibytes % 256 == 0 else f"{mebibytes}Mi"
+    return f"{mebibytes / 1024:g}Gi" if mebibytes >= 1024 and mebibytes % 256 == 0 else f"{mebibytes}Mi"

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from trimtab.autoscaling.container_amounts import QualityOfService, quality_of
+from trimtab.autoscaling.container_amounts import (
+    CPU,
+    RESOURCES,
+    QualityOfService,
+    amount_in,
+    quality_of,
+    request_of,
+    running_containers,
+)
 from trimtab.autoscaling.objects import (
     KubeletConfiguration,
     LintContainer,
@@ -98,10 +106,27 @@ class MeasuredReservation:
 
     nodes: str
     """The pool or machine type that was measured."""
+    runtime: str = ""
+    """The container runtime of the measured nodes; empty: nodes with any."""
     cpu: int
     memory: int
     max_pods: int | None = None
     """The most pods that its network can hold; None if it was not measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthlyPrice:
+    """The price of a core and of a GiB of memory, in dollars a month, and whose price it is."""
+
+    core: float
+    gib: float
+    source: str
+    """A phrase after "at", such as "the price of your nodes"."""
+
+    def describe_cost(self, millicores: float, memory_bytes: float) -> str:
+        """Returns the cost of so much cpu and memory in a month, with its source."""
+        dollars = millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib
+        return f"${dollars:,.2f} a month at {self.source}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +159,8 @@ class LintSnapshot:
     now: Seconds | None = None
     usage: UsageHistory | None = None
     reservations: tuple[MeasuredReservation, ...] = ()
+    price: MonthlyPrice | None = None
+    """None if money is not asked for, or nothing is known of usage."""
     documents: Mapping[LintSubject, Document] = field(default_factory=dict)
     owners: Mapping[LintSubject, LintSubject] = field(default_factory=dict)
     """Object → its controller, as far as owner references say."""
@@ -181,20 +208,37 @@ class LintSnapshot:
         return self._vpas_by_target.get(target, ())
 
     @cached_property
-    def _pdbs_by_namespace(self) -> dict[str, list[PodDisruptionBudget]]:
-        found: dict[str, list[PodDisruptionBudget]] = defaultdict(list)
+    def _workloads_by_label(self) -> dict[tuple[str, str, str], list[LintWorkload]]:
+        found: dict[tuple[str, str, str], list[LintWorkload]] = defaultdict(list)
+        for workload in self.workloads:
+            for key, value in workload.pod_labels.items():
+                found[workload.namespace, key, value].append(workload)
+        return found
+
+    def workloads_of_pdb(self, pdb: PodDisruptionBudget) -> tuple[LintWorkload, ...]:
+        """Returns the workloads whose pods the budget selects."""
+        selector = value_or(pdb.spec.selector, None)
+        if selector is None:
+            return ()
+        namespace = pdb.metadata.namespace or DEFAULT_NAMESPACE
+        # The workloads of one label of the selector are few, and those of a namespace may be thousands.
+        pair = next(iter(value_or(selector.match_labels, {}).items()), None)
+        candidates = (
+            self.workloads_in(namespace) if pair is None else self._workloads_by_label.get((namespace, *pair), ())
+        )
+        return tuple(workload for workload in candidates if labels_match(selector, workload.pod_labels))
+
+    @cached_property
+    def _pdbs_by_workload(self) -> dict[LintSubject, list[PodDisruptionBudget]]:
+        found: dict[LintSubject, list[PodDisruptionBudget]] = defaultdict(list)
         for pdb in self.pdbs:
-            found[pdb.metadata.namespace or DEFAULT_NAMESPACE].append(pdb)
+            for workload in self.workloads_of_pdb(pdb):
+                found[workload.subject].append(pdb)
         return found
 
     def pdbs_of(self, workload: LintWorkload) -> tuple[PodDisruptionBudget, ...]:
         """Returns the budgets that select the workload's pods."""
-        return tuple(
-            pdb
-            for pdb in self._pdbs_by_namespace.get(workload.namespace, ())
-            if (selector := value_or(pdb.spec.selector, None)) is not None
-            and labels_match(selector, workload.pod_labels)
-        )
+        return tuple(self._pdbs_by_workload.get(workload.subject, ()))
 
     @cached_property
     def _pods_by_owner(self) -> dict[LintSubject, list[LintPod]]:
@@ -206,6 +250,20 @@ class LintSnapshot:
     def pods_of(self, workload: LintWorkload) -> tuple[LintPod, ...]:
         """Returns the pods that run for this workload."""
         return tuple(self._pods_by_owner.get(workload.subject, ()))
+
+    @cached_property
+    def free_on_nodes(self) -> dict[tuple[str, str], int]:
+        """(node, resource) → the node's allocatable less the requests of its pods."""
+        free = {
+            (node.metadata.name, resource): amount_in(node.status.allocatable, resource) or 0
+            for node in self.nodes
+            for resource in RESOURCES
+        }
+        for pod in self.pods:
+            for resource in RESOURCES if (pod.spec.node_name, CPU) in free else ():
+                requests = (request_of(container, resource) or 0 for container in running_containers(pod.spec))
+                free[pod.spec.node_name, resource] -= sum(requests)
+        return free
 
     def topmost_owner(self, subject: LintSubject) -> LintSubject:
         """Returns the last controller above an object; the object itself if it has none."""

@@ -15,6 +15,7 @@ from trimtab.autoscaling.lint_snapshot import (
     LintSnapshot,
     LintWorkload,
     MeasuredReservation,
+    MonthlyPrice,
     subject_of,
 )
 from trimtab.autoscaling.objects import (
@@ -36,6 +37,8 @@ from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import read_pools
+from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap, decode_object
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -130,7 +133,7 @@ def read_lint_snapshot(
         minor=minor if minor is not None else _oldest_minor(nodes),
         now=now,
         usage=usage,
-        reservations=reservations,
+        reservations=reservations or tuple(_read_reservations(collected.objects_of("ConfigMap"))),
         documents=collected.documents,
         owners=collected.owners,
     )
@@ -183,6 +186,18 @@ def _read_kubelet_maps(config_maps: Iterable[ConfigMap]) -> Iterable[KubeletConf
                 decoded = decode_object(document, KubeletConfiguration)
                 if not isinstance(decoded, ConfigError) and document.kind == "KubeletConfiguration":
                     yield change(decoded, metadata=config_map.metadata)
+
+
+def _read_reservations(config_maps: Iterable[ConfigMap]) -> Iterable[MeasuredReservation]:
+    """Yields what the recommender has measured and published, by pool and container runtime."""
+    for config_map in config_maps:
+        if RESERVATIONS_LABEL not in value_or(config_map.metadata.labels, {}):
+            continue
+        published = decode_reservations(config_map.data.get(RESERVATIONS_KEY, ""))
+        for pool in () if isinstance(published, Unreadable) else published:
+            yield MeasuredReservation(
+                nodes=pool.pool, runtime=pool.runtime, cpu=pool.millicores, memory=pool.memory_bytes
+            )
 
 
 def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
@@ -248,6 +263,6 @@ def parse_minor(text: str) -> int | None:
     return int(match[1]) if match is not None else None
 
 
-def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None) -> LintSnapshot:
-    """Returns the snapshot with what is known of usage."""
-    return replace(snapshot, usage=usage)
+def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None, price: MonthlyPrice | None = None) -> LintSnapshot:
+    """Returns the snapshot with what is known of usage, and with what it costs."""
+    return replace(snapshot, usage=usage, price=price)

@@ -36,6 +36,8 @@ class ReplicaPrediction:
     direction: ReplicaDirection
     ends_at_bound: bool = False
     """Whether the count stops only because it has reached the HPA's minimum or maximum."""
+    pull: ReplicaDirection = ReplicaDirection.AT_REST
+    """Where the HPA would take the count from here, were it not for its bounds and for whole pods."""
 
 
 def predict_replicas(
@@ -70,12 +72,44 @@ def predict_replicas(
         counts=tuple(counts),
         direction=_direction_of(replicas, last),
         ends_at_bound=last != replicas and last in (min_replicas, max_replicas),
+        pull=_pull_of(mean_to_p90, target_percent, tolerance, margin),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledReplicas:
+    """Where an HPA on an average value and a VPA come to rest together."""
+
+    replicas: int
+    request: int
+    """Of each replica: millicores or bytes."""
+
+
+def settle_on_average_value(
+    *,
+    total: float,
+    average_value: float,
+    mean_to_p90: float = 1.0,
+    min_replicas: int = 1,
+    max_replicas: int = 200,
+    margin: float = SAFETY_MARGIN,
+) -> SettledReplicas:
+    """Returns the count and the request at the constant load `total`: the count depends on the load alone, and the
+    request on the load of one replica, so the order in which the two controllers act does not matter."""
+    count = min(max(ceil(_without_noise(total / average_value)), min_replicas), max_replicas)
+    return SettledReplicas(replicas=count, request=max(1, int(total / count / mean_to_p90 * margin)))
 
 
 def _without_noise(number: float) -> float:
     """Returns the number without the last digits of binary fractions: 3 × 2.0000000000000004 must not become 7."""
     return round(number, 9)
+
+
+def _pull_of(mean_to_p90: float, target_percent: int, tolerance: float, margin: float) -> ReplicaDirection:
+    lowest, highest = targets_at_rest(mean_to_p90, tolerance, margin)
+    if target_percent < lowest:
+        return ReplicaDirection.UP
+    return ReplicaDirection.DOWN if target_percent > highest else ReplicaDirection.AT_REST
 
 
 def _direction_of(first: int, last: int) -> ReplicaDirection:
@@ -104,7 +138,11 @@ def describe_prediction(prediction: ReplicaPrediction) -> str:
     """Returns the prediction as a sentence, with the speed of each direction."""
     counts = " → ".join(map(str, prediction.counts))
     if prediction.direction is ReplicaDirection.AT_REST:
-        return f"At constant load the count stays ({counts}) as long as the ratio of mean to P90 stays as it is."
+        stays = f"At constant load the count stays at {prediction.counts[0]}"
+        if prediction.pull is ReplicaDirection.AT_REST:
+            return f"{stays} as long as the ratio of mean to P90 stays as it is."
+        moves = "higher count falls" if prediction.pull is ReplicaDirection.DOWN else "lower count rises"
+        return f"{stays}, and a {moves}, whatever the load is."
     bound = "; only the HPA's bound stops it" if prediction.ends_at_bound else ""
     if prediction.direction is ReplicaDirection.UP:
         speed = "each round takes 3 to 4 days at the recommender's half-life of 24 hours, an hour at 15 minutes"

@@ -21,8 +21,8 @@ class UtilizationMetric:
     """Empty for the pod as a whole."""
     path: Path
     """The path of its target."""
-    is_v1: bool = False
-    """Whether it is autoscaling/v1's only field."""
+    is_old: bool = False
+    """Whether it is written as in autoscaling/v1 or v2beta1, which have no such target as an average value."""
 
 
 def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMetric]:
@@ -30,15 +30,20 @@ def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMet
     percent = hpa.spec.target_cpu_utilization_percentage
     if percent is not None:
         path: Path = ("spec", "targetCPUUtilizationPercentage")
-        yield UtilizationMetric(resource="cpu", percent=percent, path=path, is_v1=True)
+        yield UtilizationMetric(resource="cpu", percent=percent, path=path, is_old=True)
     elif not hpa.spec.metrics:
-        yield UtilizationMetric(resource="cpu", percent=DEFAULT_TARGET_PERCENT, path=("spec", "metrics"), is_v1=True)
+        yield UtilizationMetric(resource="cpu", percent=DEFAULT_TARGET_PERCENT, path=("spec", "metrics"), is_old=True)
     for index, metric in enumerate(hpa.spec.metrics):
         if metric.type not in RESOURCE_METRICS:
             continue
         name = "resource" if metric.type == "Resource" else "containerResource"
         source = metric.resource if metric.type == "Resource" else metric.container_resource
-        if source.target.average_utilization is not None:
+        if source.target_average_utilization is not None:
+            yield UtilizationMetric(
+                resource=source.name, percent=source.target_average_utilization, container=source.container,
+                path=("spec", "metrics", index, name, "targetAverageUtilization"), is_old=True,
+            )  # fmt: skip
+        elif source.target.average_utilization is not None:
             yield UtilizationMetric(
                 resource=source.name, percent=source.target.average_utilization, container=source.container,
                 path=("spec", "metrics", index, name, "target"),

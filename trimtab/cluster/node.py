@@ -28,6 +28,8 @@ DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 """The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
 1.36)."""
+LEGACY_TAINT_KEY = "trimtab.dev/legacy"
+"""The key of the taint on the nodes of a pool that should go: `machines legacy` writes it."""
 LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
 """Node conditions by which a client reports that it drains or maintains the node (alpha in Kubernetes 1.37)."""
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
@@ -77,6 +79,11 @@ class NodeInfo:
     def autoscaler_candidate(self) -> bool:
         """Whether the cluster autoscaler intends to remove the node: the node has its soft taint."""
         return any(taint.key == CANDIDATE_TAINT for taint in self.taints)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the node is of a pool that should go: its pods move to nodes that are bought for them."""
+        return any(taint.key == LEGACY_TAINT_KEY for taint in self.taints)
 
     @property
     def zone(self) -> str:
@@ -132,6 +139,10 @@ def _volume_limits(storage: CSINode | None) -> dict[str, int]:
 
 # EKS names the autoscaling group of a managed node group eks-NAME-UUID.
 EKS_NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+# machine-controller-manager labels the node with its machine, MachineDeployment-HASH-SUFFIX; the autoscaler's groups on
+# Gardener are MachineDeployments.
+GARDENER_MACHINE_LABEL = "node.gardener.cloud/machine-name"
+GARDENER_MACHINE_SUFFIX = r"-[a-z0-9]+-[a-z0-9]{5}"
 # GCE appends this to the base name of an instance group for each instance.
 GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
@@ -180,5 +191,8 @@ def _names_group(node: NodeInfo, name: str) -> bool:
         return True
     eks = node.labels.get(EKS_NODE_GROUP_LABEL, "").lower()
     if eks and re.fullmatch(rf"eks-{re.escape(eks)}-[0-9a-f-]{{36}}", name):
+        return True
+    gardener = node.labels.get(GARDENER_MACHINE_LABEL, "").lower()
+    if gardener and re.fullmatch(re.escape(name) + GARDENER_MACHINE_SUFFIX, gardener):
         return True
     return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))

@@ -8,7 +8,7 @@ size is refused before they are expanded.
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -140,7 +140,21 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
         )
     # JSON is read by a parser that is many times as fast as YAML's.
     reader = _read_json if text.lstrip()[:1] in ("{", "[") else _read_yaml
-    return reader(file, text, takes_repeated_keys)
+    result = reader(file, text, takes_repeated_keys)
+    line = _template_line(text, result.mistakes)
+    if line is None:
+        return result
+    todo = "render it first, for example with `helm template`"
+    return _single_mistake(file, "YAML", "a template ({{ … }})", todo, line)
+
+
+def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
+    """Returns the line of a template's `{{` that makes the first mistake: its own line, or the one before; None if
+    it is no template's. Text in quotes may have `{{`, and is no mistake."""
+    lines = text.split("\n") if mistakes and "{{" in text else []
+    at = mistakes[0].line if lines else None
+    candidates = () if at is None else (at, at - 1)
+    return next((n for n in candidates if 0 < n <= len(lines) and "{{" in lines[n - 1]), None)
 
 
 def unpack_gzip(content: bytes) -> bytes:

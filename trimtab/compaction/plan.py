@@ -63,10 +63,12 @@ class Planner:
     """Node → the savings of the nodes that are left to the cluster autoscaler."""
     overdue: set[str] = field(default_factory=set)
     allowed_disruptions: list[int] = field(init=False)
+    _budget_keys: list[str] = field(init=False)
     _turns_by_node: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.allowed_disruptions = [budget.allowed for budget in self.model.inventory.pdbs]
+        self._budget_keys = [budget.key for budget in self.model.inventory.pdbs]
 
     @property
     def model(self) -> ClusterModel:
@@ -278,21 +280,23 @@ class Planner:
     def _drain_step(self, node: int) -> DrainStep:
         problem, nodes, dest = self.problem, self.model.nodes, self.targets
         name = nodes[node].name
-        turns_of = zip(*self._eviction_turns(node), strict=True)
-        moves = tuple([self._planned_move(name, pod, turn, nodes[dest[pod]].name) for pod, turn in turns_of])
+        pods, budget_of, budget_keys = self.model.pods, problem.budget_of, self._budget_keys
+        moves = tuple(
+            [
+                Move(
+                    pod=f"{(pod := pods[number]).namespace}/{pod.name}", uid=pod.uid, source=name, turn=turn,
+                    target=nodes[dest[number]].name,
+                    budget=budget_keys[budget_of[number]] if number in budget_of else None,
+                )
+                for number, turn in zip(*self._eviction_turns(node), strict=True)
+            ]
+        )  # fmt: skip
         reason = r.GOES(
             f"all {len(moves)} pods of node {name} fit on other nodes" if moves else f"node {name} is empty"
         )
         return DrainStep(
             node=name, pool=problem.pool_of[node].name, saves=problem.savings[node], moves=moves, reason=reason
         )
-
-    def _planned_move(self, source: str, number: int, turn: int, target: str) -> Move:
-        budget, pod = self.problem.budget_of.get(number), self.problem.model.pods[number]
-        return Move(
-            pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, source=source, target=target, turn=turn,
-            budget=None if budget is None else self.model.inventory.pdbs[budget].key,
-        )  # fmt: skip
 
     def _refusals(self) -> dict[str, Reason]:
         drained = {node for wave in self.waves for node in wave}

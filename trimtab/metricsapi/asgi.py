@@ -35,6 +35,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 THREADS = 8
 MAX_WAITING = 256
 """The most requests that wait for a thread: an API server that does not answer must not fill the memory."""
+MAX_WAITING_PAGES = 16
+"""The most requests for the metrics page that wait for their one thread: any client in the pod network may ask for it,
+and it must not delay the API."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,8 @@ class MetricsApplication:
     def __init__(self, service: MetricsService) -> None:
         self._service = service
         self._threads = ThreadPoolExecutor(THREADS, "answer")
-        self._waiting = 0
+        self._page_thread = ThreadPoolExecutor(1, "page")
+        self._waiting = self._waiting_pages = 0
 
     def drain(self) -> None:
         """Reports "not ready" from now on, and closes each connection with its next response."""
@@ -79,8 +83,7 @@ class MetricsApplication:
         elif path == "/readyz":
             reply = self._probe_readiness()
         elif path == "/metrics":
-            page = await self._run_in_thread(lambda: render_metrics(self._service.metrics.registry))
-            reply, content_type = ApiReply(200, page), CONTENT_TYPE
+            reply, content_type = await self._render_page()
         else:
             reply = await self._answer_api(scope)
             self._service.metrics.requests.labels(str(reply.status)).inc()
@@ -92,6 +95,18 @@ class MetricsApplication:
     def _probe_readiness(self) -> ApiReply:
         is_ready, why = (False, "stopping") if self._service.stop.is_requested else self._service.readiness()
         return ApiReply(200 if is_ready else 503, msgspec.json.encode({"ready": is_ready, "reason": why}))
+
+    async def _render_page(self) -> tuple[ApiReply, str]:
+        """Returns the metrics page and its content type; 503 while too many clients wait for it."""
+        if self._waiting_pages >= MAX_WAITING_PAGES:
+            return render_status(503, "ServiceUnavailable", "too many requests for the metrics page are waiting"), JSON
+        self._waiting_pages += 1
+        try:
+            registry = self._service.metrics.registry
+            page = await asyncio.get_running_loop().run_in_executor(self._page_thread, lambda: render_metrics(registry))
+        finally:
+            self._waiting_pages -= 1
+        return ApiReply(200, page), CONTENT_TYPE
 
     async def _answer_api(self, scope: Scope) -> ApiReply:
         service = self._service
@@ -134,6 +149,7 @@ class MetricsApplication:
                 self._service.stop.request_stop()
                 self._service.close()
                 self._threads.shutdown(wait=False, cancel_futures=True)
+                self._page_thread.shutdown(wait=False, cancel_futures=True)
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
                 return

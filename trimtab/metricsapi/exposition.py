@@ -19,6 +19,9 @@ MAX_BODY_BYTES = 20 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 MAX_SERIES = 10_000
 """The most series of one name in one body. Each costs about a hundred bytes until the next scrape."""
+MAX_LINES = 100_000
+"""The most lines of wanted series in one body, whatever their labels: each is parsed, and the author of a pod writes
+them."""
 MAX_VALUE = float(2**63)
 """A Quantity of Kubernetes holds no larger number."""
 
@@ -60,7 +63,7 @@ class BodyReader:
         self._problems: dict[int, Reason] = {}
         self._started: float | None = None
         self._rest = b""
-        self._size = 0
+        self._size = self._lines = 0
 
     def read_part(self, part: bytes) -> Reason | None:
         """Reads the next part; returns a reason where nothing of this body can be used."""
@@ -77,6 +80,8 @@ class BodyReader:
             self._rest = part[end:]
         if len(self._rest) > MAX_LINE_BYTES:
             return BODY_TOO_LARGE(f"a line has more than {MAX_LINE_BYTES} bytes")
+        if self._lines > MAX_LINES:
+            return BODY_TOO_LARGE(f"the body has more than {MAX_LINES} lines of the series that are read")
         return None
 
     def finish_body(self) -> ScrapedBody:
@@ -96,8 +101,12 @@ class BodyReader:
     def _read_lines(self, block: bytes) -> None:
         for name, numbers in self._by_name.items():
             for line in _lines_of_series(block, name):
+                self._lines += 1
+                if self._lines > MAX_LINES:
+                    return
                 self._read_sample(name, line, numbers)
         for line in _lines_of_series(block, START_TIME):
+            self._lines += 1
             sample = _SAMPLE.fullmatch(line)
             self._started = float(sample[2]) if sample is not None and _is_number(sample[2]) else None
 
@@ -140,13 +149,11 @@ def _lines_of_series(block: bytes, name: bytes) -> Iterator[bytes]:
     """Yields the rest of each line that begins with exactly this name, after the name; without the line's end."""
     at = block.find(name)
     while at >= 0:
-        start, after = at, at + len(name)
-        while start and block[start - 1] in b" \t":
-            start -= 1
+        start, after = block.rfind(b"\n", 0, at) + 1, at + len(name)
         end = block.find(b"\n", after)
         end = len(block) if end < 0 else end
         # A longer name, a comment or a label's value may contain this one.
-        if (start == 0 or block[start - 1 : start] == b"\n") and block[after : after + 1] in _AFTER_NAME:
+        if block[after : after + 1] in _AFTER_NAME and not block[start:at].strip(b" \t"):
             yield block[after:end]
         at = block.find(name, end)
 

@@ -24,6 +24,14 @@ from trimtab.metricsapi.targets import ScrapeTarget
 from trimtab.runtime.clock import elapsed_seconds
 
 PART_BYTES = 64 * 1024
+MAX_CHUNKS = 50_000
+"""The most chunks of one response. A server sends some thousand bytes in each; a chunk of one byte costs as much to
+read."""
+MAX_RESPONSE_STARTS = 10
+"""The most status lines of one response: the last one, and those of interim responses (100 Continue) before it."""
+MAX_TRAILER_LINES = 100
+MAX_TRAILER_BYTES = 8192
+"""Of one line; a longer line counts as several."""
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip", "User-Agent": "trimtab-metrics-api"}
 
 
@@ -36,8 +44,39 @@ class Scrape:
     body: ScrapedBody | Reason
 
 
+class _BoundedResponse(http.client.HTTPResponse):
+    """A response whose pod cannot spend the processor of all scrapes: `http.client` reads any number of chunks,
+    trailers and interim responses. If a later Python no longer calls these methods, only the scrape's deadline ends
+    them."""
+
+    _chunks = _starts = 0
+
+    def _read_status(self) -> tuple[str, int, str]:
+        self._starts += 1
+        if self._starts > MAX_RESPONSE_STARTS:
+            raise http.client.HTTPException(f"more than {MAX_RESPONSE_STARTS} interim responses")
+        status: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        return status
+
+    def _read_next_chunk_size(self) -> int:
+        self._chunks += 1
+        if self._chunks > MAX_CHUNKS:
+            raise http.client.HTTPException(f"more than {MAX_CHUNKS} chunks")
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        return size
+
+    def _read_and_discard_trailer(self) -> None:
+        for _ in range(MAX_TRAILER_LINES):
+            line = self.fp.readline(MAX_TRAILER_BYTES)
+            if line in (b"\r\n", b"\n", b""):
+                return
+        raise http.client.HTTPException(f"more than {MAX_TRAILER_LINES} lines of trailers")
+
+
 class _PodConnection(http.client.HTTPConnection):
     """A connection to a pod's IP address; TLS is verified against the name that the rule gives."""
+
+    response_class = _BoundedResponse
 
     def __init__(self, target: ScrapeTarget, context: ssl.SSLContext | None, timeout: float) -> None:
         super().__init__(target.ip, target.endpoint.port, timeout=timeout)

@@ -130,6 +130,7 @@ class Loop:
             known |= workloads
         written = self.parameters.write_changes(known, self.now())
         self.metrics.writes.labels("parameters").inc(written)
+        self.metrics.faults.labels("parameters").inc(len(self.parameters.refused))
         if written:
             self.log.info("parameters.written", namespaces=written)
 

@@ -23,6 +23,7 @@ from trimtab.cluster.request_parameters import (
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube import listing, objects
+from trimtab.kube.errors import InvalidResponse, RequestRefused
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import ListSource
 from trimtab.policy.autoscalers import scales_by_utilization
@@ -45,26 +46,43 @@ class ParameterWriter:
     log: Logger
     _written: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Namespace → what this replica wrote last."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Namespace → why the API server refused to read or write there, the last time."""
 
     def write_changes(self, workloads: Workloads, now: int) -> int:
         """Write the ConfigMaps whose content changed, or whose rules end in less than half of their time; returns how
-        many were written. Raises KubeFault; the namespaces before it are written."""
-        written = 0
+        many were written.
+
+        What the API server refuses in one namespace is in `refused`, and the others are written all the same: a tenant
+        may delete the Role or the namespace, or fill its quota of ConfigMaps. Raises every other KubeFault.
+        """
+        written, refused = 0, dict[str, str]()
         for namespace in self.namespaces:
-            built = build_parameters(list_containers(workloads, namespace), self._read_rules(namespace), now)
-            before = self._written.get(namespace)
-            half = format_timestamp(now + RULES_VALIDITY_SECONDS // 2)
-            if before is not None and is_same_except_times(before, built.data, namespace_expires_before=half):
-                continue
-            if built.not_carried:
-                self.log.warning(
-                    "parameters.incomplete", namespace=namespace, containers=len(built.not_carried),
-                    first=built.not_carried[0],
-                )  # fmt: skip
-            meta = {"name": PARAMETERS_NAME, "namespace": namespace, "labels": {PARAMETERS_LABEL: "v1"}}
-            objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(built.data)})
-            self._written[namespace], written = built.data, written + 1
+            try:
+                written += self._write_namespace(namespace, workloads, now)
+            except (RequestRefused, InvalidResponse) as error:
+                refused[namespace] = str(error)
+                if namespace not in self.refused:
+                    self.log.warning("parameters.refused", namespace=namespace, error=str(error))
+        self.refused = refused
         return written
+
+    def _write_namespace(self, namespace: str, workloads: Workloads, now: int) -> bool:
+        """Write the ConfigMap of one namespace; returns False where it stays as it is."""
+        built = build_parameters(list_containers(workloads, namespace), self._read_rules(namespace), now)
+        before = self._written.get(namespace)
+        half = format_timestamp(now + RULES_VALIDITY_SECONDS // 2)
+        if before is not None and is_same_except_times(before, built.data, namespace_expires_before=half):
+            return False
+        if built.not_carried:
+            self.log.warning(
+                "parameters.incomplete", namespace=namespace, containers=len(built.not_carried),
+                first=built.not_carried[0],
+            )  # fmt: skip
+        meta = {"name": PARAMETERS_NAME, "namespace": namespace, "labels": {PARAMETERS_LABEL: "v1"}}
+        objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(built.data)})
+        self._written[namespace] = built.data
+        return True
 
     def _read_rules(self, namespace: str) -> NamespaceRules:
         sources = tuple(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trimtab.cluster.node import NodeInfo, node_from_api
+from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL
 from trimtab.kube import listing
 from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault
@@ -15,8 +16,6 @@ from trimtab.recommender.reservations import (
     HISTORY_KEY,
     HISTORY_LABEL,
     HISTORY_PREFIX,
-    RESERVATIONS_KEY,
-    RESERVATIONS_LABEL,
     RESERVATIONS_NAME,
     ConfigMapStore,
 )

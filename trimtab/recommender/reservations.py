@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.published_reservations import PublishedReservation, PublishedReservations, decode_reservations
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.recommender.metrics import ReservationMetrics
 from trimtab.recommender.sharded_configmaps import ConfigMapShardBackend
@@ -27,8 +28,6 @@ from trimtab.sizing.pool_reservations import PoolReservation, PoolRuntime, asses
 from trimtab.usage.kubelet_overhead import NodeOverhead, with_counted_cpu
 
 RESERVATIONS_NAME = "trimtab-reservations"
-RESERVATIONS_LABEL = "trimtab.dev/reservations"
-RESERVATIONS_KEY = "reservations.json"
 HISTORY_PREFIX = "trimtab-overhead"
 HISTORY_LABEL = "trimtab.dev/overhead"
 HISTORY_KEY = "overhead"
@@ -37,33 +36,6 @@ HISTORY_DAYS = 8
 STORE_INTERVAL_SECONDS = 3600
 MAX_HISTORY_BYTES = 900_000
 """A ConfigMap holds no more than a megabyte."""
-
-
-class PublishedReservation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The recommended reservation of one pool with one container runtime."""
-
-    pool: str
-    runtime: str
-    millicores: int
-    memory_bytes: int
-    base_millicores: float | None = None
-    """None if there is no line."""
-    millicores_per_pod: float | None = None
-    base_bytes: float | None = None
-    bytes_per_pod: float | None = None
-    nodes: int = 0
-    days: float = 0.0
-    """The time that was measured."""
-    since: int = 0
-    """When this value was first published, in seconds since 1970."""
-
-
-class PublishedReservations(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of the ConfigMap."""
-
-    api_version: str = "trimtab.dev/v1alpha1"
-    kind: str = "NodeReservations"
-    pools: tuple[PublishedReservation, ...] = ()
 
 
 class ReservationStore(Protocol):
@@ -238,10 +210,9 @@ def _decode_stored(name: str, text: str) -> tuple[PoolRuntime, OverheadHistory] 
 def _decode_published(text: str, log: Logger) -> dict[PoolRuntime, PublishedReservation]:
     if not text:
         return {}
-    try:
-        pools = msgspec.json.decode(text, type=PublishedReservations).pools
-    except msgspec.DecodeError as error:
-        log.warning("reservations.unreadable", problem=str(error))
+    pools = decode_reservations(text)
+    if isinstance(pools, Unreadable):
+        log.warning("reservations.unreadable", problem=pools.problem)
         return {}
     return {PoolRuntime(pool.pool, pool.runtime): pool for pool in pools}
 

@@ -79,8 +79,12 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
     """
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
-    placed = [pod for pod in inventory.pods if pod.node in index and pod.phase not in FINISHED_PHASES]
-    unplaced = inventory.pods if len(placed) < len(inventory.pods) else ()
+    places = [index.get(pod.node, -1) if pod.phase not in FINISHED_PHASES else -1 for pod in inventory.pods]
+    if -1 in places:
+        node_of = [place for place in places if place >= 0]
+        placed, unplaced = [pod for pod, at in zip(inventory.pods, places, strict=True) if at >= 0], inventory.pods
+    else:
+        node_of, placed, unplaced = places, list(inventory.pods), ()
     waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED_PHASES]
     classifier = PodClassifier(inventory)
     classes = classifier.classify_all(placed)
@@ -93,7 +97,6 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
     )
     pending = [(pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting]
     buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.reserved_pods]
-    node_of = [index[pod.node] for pod in placed]
     # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.
     movable = {
         *(next_classes if next_classes is not classes else ()),

@@ -21,6 +21,8 @@ from tests.cli.doctor.worlds import (
     hook,
     settings,
 )
+from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
+from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
 from trimtab.cli.doctor.finding import FindingSeverity
@@ -126,6 +128,10 @@ SCALING = Pool(name="web", single_replicas=True)
 SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
 FORGED = NotAuthentic("n1", "it carries no signature", DrainAnnotation(drain="d1", pool="web", since=1))
+RESTORED_LIMIT = RuleFinding(
+    rule="N13", severity=LintSeverity.WARNING, subject=LintSubject("LimitRange", "shop", "limits"),
+    sentence="LimitRange shop/limits sets a cpu limit.", outcome="The policy has no effect.", fix="Remove it.",
+)  # fmt: skip
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("kubernetes-too-old", "error", {"version": (1, 29)}),
@@ -258,6 +264,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
     ("policy-names-what-is-missing", "warn", references(dangling=(("sizes", NOT_CHECKED("no class")),))),
     ("pool-without-nodes", "warn", references(nodes=())),
+    ("autoscaling-rule", "warn", {"autoscaling": AutoscalingState(findings=(RESTORED_LIMIT,))}),
     ("processes-of-different-versions", "warn", references(images={"webhook": "trimtab:1", "watchdog": "trimtab:2"})),
     ("process-without-protection", "warn", references(protecting={})),
     ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),

@@ -13,6 +13,8 @@ from trimtab.compactor import cluster_reader, pool_state_store
 from trimtab.compactor import settings as compactor_settings
 from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.recommender import sharded_configmaps
+from trimtab.recommender.reservation_sources import configmap_store
+from trimtab.recommender.reservations import RESERVATIONS_NAME
 from trimtab.runtime import environment as read_environment
 
 
@@ -81,3 +83,10 @@ def test_the_policies_know_the_names_and_labels_that_our_processes_write() -> No
         assert f"startsWith('{maps.prefix}-')" in expressions["trimtab-recommender-configmaps"]
         assert f"'{maps.label}'" in expressions["trimtab-recommender-configmaps"]
     assert f"'{sharded_configmaps.DAMAGED_LABEL}'" in expressions["trimtab-recommender-configmaps"]
+    store = configmap_store(None, "trimtab-system")  # type: ignore[arg-type]
+    for name, label in (
+        (RESERVATIONS_NAME, store.published.label),
+        (f"{store.histories.prefix}-", store.histories.label),
+    ):
+        assert f"startsWith('{name}')" in expressions["trimtab-recommender-configmaps"]
+        assert f"'{label}'" in expressions["trimtab-recommender-configmaps"]

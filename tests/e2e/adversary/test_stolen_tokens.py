@@ -12,6 +12,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.identities import config_map, denied, thief
 from tests.e2e.installed import Installed
+from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_LABEL, RESERVATIONS_NAME
 
 Object = dict[str, Any]
 Objects = list[Object]
@@ -83,6 +84,16 @@ def test_what_a_process_is_there_for_goes_through(applied: Installed, ours: Clus
     own.apply(config_map(f"{HELD[process]}-new", {LABELS[process]: "v1"}, text="ours"))
     ours.delete("ConfigMap", f"{HELD[process]}-new")
     denied(lambda: own.create(config_map("", text="stolen") | {"metadata": {"generateName": "any-"}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [(RESERVATIONS_NAME, RESERVATIONS_LABEL), (f"{HISTORY_PREFIX}-3f2a", HISTORY_LABEL)],
+)
+def test_the_recommender_publishes_reservations(applied: Installed, ours: Cluster, name: str, label: str) -> None:
+    """The policy that holds its account was written before there were any, and refused them."""
+    thief(applied, "recommender").apply(config_map(name, {label: "v1"}, text="ours"))
+    ours.delete("ConfigMap", name)
 
 
 def test_the_watchdogs_token_writes_no_config_map(applied: Installed, ours: Cluster) -> None:

@@ -6,6 +6,7 @@ from tests.cluster_of import Item, cluster, node, pod
 from tests.sizing.ranking.golden import WORKLOAD, candidate_of
 from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import LEGACY_TAINT_KEY
 from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_LABEL,
     MissingRoom,
@@ -18,7 +19,6 @@ from trimtab.sizing.ranking.legacy_pools import (
     render_placeholders,
 )
 from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
-from trimtab.sizing.ranking.reasons import LEGACY_TAINT_KEY
 
 OLD, NEW = {"nodepool": "old"}, {"nodepool": "new"}
 TOLERATES = {"tolerations": [{"key": LEGACY_TAINT_KEY, "operator": "Exists"}]}
@@ -150,11 +150,16 @@ def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None
 )
 def test_a_group_that_gets_no_nodes_refuses(state: str, target: int, code: str | None) -> None:
     group = NodeGroupStatus(name="new", healthy=True, scale_up=state, target=target, max_size=9)
-    assert [reason.code.name for reason in find_refusals([group], None, (), ())] == ([code] if code else [])
+    assert [reason.code.name for reason in find_refusals([group], None, (), (), 1)] == ([code] if code else [])
+
+
+def test_a_pool_without_nodes_refuses() -> None:
+    [reason] = find_refusals((), None, {"D16s_v5"}, (), 0)
+    assert reason.code.name == "target-without-nodes"
 
 
 def test_a_type_that_is_not_ranked_above_the_old_one_refuses() -> None:
     ranking = rank_types(WORKLOAD, map(candidate_of, ("E16ps_v6", "D16s_v5")), RankingRules())
-    assert find_refusals((), ranking, {"D16s_v5"}, {"E16ps_v6"}) == ()
-    [reason] = find_refusals((), ranking, {"E16ps_v6"}, {"D16s_v5"})
+    assert find_refusals((), ranking, {"D16s_v5"}, {"E16ps_v6"}, 1) == ()
+    [reason] = find_refusals((), ranking, {"E16ps_v6"}, {"D16s_v5"}, 1)
     assert reason.code.name == "target-not-ranked-above"

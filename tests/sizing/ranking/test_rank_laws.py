@@ -69,6 +69,20 @@ def test_a_dominated_type_never_wins(
     assert ranking.best.candidate.name == "z-better"
 
 
+@given(candidates(), st.integers(2, 8))
+def test_a_larger_type_does_not_win_by_room_that_nothing_fills(small: Candidate, times: int) -> None:
+    """Both hold the whole workload on one node, and the larger one has a better price for its size."""
+    little = PoolWorkload(cores=0.5, gib=0.5, pods=1, volumes=0, zones=1, daemons=DaemonShare(cores=0, gib=0, pods=0))
+    large = replace(
+        small, name="large", cores=small.cores * times, gib=small.gib * times, visible_gib=small.visible_gib * times,
+        price=small.price * times - 1,
+    )  # fmt: skip
+    assume(measure_capacity(little, small, CapacityRules()).usable_gib >= little.gib)
+    best = ranked(little, [small, large]).best
+    assert best is not None
+    assert best.candidate.name == small.name
+
+
 @given(workloads, candidates())
 def test_efficiency_is_at_most_one(workload: PoolWorkload, candidate: Candidate) -> None:
     best = ranked(workload, [candidate]).best

@@ -1,9 +1,10 @@
 """PodDisruptionBudgets, and what may be evicted."""
 
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
-from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import (
     FindingIterator,
     Fix,
@@ -16,9 +17,10 @@ from trimtab.autoscaling.rule import (
 )
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
-from trimtab.cluster.selectors import labels_match
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
+_SLEEPING = 1 << 30
+"""Stands for the pods of a workload of 0 replicas: how many it has when it is awake is not known."""
 _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 
@@ -56,14 +58,15 @@ def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
 
 @lint_rule(
     "L30", LintSeverity.ERROR, "A PodDisruptionBudget that never allows an eviction",
-    why="Every drain waits for ever: of a node upgrade, of the cluster autoscaler, of the VPA's updater.",
-    source="Kubernetes eviction API (policy/v1)", fix="Allow one pod to be away: maxUnavailable 1.",
+    why="Every eviction of its pods is refused, for ever: node upgrades, the cluster autoscaler's scale-down and the "
+    "VPA's updater all wait.",
+    source="Kubernetes eviction API (policy/v1)",
+    fix="Allow one pod to be away: maxUnavailable 1, or a minAvailable below the number of pods.",
 )  # fmt: skip
 def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields budgets with maxUnavailable 0 (or 0 %), or whose minAvailable is all pods that they may select."""
     for pdb in snapshot.pdbs:
-        workloads = _workloads_of(snapshot, pdb)
-        replicas = _most_replicas(snapshot, workloads)
+        replicas = _most_replicas(snapshot, snapshot.workloads_of_pdb(pdb))
         problem, change = _blocking_problem(pdb, replicas)
         if problem:
             subject = subject_of("PodDisruptionBudget", pdb.metadata)
@@ -73,16 +76,7 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             )  # fmt: skip
 
 
-def _workloads_of(snapshot: LintSnapshot, pdb: PodDisruptionBudget) -> list[LintWorkload]:
-    """Returns the workloads whose pods the budget selects."""
-    selector = value_or(pdb.spec.selector, None)
-    if selector is None:
-        return []
-    namespace = pdb.metadata.namespace or DEFAULT_NAMESPACE
-    return [workload for workload in snapshot.workloads_in(namespace) if labels_match(selector, workload.pod_labels)]
-
-
-def _most_replicas(snapshot: LintSnapshot, workloads: list[LintWorkload]) -> int | None:
+def _most_replicas(snapshot: LintSnapshot, workloads: Iterable[LintWorkload]) -> int | None:
     """Returns the most pods that the workloads may have, by their HPAs or their own counts; None if unknown."""
     counts = []
     for workload in workloads:
@@ -95,7 +89,7 @@ def _most_replicas(snapshot: LintSnapshot, workloads: list[LintWorkload]) -> int
 
 def _default_count(workload: LintWorkload) -> int:
     # A workload of 0 replicas sleeps: its budget is not judged by that.
-    return 1 if workload.replicas is None else 1 << 30
+    return 1 if workload.replicas is None else _SLEEPING
 
 
 def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[str, tuple[tuple[str, ...], Any]]:
@@ -106,7 +100,9 @@ def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[s
         blocks = unavailable == 0 or unavailable in ("0", "0%")
         return ("has maxUnavailable 0" if blocks else ""), (path, 1)
     if available == "100%":
-        return "keeps 100 % of its pods available", (path, "99%" if replicas is None or replicas > 1 else 0)
+        # A percentage is rounded up: 99 % of three pods are three. Of an unknown number, a half is safe from two on.
+        is_known = replicas is not None and replicas < _SLEEPING
+        return "keeps 100 % of its pods available", (path, max(0, (replicas or 1) - 1) if is_known else "50%")
     if replicas is None or replicas <= 0 or available is None:
         return "", (path, None)
     needed = available if isinstance(available, int) else _round_up_percent(str(available), replicas)

@@ -18,6 +18,7 @@ from trimtab.autoscaling.replica_prediction import (
     describe_prediction,
     predict_replicas,
     ratios_at_rest,
+    settle_on_average_value,
 )
 from trimtab.autoscaling.rule import (
     FindingIterator,
@@ -32,6 +33,8 @@ from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRule
 from trimtab.cluster.quantity import NotAQuantity, parse
 
 VPA_MARGIN = 0.15
+MAX_COUNT = 200
+"""Stands for the maximum of an HPA that has none, which no API server stores."""
 MIN_SCALE_DOWN_WINDOW_SECONDS = 1800
 MIN_SECONDS_PER_REMOVED_POD = 300
 SLOW_SCALE_DOWN: dict[str, Any] = {
@@ -39,6 +42,7 @@ SLOW_SCALE_DOWN: dict[str, Any] = {
     "policies": [{"type": "Pods", "value": 1, "periodSeconds": MIN_SECONDS_PER_REMOVED_POD}],
 }
 """The scaleDown block of Gardener's guide: half an hour of stability, then one pod in five minutes."""
+_VERSIONS_WITH_BEHAVIOR = ("autoscaling/v2", "autoscaling/v2beta2")
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
 
@@ -65,7 +69,7 @@ def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 f"and VPA {vpa.metadata.name} changes that request.",
                 path=metric.path,
                 outcome=_predict_outcome(snapshot, hpa, workload, metric),
-                fix=_describe_fix(workload, metric),
+                fix=_describe_fix(snapshot, hpa, workload, metric),
                 changes=_average_value_changes(subject, workload, metric),
             )
 
@@ -91,22 +95,21 @@ def _predict_outcome(
 ) -> str:
     usage = _usage_of_metric(snapshot, workload, metric)
     if usage is None or workload is None:
-        lowest, highest = ratios_at_rest(metric.percent)
-        lowest, highest = (min(100, 100 * ratio) for ratio in ratios_at_rest(metric.percent))
+        lowest, highest = (100 * ratio for ratio in ratios_at_rest(metric.percent))
+        # The mean is never above P90 by much: a share of more than 100 % is no case that happens.
+        above = "above that it rises round after round at constant load, and " if highest < 100 else ""
         return (
-            f"It rests only while the mean of usage is {lowest:.0f} to {highest:.0f} % of its P90. Above "
-            f"that, the count rises round after round at constant load; below it, the count "
-            "falls. With --usage the direction is known."
+            f"The replica count stays only while the mean of usage is {min(100, lowest):.0f} to "
+            f"{min(100, highest):.0f} % of its P90: {above}below that it falls. With --usage the direction is known."
         )
     mean, p90 = usage
-    replicas = hpa.status.current_replicas or snapshot.needed_replicas(workload) or 1
+    replicas = _running_count(snapshot, hpa, workload)
     prediction = predict_replicas(
         mean_to_p90=min(1.0, mean / p90), replicas=replicas, total=mean * replicas, target_percent=metric.percent,
-        min_replicas=1 if hpa.spec.min_replicas is None else max(1, hpa.spec.min_replicas),
-        max_replicas=hpa.spec.max_replicas or 200,
+        min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
         tolerance=_tolerance_of(hpa),
     )  # fmt: skip
-    return f"{describe_prediction(prediction)} (mean ÷ P90 of this workload: {min(1.0, mean / p90):.2f}.)"
+    return f"{describe_prediction(prediction)} The mean of its usage is {100 * min(1.0, mean / p90):.0f} % of P90."
 
 
 def _usage_of_metric(
@@ -157,23 +160,58 @@ def _request_of_metric(workload: LintWorkload | None, metric: UtilizationMetric)
     return None if not requests or None in requests else sum(filter(None, requests))
 
 
-def _describe_fix(workload: LintWorkload | None, metric: UtilizationMetric) -> str:
+def _describe_fix(
+    snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric
+) -> str:
     request = _request_of_metric(workload, metric)
     if not request:
         return ""
-    value = format_amount(metric.resource, ceil(request * metric.percent / 100))
+    amount = ceil(request * metric.percent / 100)
+    value = format_amount(metric.resource, amount)
     return (
-        f"Use an average value: {value} of {metric.resource} per pod is {metric.percent} % of today's request. Or take "
-        f"{metric.resource} out of the VPA's controlledResources, or scale on a custom metric."
+        f"Use an average value: {value} of {metric.resource} per pod is {metric.percent} % of today's request"
+        f"{_settled_text(snapshot, hpa, workload, metric, amount)}. Or take {metric.resource} out of the VPA's "
+        "controlledResources, or scale on a custom metric."
     )
+
+
+def _settled_text(
+    snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric,
+    amount: int,
+) -> str:  # fmt: skip
+    """Returns where the workload comes to rest with that average value; empty without usage."""
+    usage = _usage_of_metric(snapshot, workload, metric)
+    if usage is None or workload is None:
+        return ""
+    mean, p90 = usage
+    replicas = _running_count(snapshot, hpa, workload)
+    settled = settle_on_average_value(
+        total=mean * replicas, average_value=amount, mean_to_p90=min(1.0, mean / p90),
+        min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
+    )  # fmt: skip
+    pods = "pod" if settled.replicas == 1 else "pods"
+    return f"; it rests at {settled.replicas} {pods} of {format_amount(metric.resource, settled.request)}"
+
+
+def _running_count(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload) -> int:
+    """Returns how many pods run: by the HPA's status, else at quiet times of the history, else as are meant to."""
+    subject = workload.subject
+    counts = snapshot.usage.replicas if snapshot.usage is not None else {}
+    observed = counts.get((subject.namespace, subject.kind, subject.name))
+    quiet = 0 if observed is None else round(observed.p5)
+    return hpa.status.current_replicas or max(quiet, snapshot.needed_replicas(workload) or 1)
+
+
+def _least_count(hpa: HorizontalPodAutoscaler) -> int:
+    return 1 if hpa.spec.min_replicas is None else max(1, hpa.spec.min_replicas)
 
 
 def _average_value_changes(
     subject: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> tuple[ManifestChange, ...]:
-    """Returns the change to an average value; none for autoscaling/v1, which has no such target."""
+    """Returns the change to an average value; none for the API versions that have no such target."""
     request = _request_of_metric(workload, metric)
-    if not request or metric.is_v1:
+    if not request or metric.is_old:
         return ()
     value = format_amount(metric.resource, ceil(request * metric.percent / 100))
     return (ManifestChange(subject, metric.path, {"type": "AverageValue", "averageValue": value}),)
@@ -196,14 +234,15 @@ def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         vpas = [vpa for vpa in snapshot.vpas_of(target) if update_mode_of(vpa) != "Off"]
         subject = subject_of("HorizontalPodAutoscaler", hpa.metadata)
         beside = f" while VPA {vpas[0].metadata.name} sizes its pods" if vpas else ""
-        is_v1 = hpa.spec.target_cpu_utilization_percentage is not None
+        slow_down = ManifestChange(subject, ("spec", "behavior", "scaleDown"), SLOW_SCALE_DOWN)
+        has_behavior = snapshot.document_value(subject).get("apiVersion") in _VERSIONS_WITH_BEHAVIOR
         yield rule.report_problem(
             subject,
             f"{subject} {problem}{beside}.",
             path=("spec", "behavior", "scaleDown"),
             severity=LintSeverity.WARNING if vpas else LintSeverity.INFO,
             outcome="" if vpas else "A short dip of load removes pods that are needed again minutes later.",
-            changes=() if is_v1 else [ManifestChange(subject, ("spec", "behavior", "scaleDown"), SLOW_SCALE_DOWN)],
+            changes=[slow_down] if has_behavior else (),
         )
 
 

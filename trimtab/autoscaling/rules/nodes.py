@@ -1,5 +1,6 @@
 """Spot nodes, reservations, and pods per node."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from ipaddress import ip_network
 
@@ -21,6 +22,11 @@ from trimtab.cluster.pool import POOL_LABELS
 from trimtab.cluster.timestamps import parse_timestamp
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+EVICTION_BYTES = 100 << 20
+"""The kubelet's default for the hard eviction threshold memory.available."""
+RESERVATION_TOLERANCE = 0.1
+RESERVATION_MARGIN = {CPU: 20, MEMORY: 128 << 20}
+"""The recommender changes no reservation for less than this share and these amounts."""
 USABLE_SHARE = 0.8
 """The share of a node's addresses that pods may have: addresses of ended pods are released late."""
 LONG_RUN_SECONDS = 7 * 86400
@@ -105,14 +111,14 @@ def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
     source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
 )  # fmt: skip
 def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields KubeletConfigurations and nodes that reserve less than was measured for their pool or machine type."""
-    measured = {reservation.nodes: reservation for reservation in snapshot.reservations}
+    """Yields KubeletConfigurations, and the nodes of each pool or machine type, that reserve less than was measured
+    there: by more than a tenth, 20m of cpu or 128Mi of memory."""
     for kubelet in snapshot.kubelets:
-        reservation = measured.get(kubelet.metadata.name) or (
-            snapshot.reservations[0] if len(snapshot.reservations) == 1 else None
-        )
-        if reservation is None:
+        named = [reservation for reservation in snapshot.reservations if reservation.nodes == kubelet.metadata.name]
+        candidates = named or snapshot.reservations
+        if len(candidates) != 1:
             continue
+        reservation = candidates[0]
         subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
         reserved = {
             resource: (amount_in(kubelet.kube_reserved, resource) or 0)
@@ -120,37 +126,44 @@ def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             for resource in RESOURCES
         }
         yield from _report_low(rule, subject, reserved, reservation, has_field=True)
+    alike: dict[tuple[MeasuredReservation, int, int], list[str]] = defaultdict(list)
     for node in snapshot.nodes:
-        labels = value_or(node.metadata.labels, {})
-        names = [labels[key] for key in (INSTANCE_TYPE, *POOL_LABELS) if key in labels]
-        reservation = next((measured[name] for name in names if name in measured), None)
-        if reservation is not None:
-            yield from _report_low(
-                rule, LintSubject("Node", "", node.metadata.name), _reserved_on(node), reservation, has_field=False
-            )
+        found = next((one for one in snapshot.reservations if _was_measured_on(one, node)), None)
+        if found is not None:
+            alike[found, _reserved_on(node, CPU), _reserved_on(node, MEMORY)].append(node.metadata.name)
+    for (reservation, cpu, memory), names in alike.items():
+        subject = LintSubject("Node", "", min(names))
+        reserved = {CPU: cpu, MEMORY: memory}
+        yield from _report_low(rule, subject, reserved, reservation, has_field=False, others=len(names) - 1)
 
 
-def _reserved_on(node: LintNode) -> dict[str, int]:
-    """Returns what the node keeps from pods: reservations, and the eviction threshold for memory."""
-    return {
-        resource: max(
-            0, (amount_in(node.status.capacity, resource) or 0) - (amount_in(node.status.allocatable, resource) or 0)
-        )
-        for resource in RESOURCES
-    }
+def _was_measured_on(reservation: MeasuredReservation, node: LintNode) -> bool:
+    """Returns whether the reservation is that of the node: of its machine type or pool, and of its runtime."""
+    labels = value_or(node.metadata.labels, {})
+    names = [labels[key] for key in (INSTANCE_TYPE, *POOL_LABELS) if key in labels]
+    runtime = node.status.node_info.container_runtime_version.partition("://")[0]
+    return reservation.nodes in names and reservation.runtime in ("", runtime)
+
+
+def _reserved_on(node: LintNode, resource: str) -> int:
+    """Returns what the node keeps from pods, without the eviction threshold of memory, which is no reservation."""
+    kept = (amount_in(node.status.capacity, resource) or 0) - (amount_in(node.status.allocatable, resource) or 0)
+    return max(0, kept - (EVICTION_BYTES if resource == MEMORY else 0))
 
 
 def _report_low(
     rule: LintRule, subject: LintSubject, reserved: Mapping[str, int], reservation: MeasuredReservation, *,
-    has_field: bool,
+    has_field: bool, others: int = 0,
 ) -> FindingIterator:  # fmt: skip
+    who = str(subject) if not others else f"{subject} and {others} more of {reservation.nodes}"
     for resource, needed in ((CPU, reservation.cpu), (MEMORY, reservation.memory)):
-        if reserved[resource] < needed:
+        now = reserved[resource]
+        if needed - now > max(RESERVATION_TOLERANCE * now, RESERVATION_MARGIN[resource]):
             path = ("kubeReserved", resource)
             amount = format_amount(resource, needed)
             yield rule.report_problem(
                 subject,
-                f"{subject} reserves {format_amount(resource, reserved[resource])} of {resource}, and on "
+                f"{who} {'reserve' if others else 'reserves'} {format_amount(resource, now)} of {resource}, and on "
                 f"{reservation.nodes} the system daemons were measured to need {amount}.",
                 path=path if has_field else (),
                 changes=[ManifestChange(subject, path, amount)] if has_field else (),

@@ -18,6 +18,7 @@ from trimtab.autoscaling.rule import (
     ManifestChange,
     lint_rule,
 )
+from trimtab.cluster.api.meta import value_or
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "leader-election-enabled")
@@ -25,7 +26,7 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 
 @lint_rule(
     "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
-    why="The scheduler takes it for nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
+    why="The scheduler counts it as nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
     "down its neighbours.",
     source=_GUIDE, fix="Give it requests of cpu and memory; `trimtab recommend` knows them from usage.",
 )  # fmt: skip
@@ -87,8 +88,22 @@ def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             f"{format_amount(CPU, limit_of(container, CPU) or 0)}{doing}.",
             path=path,
             severity=LintSeverity.ERROR if leads else LintSeverity.WARNING,
-            changes=[ManifestChange(workload.subject, path, REMOVED)],
+            changes=_without_limit(workload, container),
         )
+
+
+def _without_limit(workload: LintWorkload, container: LintContainer) -> list[ManifestChange]:
+    """Returns the changes that remove the cpu limit and keep the request, which without one was the limit's amount."""
+    resources = value_or(container.resources, None)
+    limits = value_or(resources.limits, {}) if resources is not None else {}
+    requests = value_or(resources.requests, {}) if resources is not None else {}
+    changes = [
+        ManifestChange(workload.subject, workload.container_path(container, "resources", "limits", CPU), REMOVED)
+    ]
+    if CPU not in requests:
+        path = workload.container_path(container, "resources", "requests", CPU)
+        changes.append(ManifestChange(workload.subject, path, limits[CPU]))
+    return changes
 
 
 def _containers_with_limit(snapshot: LintSnapshot, resource: str) -> list[tuple[LintWorkload, LintContainer]]:

@@ -1,14 +1,24 @@
 """Requests and what is used."""
 
 from collections.abc import Iterator
+from math import ceil
 from typing import NamedTuple
 
-from trimtab.autoscaling.container_amounts import CPU, MEMORY, RESOURCES, format_amount, request_of
+from trimtab.autoscaling.container_amounts import (
+    CPU,
+    MEMORY,
+    RESOURCES,
+    format_amount,
+    request_of,
+    running_containers,
+)
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, controls_resource
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, Needs, lint_rule
+from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, recommender_flags
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.api.meta import value_or
 
 SMALL = {CPU: 50, MEMORY: 100_000_000}
 """Below these amounts a VPA is more work than it saves (Gardener's guide)."""
@@ -16,6 +26,15 @@ SMALLEST_BUCKET = {CPU: 10, MEMORY: 10_000_000}
 """The first buckets of the VPA's histograms: what is below cannot be told apart."""
 WASTE = {CPU: 50, MEMORY: 50 << 20}
 STEADY_SPREAD = 2.0
+MIN_MANY_REPLICAS = 4
+SMALL_REPLICA_MILLICORES = 100
+FIXED_SHARE = 0.8
+"""Memory whose P5 is at least this share of its P95 does not follow the load: each replica keeps it."""
+LARGE_REPLICA_MILLICORES = 250
+"""The cpu that a replica of the proposal may use at P95."""
+LEAST_REPLICAS = 3
+"""One for each of three zones: fewer are never proposed."""
+MIN_SAVED_BYTES = 256 << 20
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _USAGE = (Needs.USAGE,)
 
@@ -104,7 +123,7 @@ def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L23", LintSeverity.INFO, "A large container with changing use and no autoscaler",
     why="Its request is too large most of the time, or too small when it matters.",
-    source=_GUIDE, fix="A VPA (`trimtab lint` then checks its bounds) or an HPA.", needs=_USAGE,
+    source=_GUIDE, fix="Add a VPA (`trimtab lint` then checks its bounds) or an HPA.", needs=_USAGE,
 )  # fmt: skip
 def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers without VPA and HPA that use more than 50m or 100 MB with a P95 above twice their P5."""
@@ -159,13 +178,15 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if request > 1.5 * usage.p95 and request - usage.p95 > WASTE[resource]:
                 replicas = snapshot.needed_replicas(sized.workload) or 1
                 waste = format_amount(resource, (request - usage.p95) * replicas)
+                pods = "One pod reserves" if replicas == 1 else f"{replicas} pods reserve"
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
                     f"{format_amount(resource, request)} of {resource}, and its P95 is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=sized.workload.container_path(sized.container, "resources", "requests", resource),
-                    outcome=f"{waste} of {resource} in {replicas} pod{'' if replicas == 1 else 's'} stay empty.",
+                    outcome=f"{pods} {waste} of {resource} that is not used"
+                    f"{_cost_text(snapshot, resource, (request - usage.p95) * replicas)}.",
                 )
 
 
@@ -176,13 +197,19 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields requests that a VPA sizes and that are above P50 or below P5 by more than 10 %."""
+    """Yields requests that a VPA sizes and that are more than 10 % below P5, or more than 10 % above P50 and above what
+    the VPA sets at least, or should by the quietest day (see L17)."""
+    flags = recommender_flags(snapshot)
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
             request = request_of(sized.container, resource)
             if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
                 continue
-            if request > 1.1 * usage.p50 or request < 0.9 * usage.p5:
+            containers = len(running_containers(sized.workload.spec))
+            least = max(least_request(flags, vpa, sized.container.name, resource, containers)[0] for vpa in sized.vpas)
+            least = max(least, ceil((usage.idle or 0) * VPA_MARGIN_FACTOR))
+            start = max(1.0, usage.p5, least)
+            if request > 1.1 * max(usage.p50, start) or request < 0.9 * usage.p5:
                 path = sized.workload.container_path(sized.container, "resources", "requests", resource)
                 yield rule.report_problem(
                     sized.workload.subject,
@@ -190,5 +217,74 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                     f"{format_amount(resource, request)} of {resource}; P5 is {format_amount(resource, usage.p5)} and "
                     f"P50 {format_amount(resource, usage.p50)}.",
                     path=path,
-                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, max(1.0, usage.p5)))],
+                    fix=f"Begin with {format_amount(resource, start)}"
+                    + (", the least that its VPA should set." if start == least else ", P5."),
+                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, start))],
                 )
+
+
+def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
+    """Returns what an amount costs, after a colon; empty without a price."""
+    if snapshot.price is None:
+        return ""
+    cpu, memory = (amount, 0.0) if resource == CPU else (0.0, amount)
+    return f": {snapshot.price.describe_cost(cpu, memory)}"
+
+
+@lint_rule(
+    "N16", LintSeverity.INFO, "Many small replicas, each with a fixed cost",
+    why="Each replica keeps memory that does not follow its load: the same load in fewer, larger replicas needs less "
+    "of it.",
+    source="Gardener's GEP-23, deficiencies: small replicas are inefficient",
+    fix="Run fewer, larger replicas.", needs=_USAGE,
+)  # fmt: skip
+def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields workloads for which all of these hold:
+
+    - they are meant to have at least four replicas;
+    - a replica uses at most 100m of cpu at P95, and its P95 is more than twice its P5: there is load, and it changes;
+    - its memory at P5 is at least 80 % of that at P95: it does not follow the load;
+    - at least 256Mi are saved by replicas of 250m, of which there are at least three, and one more than a budget keeps.
+    """
+    for workload in snapshot.workloads:
+        replicas, cpu, memory = snapshot.needed_replicas(workload), *_replica_usage(snapshot, workload)
+        if replicas is None or replicas < MIN_MANY_REPLICAS or cpu is None or memory is None:
+            continue
+        if cpu.p95 > SMALL_REPLICA_MILLICORES or cpu.p95 <= STEADY_SPREAD * cpu.p5:
+            continue
+        fewer = max(_least_count(snapshot, workload), ceil(replicas * cpu.p95 / LARGE_REPLICA_MILLICORES))
+        saved = (replicas - fewer) * memory.p5
+        if memory.p5 >= FIXED_SHARE * memory.p95 and saved >= MIN_SAVED_BYTES:
+            load = format_amount(CPU, ceil(replicas * cpu.p95 / fewer))
+            yield rule.report_problem(
+                workload.subject,
+                f"{workload.subject} has {replicas} replicas that use {format_amount(CPU, cpu.p95)} of cpu each at "
+                f"P95, and each keeps {format_amount(MEMORY, memory.p5)} of memory whatever its load is.",
+                path=("spec", "replicas"),
+                outcome=f"{fewer} replicas serve the same load and keep {format_amount(MEMORY, saved)} less"
+                f"{_cost_text(snapshot, MEMORY, saved)}.",
+                fix=f"Run {fewer} replicas that may use {load} of cpu and {format_amount(MEMORY, memory.p95)} of "
+                "memory each; with an HPA, as its minReplicas and with a larger target.",
+            )
+
+
+def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[ResourceUsage | None, ResourceUsage | None]:
+    """Returns cpu and memory of one replica, the sums of its containers; None for what one of them does not tell."""
+    sums: list[ResourceUsage | None] = []
+    for resource in RESOURCES:
+        known = [snapshot.usage_of(workload, c.name, resource) for c in running_containers(workload.spec)]
+        whole = [usage for usage in known if usage is not None]
+        complete = len(whole) == len(known) > 0
+        sums.append(
+            ResourceUsage(
+                p5=sum(u.p5 for u in whole), p50=sum(u.p50 for u in whole), p90=sum(u.p90 for u in whole),
+                p95=sum(u.p95 for u in whole), max=sum(u.max for u in whole),
+            ) if complete else None
+        )  # fmt: skip
+    return sums[0], sums[1]
+
+
+def _least_count(snapshot: LintSnapshot, workload: LintWorkload) -> int:
+    """Returns the fewest replicas that availability allows: three, and one more than each budget keeps available."""
+    kept = [value_or(pdb.spec.min_available, 0) for pdb in snapshot.pdbs_of(workload)]
+    return max([LEAST_REPLICAS, *(amount + 1 for amount in kept if isinstance(amount, int))])

@@ -24,8 +24,8 @@ _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 @lint_rule(
     "L43", LintSeverity.WARNING, "Several replicas that may all be in one place",
-    why="The scheduler's default spreads only softly: after a few drains all replicas may be on one node or in one "
-    "zone, and its end is the end of the service.",
+    why="The scheduler's default is a preference only: after a few drains all replicas may be on one node or in one "
+    "zone. If that node or zone fails, the service is down.",
     source="Gardener's guide on high availability; Kubernetes topology spread constraints",
     fix="Add a topologySpreadConstraint over zones and one over hosts.",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """minAllowed, maxAllowed and limits under a VPA."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -41,10 +41,20 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.cluster_autoscaler import parse_flags
 
 MAX_LIMIT_RATIO = 1.2
+VPA_MARGIN_FACTOR = 1.15
+"""What the recommender adds to a percentile: --recommendation-margin-fraction, 0.15."""
+UPDATER_MIN_REPLICAS = 2
+"""The updater's --min-replicas."""
 POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
 """The recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb, which are MiB."""
 _FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recommendation-min-memory-mb"}
-_CAP_FLAGS = ("container-recommendation-max-allowed-cpu", "container-recommendation-max-allowed-memory")
+_CAP_FLAGS = {
+    CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
+}  # fmt: skip
+_TOO_SMALL_ALONE = (
+    "The VPA's updater leaves so few pods alone: they keep a request that is too small until they are created anew, "
+    "and the VPA's webhook changes it."
+)
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
 
@@ -54,6 +64,12 @@ def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler,
         if update_mode_of(vpa) != "Off":
             target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
             yield vpa, subject_of("VerticalPodAutoscaler", vpa.metadata), target
+
+
+def least_replicas(vpa: VerticalPodAutoscaler) -> int:
+    """Returns the number of live pods below which the updater leaves the VPA's target alone."""
+    written = vpa.spec.update_policy.min_replicas
+    return UPDATER_MIN_REPLICAS if written is None else written
 
 
 def limit_ratios(vpa: VerticalPodAutoscaler, workload: LintWorkload) -> Iterator[tuple[LintContainer, str, float]]:
@@ -121,9 +137,15 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             and not container_policy_of(vpa, name).min_allowed
         ]
         if missing:
+            changes = _idle_minimum(snapshot, vpa, subject, workload, missing)
+            minima = (
+                change.value.get("minAllowed", change.value) for change in changes if isinstance(change.value, dict)
+            )
+            amounts = "; ".join(" and ".join(f"{amount} of {name}" for name, amount in one.items()) for one in minima)
             yield rule.report_problem(
                 subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
-                path=policies_path(vpa, missing[0]), changes=_idle_minimum(snapshot, vpa, subject, workload, missing),
+                path=policies_path(vpa, missing[0]), changes=changes,
+                fix=f"Set minAllowed to {amounts}: P90 of the quietest day, and 15 %." if amounts else "",
             )  # fmt: skip
 
 
@@ -132,34 +154,68 @@ def _container_names(workload: LintWorkload | None) -> list[str]:
 
 
 def _list_names(names: list[str]) -> str:
-    return "its containers" if names == ["*"] else f"container {names[0]}" if len(names) == 1 else ", ".join(names)
+    if names == ["*"]:
+        return "its containers"
+    return f"container {names[0]}" if len(names) == 1 else f"containers {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _idle_minimum(
     snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
     names: list[str],
 ) -> list[ManifestChange]:  # fmt: skip
-    """Returns minAllowed for each container from its quietest day; nothing unless it is known for all of them."""
+    """Returns minAllowed for each container from its quietest day, and the requests that are below it; nothing unless
+    it is known for all of them."""
     changes: list[ManifestChange] = []
     base = ("spec", "resourcePolicy", "containerPolicies")
     present = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
     added = len(present)
     for name in names:
-        amounts = {
-            resource: format_amount(resource, ceil(usage.idle * 1.15))
-            for resource in RESOURCES
-            if workload is not None
-            and (usage := snapshot.usage_of(workload, name, resource)) is not None
-            and usage.idle is not None
-        }
-        if not amounts:
+        minima = _idle_amounts(snapshot, workload, name)
+        if workload is None or not minima:
             return []
+        amounts = {resource: format_amount(resource, minimum) for resource, minimum in minima.items()}
         if name in present:
             changes.append(ManifestChange(subject, (*base, present.index(name), "minAllowed"), amounts))
         else:
-            changes.append(ManifestChange(subject, (*base, added), {"containerName": name, "minAllowed": amounts}))
+            policy = {**_wildcard_policy(snapshot, subject), "containerName": name, "minAllowed": amounts}
+            changes.append(ManifestChange(subject, (*base, added), policy))
             added += 1
+        for resource, minimum in minima.items():
+            changes += raise_request(workload, name, resource, minimum)
     return changes
+
+
+def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, container: str) -> dict[str, int]:
+    """Returns resource → P90 of the quietest day with the recommender's margin, where it is known."""
+    known = {
+        resource: snapshot.usage_of(workload, container, resource) if workload is not None else None
+        for resource in RESOURCES
+    }
+    return {
+        resource: ceil(usage.idle * VPA_MARGIN_FACTOR)
+        for resource, usage in known.items()
+        if usage is not None and usage.idle is not None
+    }
+
+
+def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, Any]:
+    """Returns the VPA's policy for all containers as plain values: a policy for one of them takes its place."""
+    resource_policy = snapshot.document_value(subject).get("spec", {}).get("resourcePolicy") or {}
+    policies = resource_policy.get("containerPolicies") or ()
+    return next((dict(policy) for policy in policies if policy.get("containerName") == "*"), {})
+
+
+def raise_request(workload: LintWorkload, container: str, resource: str, least: int) -> list[ManifestChange]:
+    """Returns the change of a container's written request to the least that its VPA sets (see L18); nothing if it is
+    not below."""
+    return [
+        ManifestChange(
+            workload.subject, workload.container_path(found, "resources", "requests", resource),
+            format_amount(resource, least),
+        )
+        for found in workload.spec.containers
+        if found.name == container and (request := request_of(found, resource)) is not None and request < least
+    ]  # fmt: skip
 
 
 @lint_rule(
@@ -177,15 +233,19 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 usage = None if workload is None else snapshot.usage_of(workload, container.name, resource)
                 if minimum is None or usage is None or usage.idle is None:
                     continue
-                idle = usage.idle * 1.15
+                idle = usage.idle * VPA_MARGIN_FACTOR
                 if minimum < 0.9 * idle:
                     path = (*policies_path(vpa, container.name), "minAllowed", resource)
                     yield rule.report_problem(
                         subject,
                         f"{subject} has minAllowed {format_amount(resource, minimum)} of {resource} for "
                         f"{container.name}, and its quietest day leads to {format_amount(resource, idle)}.",
-                        path=path, changes=[ManifestChange(subject, path, format_amount(resource, ceil(idle)))],
-                    )  # fmt: skip
+                        path=path,
+                        changes=[
+                            ManifestChange(subject, path, format_amount(resource, ceil(idle))),
+                            *(raise_request(workload, container.name, resource, ceil(idle)) if workload else ()),
+                        ],
+                    )
 
 
 @lint_rule(
@@ -196,17 +256,21 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
-    divided by its containers, while the VPA evicts or resizes."""
+    divided by its containers, while the VPA's mode is one that evicts or resizes. A warning where the updater leaves
+    the pods alone, because they are too few (see L26)."""
+    flags = recommender_flags(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
             continue
+        replicas = snapshot.needed_replicas(workload)
+        is_left_alone = replicas is not None and replicas < least_replicas(vpa)
         containers = running_containers(workload.spec)
         for container in workload.spec.containers:
             for resource in RESOURCES:
                 request = request_of(container, resource)
                 if request is None or not controls_resource(vpa, container.name, resource):
                     continue
-                floor, name = _least_request(snapshot, vpa, container.name, resource, len(containers))
+                floor, name = least_request(flags, vpa, container.name, resource, len(containers))
                 if request < floor:
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
@@ -215,18 +279,20 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                         f"{format_amount(resource, request)} of {resource}, and {name} of {subject} is "
                         f"{format_amount(resource, floor)}.",
                         path=path,
+                        severity=LintSeverity.WARNING if is_left_alone else LintSeverity.ERROR,
+                        outcome=_TOO_SMALL_ALONE if is_left_alone else "",
                         changes=[ManifestChange(workload.subject, path, format_amount(resource, floor))],
                     )
 
 
-def _least_request(
-    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
+def least_request(
+    flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
 ) -> tuple[int, str]:
     """Returns the least that the VPA sets for a container, and the name of what decides it."""
     policy = container_policy_of(vpa, container)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)
-    text = recommender_flags(snapshot).get(_FLOOR_FLAGS[resource], "")
+    text = flags.get(_FLOOR_FLAGS[resource], "")
     pod_floor = POD_FLOOR[resource]
     if text.isdecimal():
         pod_floor = int(text) << (20 if resource == MEMORY else 0)
@@ -254,20 +320,29 @@ def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
     source=_GUIDE, fix="Set maxAllowed to the largest eligible node's allocatable less its DaemonSets.",
 )  # fmt: skip
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields maxAllowed values above the largest node (error), and VPAs without any maxAllowed (warning) unless the
-    recommender has a cap of its own."""
+    """Yields maxAllowed values above the largest node (error), and resources without a maxAllowed (warning) unless the
+    recommender has a cap of its own for them."""
     room = largest_allocatable(snapshot)
-    is_capped = any(flag in recommender_flags(snapshot) for flag in _CAP_FLAGS)
+    flags = recommender_flags(snapshot)
+    uncapped = [resource for resource in RESOURCES if _CAP_FLAGS[resource] not in flags]
     for vpa, subject, workload in active_vpas(snapshot):
-        for name in _container_names(workload):
+        names = _container_names(workload)
+        for resource in uncapped:
+            open_ended = [
+                name
+                for name in names
+                if controls_resource(vpa, name, resource)
+                and amount_in(container_policy_of(vpa, name).max_allowed, resource) is None
+            ]
+            if open_ended:
+                yield rule.report_problem(
+                    subject, f"{subject} has no maxAllowed of {resource} for {_list_names(open_ended)}.",
+                    path=policies_path(vpa, open_ended[0]), severity=LintSeverity.WARNING,
+                )  # fmt: skip
+        for name in names:
             resources = [resource for resource in RESOURCES if controls_resource(vpa, name, resource)]
             maximum = container_policy_of(vpa, name).max_allowed
             path = policies_path(vpa, name)
-            if resources and not maximum and not is_capped:
-                yield rule.report_problem(
-                    subject, f"{subject} has no maxAllowed for {_list_names([name])}.", path=path,
-                    severity=LintSeverity.WARNING,
-                )  # fmt: skip
             for resource in resources:
                 most = amount_in(maximum, resource)
                 if most is not None and room is not None and most > room[resource]:
@@ -283,9 +358,9 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "L20", LintSeverity.ERROR, "A minAllowed that cannot be kept",
-    why="With a minimum above the maximum the VPA's result is undefined; with minima above a node every pod stays "
-    "Pending.",
-    source="VPA API: minAllowed and maxAllowed are applied one after the other",
+    why="The VPA's webhook refuses a minimum above the maximum; where it is stored all the same, the maximum wins and "
+    "the minimum does nothing. With minima above a node every pod stays Pending.",
+    source="VPA, pkg/utils/vpa/capping.go: the recommendation is raised to minAllowed, then lowered to maxAllowed",
     fix="Lower minAllowed below maxAllowed and below the largest node.",
 )  # fmt: skip
 def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -302,6 +377,8 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                         f"{subject} has minAllowed {format_amount(resource, minimum)} above maxAllowed "
                         f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
                         path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
+                        outcome="The VPA's webhook refuses the object; where it is stored all the same, the maximum "
+                        "wins and the minimum does nothing.",
                     )  # fmt: skip
         for resource in RESOURCES if workload is not None and room is not None else ():
             assert workload is not None
@@ -315,5 +392,5 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                     subject,
                     f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, and the "
                     f"largest node has {format_amount(resource, room[resource])} for pods.",
-                    path=("spec", "resourcePolicy"),
-                )
+                    path=("spec", "resourcePolicy"), outcome="Every pod that the VPA sizes stays Pending.",
+                )  # fmt: skip

@@ -1,5 +1,7 @@
 """What a VPA points at, and whether it can act."""
 
+from collections.abc import Mapping
+
 from trimtab.autoscaling.container_amounts import RESOURCES, amount_in, format_amount, request_of
 from trimtab.autoscaling.lint_snapshot import (
     EVICTING_MODES,
@@ -11,7 +13,7 @@ from trimtab.autoscaling.lint_snapshot import (
     target_subject,
     update_mode_of,
 )
-from trimtab.autoscaling.objects import LintNode
+from trimtab.autoscaling.objects import LintPod
 from trimtab.autoscaling.rule import (
     FindingIterator,
     LintRule,
@@ -21,13 +23,11 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.autoscaling.rules.quality_of_service import elects_leader
-from trimtab.autoscaling.rules.vpa_bounds import active_vpas
+from trimtab.autoscaling.rules.vpa_bounds import active_vpas, least_replicas
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.timestamps import parse_timestamp
 
-UPDATER_MIN_REPLICAS = 2
-"""The updater's --min-replicas."""
 LONG_GRACE_SECONDS = 300
 UNUSED_ADVICE_DAYS = 14
 UNUSED_ADVICE_SHARE = 0.2
@@ -66,11 +66,12 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         top = snapshot.topmost_owner(target)
         subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
         if top != target or target.kind == "Pod":
-            better = f"its topmost controller is {top}" if top != target else "a pod has no replacement"
+            better = f"its topmost controller is {top}" if top != target else "a bare pod is never updated"
+            owner = snapshot.workloads_by_subject.get(top) if top != target else None
+            fields = {} if owner is None else {"apiVersion": owner.api_version, "kind": top.kind, "name": top.name}
             yield rule.report_problem(
                 subject, f"{subject} names {target}, and {better}.", path=("spec", "targetRef"),
-                changes=[ManifestChange(subject, ("spec", "targetRef", "kind"), top.kind),
-                         ManifestChange(subject, ("spec", "targetRef", "name"), top.name)] if top != target else (),
+                changes=[ManifestChange(subject, ("spec", "targetRef", key), fields[key]) for key in fields],
             )  # fmt: skip
 
 
@@ -86,13 +87,12 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     absent."""
     for vpa, subject, workload in active_vpas(snapshot):
         replicas = None if workload is None else snapshot.needed_replicas(workload)
-        needed = vpa.spec.update_policy.min_replicas
-        needed = UPDATER_MIN_REPLICAS if needed is None else needed
+        needed = least_replicas(vpa)
         if replicas is None or not 0 < replicas < needed or update_mode_of(vpa) not in EVICTING_MODES:
             continue
         path = ("spec", "updatePolicy", "minReplicas")
         yield rule.report_problem(
-            subject, f"{subject} acts on {needed} replicas or more, and its target has {replicas}.", path=path,
+            subject, f"{subject} acts on {needed} live pods or more, and its target may have {replicas}.", path=path,
             changes=[ManifestChange(subject, path, replicas)],
         )  # fmt: skip
 
@@ -212,8 +212,8 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set restartPolicy NotRequired in the container's resizePolicy; keep room on the nodes.",
 )  # fmt: skip
 def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in an in-place mode over a container with RestartContainer for a resource that they control, or over
-    a pod on a node whose free amount is less than what the VPA wants to add."""
+    """Yields VPAs in an in-place mode over a container with RestartContainer for a resource that they control, or with
+    pods on nodes whose free amount is less than what the VPA wants to add."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in RESIZING_MODES:
             continue
@@ -232,37 +232,35 @@ def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIter
 def _find_full_nodes(
     rule: LintRule, snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, workload: LintWorkload
 ) -> FindingIterator:
+    """Yields one finding for each resource, with the first pod that cannot grow and the number of others."""
     targets = {
         recommended.container_name: recommended.target
         for recommended in vpa.status.recommendation.container_recommendations
     }
-    nodes = {node.metadata.name: node for node in snapshot.nodes}
-    for pod in snapshot.pods_of(workload):
-        node = nodes.get(pod.spec.node_name)
-        if node is None:
-            continue
-        for resource in RESOURCES:
-            growth = sum(
-                max(0, (amount_in(targets.get(c.name, {}), resource) or 0) - (request_of(c, resource) or 0))
-                for c in pod.spec.containers
+    if not targets:
+        return
+    for resource in RESOURCES:
+        stuck = [
+            (pod, growth, free)
+            for pod in snapshot.pods_of(workload)
+            if (free := snapshot.free_on_nodes.get((pod.spec.node_name, resource))) is not None
+            and (growth := _growth_of(pod, targets, resource)) > free
+        ]
+        if stuck:
+            pod, growth, free = stuck[0]
+            subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
+            others = f" ({len(stuck) - 1} more pods like it)" if len(stuck) > 1 else ""
+            yield rule.report_problem(
+                subject,
+                f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, and "
+                f"node {pod.spec.node_name} has {format_amount(resource, max(0, free))} free{others}.",
+                outcome="The resize stays Deferred until another pod leaves the node.",
             )
-            free = _free_amount(snapshot, node, resource)
-            if growth > free:
-                subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
-                yield rule.report_problem(
-                    subject,
-                    f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, "
-                    f"and node {node.metadata.name} has {format_amount(resource, max(0, free))} free.",
-                    outcome="The resize stays Deferred until another pod leaves the node.",
-                )
 
 
-def _free_amount(snapshot: LintSnapshot, node: LintNode, resource: str) -> int:
-    """Returns the node's allocatable less the requests of its pods."""
-    requested = sum(
-        request_of(container, resource) or 0
-        for pod in snapshot.pods
-        if pod.spec.node_name == node.metadata.name
+def _growth_of(pod: LintPod, targets: Mapping[str, ResourceList], resource: str) -> int:
+    """Returns what the VPA wants to add to the pod's requests."""
+    return sum(
+        max(0, (amount_in(targets.get(container.name, {}), resource) or 0) - (request_of(container, resource) or 0))
         for container in pod.spec.containers
     )
-    return (amount_in(node.status.allocatable, resource) or 0) - requested

@@ -16,6 +16,7 @@ import msgspec
 
 from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
+from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
@@ -273,6 +274,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         metrics_api=read(reader.read_metrics_api),
         compiled_policies=read(reader.read_compiled_policies),
         references=read(lambda: read_references(client, namespace)),
+        autoscaling=read(lambda: read_autoscaling(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.doctor import (
+    check_autoscaling,
     check_compiled_policies,
     check_expander_map,
     check_installation,
@@ -32,7 +33,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
     *check_webhook.CHECKS, *check_compiled_policies.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS,
-    *check_expander_map.CHECKS, *check_installation.CHECKS, *check_references.CHECKS,
+    *check_expander_map.CHECKS, *check_installation.CHECKS, *check_references.CHECKS, *check_autoscaling.CHECKS,
 )  # fmt: skip
 
 

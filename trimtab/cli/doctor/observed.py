@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
+from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
@@ -44,8 +45,7 @@ class DryRunResult:
     def lacks_permission(self) -> bool:
         """Whether authorization refused the request, before any webhook was called."""
         # Authorization answers "User … cannot …" (apiserver, responsewriters/errors.go), a webhook's refusal says
-        # "denied
-        # the request" (apiserver, plugin/webhook/errors/statuserror.go).
+        # "denied the request" (apiserver, plugin/webhook/errors/statuserror.go).
         return self.status in (401, 403) and " cannot " in self.message and "denied the request" not in self.message
 
 
@@ -118,7 +118,6 @@ class LeaseState:
     holder: str
     renewed_at: datetime | None
     duration_seconds: int
-    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +292,7 @@ class ObservedCluster:
     """None if the autoscaler has no priority map."""
     compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()
     """None if this API server has no such kind."""
+    autoscaling: Read[AutoscalingState] = field(default_factory=AutoscalingState)
 
     @property
     def is_without_webhook(self) -> bool:

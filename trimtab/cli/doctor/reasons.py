@@ -394,6 +394,12 @@ POOL_WITHOUT_NODES = Code(
     "Correct the name of the pool, which is the value of the nodes' pool label, or set `nodes` in its settings; "
     "`trimtab explain nodes` explains the field.",
 )
+LINT_FINDING = Code(
+    "autoscaling-rule",
+    "A rule of `trimtab lint` that concerns Trimtab's own work has a finding: another component works against it, or "
+    "it leaves pods and nodes alone because of it.",
+    "`trimtab lint --cluster live --rule CODE` shows every object; `trimtab explain CODE` explains the rule.",
+)
 MIXED_VERSIONS = Code(
     "processes-of-different-versions",
     "The processes run different images. They share ConfigMaps and annotations, which another version may not read.",

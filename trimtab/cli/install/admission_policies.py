@@ -27,6 +27,7 @@ from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
+from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_LABEL, RESERVATIONS_NAME
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 
 _API = "admissionregistration.k8s.io"
@@ -52,8 +53,9 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
         yield from _ca_bundle_policy()
     yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
     yield from _node_policy()
-    names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-"]
-    yield from _config_map_policy("recommender", names, [RECOMMENDATIONS, USAGE_LABEL, DAMAGED_LABEL])
+    names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-", RESERVATIONS_NAME, f"{HISTORY_PREFIX}-"]
+    labels = [RECOMMENDATIONS, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL]
+    yield from _config_map_policy("recommender", names, labels)
 
 
 def _ca_bundle_policy() -> Iterator[Manifest]:

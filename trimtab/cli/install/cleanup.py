@@ -46,6 +46,7 @@ from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
+from trimtab.recommender.reservations import HISTORY_LABEL, RESERVATIONS_LABEL
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 from trimtab.runtime import clock
 from webhook import cert_manager
@@ -57,6 +58,8 @@ LEADER_PROCESSES = tuple(process for process in PROCESSES if process != "webhook
 STOP_TIMEOUT_SECONDS = 90.0
 """The time that the processes may take to stop: their longest grace period is 60 seconds."""
 MAX_ATTEMPTS = 5
+_USAGE_LABELS = frozenset({USAGE_LABEL, HISTORY_LABEL})
+"""The labels of what was measured, which `--keep-usage` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +174,11 @@ class Uninstaller:
             f"{RECOMMENDATIONS}=v1",
             f"{DAMAGED_LABEL}=v1",
             f"{USAGE_LABEL}=v1",
+            f"{RESERVATIONS_LABEL}=v1",
+            f"{HISTORY_LABEL}=v1",
         ):
             for shape in self._list_config_maps(label):
-                is_kept = self.keep_usage and USAGE_LABEL in value_or(shape.metadata.labels, {})
+                is_kept = self.keep_usage and not _USAGE_LABELS.isdisjoint(value_or(shape.metadata.labels, {}))
                 name = shape.metadata.name
                 step = CleanupStep(self._object_ref("ConfigMap", name), "kept")
                 yield step if is_kept else self._delete("ConfigMap", name, self.namespace)

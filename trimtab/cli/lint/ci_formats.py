@@ -7,7 +7,9 @@ report for a failed run.
 
 from collections.abc import Iterable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import msgspec
@@ -24,7 +26,6 @@ def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
     driver = {
         "name": "trimtab lint",
         "version": version("trimtab"),
-        "informationUri": RULE_PAGE,
         "rules": [_sarif_rule(rule) for rule in rules],
     }
     notifications = [
@@ -46,8 +47,8 @@ def _sarif_rule(rule: LintRule) -> dict[str, Any]:
         "name": rule.function.__name__,
         "shortDescription": {"text": rule.title + "."},
         "fullDescription": {"text": rule.why},
-        "help": {"text": f"{rule.fix} (Source: {rule.source})"},
-        "helpUri": f"{RULE_PAGE}#{rule.code.lower()}",
+        # No helpUri: it must be an absolute URI, and the page is in the documentation of the version that you run.
+        "help": {"text": f"{rule.fix} (Source: {rule.source}; `trimtab explain {rule.code}`, {RULE_PAGE})"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},
     }
 
@@ -56,7 +57,7 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
     logical = "/".join(part for part in (finding.namespace, finding.kind, finding.name) if part)
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}]}
     if finding.file:
-        physical: dict[str, Any] = {"artifactLocation": {"uri": finding.file}}
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _file_uri(finding.file)}}
         if finding.line:
             physical["region"] = {"startLine": finding.line}
         location["physicalLocation"] = physical
@@ -67,6 +68,15 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {"trimtabObject/v1": f"{finding.rule}:{logical}:{finding.field}"},
     }
+
+
+def _file_uri(file: str) -> str:
+    """Return the URI of a file, relative to the current directory where it is below it: CI systems look for it in the
+    repository."""
+    path = Path(file)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def render_junit(report: LintReport) -> str:

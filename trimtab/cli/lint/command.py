@@ -19,6 +19,7 @@ from trimtab.autoscaling.read_snapshot import parse_minor, with_usage
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
 from trimtab.cli import live_cluster
 from trimtab.cli.lint.ci_formats import render_junit, render_sarif
+from trimtab.cli.lint.node_prices import read_monthly_price
 from trimtab.cli.lint.read_objects import read_lint_objects
 from trimtab.cli.lint.report import LintReport, build_lint_report, draw_lint
 from trimtab.cli.lint.usage import read_usage_history
@@ -99,7 +100,7 @@ def verb(
     baseline = _read_baseline(baseline_file)
     objects = read_lint_objects(filenames, cluster, minor)
     usage, usage_notes = read_usage_history(usage_paths, objects.snapshot)
-    snapshot = with_usage(objects.snapshot, usage)
+    snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
     result = check_snapshot(snapshot, select_rules(ALL_RULES, only, without))
     if not selection.is_everything:
         result = replace(

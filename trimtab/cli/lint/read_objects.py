@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +20,7 @@ from trimtab.autoscaling.read_snapshot import LISTED_KINDS, read_lint_snapshot
 from trimtab.cli import live_cluster
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.runtime import clock
 
@@ -70,6 +71,8 @@ def read_lint_objects(
     return LintObjects(result.snapshot, tuple(contents), notes)
 
 
+KUBELET_MAP = "kubelet-config"
+"""kubeadm's ConfigMap with the configuration of all kubelets, in kube-system."""
 _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime)":"([^"]{20,30})"')
 
 
@@ -95,7 +98,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
     try:
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
-            documents, kinds, notes = list_documents(client)
+            documents, kinds, notes = list_documents(client, lint_sources())
             server_minor = _server_minor(client) if minor is None else minor
         finally:
             client.close()
@@ -109,15 +112,14 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
     return LintObjects(reading.snapshot, (), (*notes, *unreadable))
 
 
-def list_documents(client: Client) -> tuple[list[Document], list[str], list[str]]:
+def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[Document], list[str], list[str]]:
     """Return the objects of a live cluster, the kinds that could be listed, and notes on those that could not."""
     from trimtab.kube.errors import NotAllowed, NotFound
-    from trimtab.kube.resources import list_sources
 
     documents: list[Document] = []
     kinds: list[str] = []
     notes: list[str] = []
-    for source in list_sources(LISTED_KINDS):
+    for source in sources:
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[Kreading {source} …\r\x1b[K", err=True, nl=False)
         try:
@@ -132,6 +134,19 @@ def list_documents(client: Client) -> tuple[list[Document], list[str], list[str]
             continue
         kinds.append(source.kind)
     return documents, kinds, notes
+
+
+def lint_sources() -> tuple[ListSource, ...]:
+    """Return the lists of all kinds that rules read, with two further lists of ConfigMaps: measured reservations by
+    their label, and kubeadm's KubeletConfiguration by its name."""
+    from trimtab.kube.resources import ListSource, list_sources
+
+    config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps")
+    return (
+        *list_sources(LISTED_KINDS),
+        replace(config_maps, label_selector=RESERVATIONS_LABEL),
+        replace(config_maps, field_selector=f"metadata.name={KUBELET_MAP}"),
+    )
 
 
 def _list_source(client: Client, source: ListSource) -> list[Document]:

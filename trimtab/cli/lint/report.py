@@ -104,14 +104,18 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingR
 
 
 def draw_lint(console: Console, report: LintReport) -> None:
-    """Print each finding as three lines: what is, what will happen, what to do."""
+    """Print each finding as what is, what will happen and what to do; the latter two once for findings in a row that
+    share them."""
+    said = ("", "", "")
     for finding in report.findings:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
         where = f"  [dim]{escape(place)}[/]" if place else ""
         console.print(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
-        console.print(f"    {escape(finding.outcome)}")
-        console.print(f"    [bold]→[/] {escape(finding.fix)}")
+        if said != (finding.rule, finding.outcome, finding.fix):
+            console.print(f"    {escape(finding.outcome)}")
+            console.print(f"    [bold]→[/] {escape(finding.fix)}")
+        said = finding.rule, finding.outcome, finding.fix
     for entry in report.ignored:
         console.print(
             f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}"
@@ -120,7 +124,11 @@ def draw_lint(console: Console, report: LintReport) -> None:
         console.print(f"[dim]{escape(text)}[/]")
     for text in report.gone:
         console.print(f"[dim]In the baseline, and not found again: {escape(text)}[/]")
-    counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
+    counts = ", ".join(
+        f"{count} {severity}{'' if count == 1 or severity == 'info' else 's'}"
+        for severity, count in report.counts.items()
+        if count
+    )
     accepted = f", {report.accepted} accepted by the baseline" if report.accepted else ""
     ignored = f", {len(report.ignored)} ignored" if report.ignored else ""
     console.print(

@@ -210,7 +210,7 @@ def _read_workload(
 def pack_best_sets(
     pool_nodes: SelectedNodes, ranking: Ranking, buffer_pods: float, packs: bool
 ) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
-    """Return the best single type and the best sets of two, packed where the packing can still be the cheapest."""
+    """Return the best single type and the cheapest other sets, packed where the packing can still be the cheapest."""
     best = ranking.best
     if best is None or (ranking.cover.nodes and ranking.cover.rest is None):
         return None, []
@@ -218,7 +218,7 @@ def pack_best_sets(
     bound = winner.packed_cost
     reports: list[PackedSetReport] = []
     for one in find_cheapest_sets(ranking, buffer_pods):
-        if len(one.types) < 2:
+        if one.types == (best,):
             continue
         reports.append(_pack_set(pool_nodes, ranking, one.types, one.node_counts, packs, bound))
         cost = reports[-1].packed_cost

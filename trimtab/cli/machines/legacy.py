@@ -3,7 +3,7 @@ it."""
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, LEGACY_TAINT_KEY, NodeInfo
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
 from trimtab.compaction.candidates import CORDONED_BY_US
@@ -37,7 +37,6 @@ from trimtab.sizing.ranking.legacy_pools import (
     render_placeholders,
 )
 from trimtab.sizing.ranking.rank_types import RankingRules
-from trimtab.sizing.ranking.reasons import LEGACY_TAINT_KEY
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
@@ -91,32 +90,54 @@ def verb(
         raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
     if follow is not None and not applying:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
-    is_first = True
-    while True:
-        taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
-        missing = _find_room(pool_nodes, target, batch)
-        # The types are compared once: an empty pool has no workload by which they could be.
-        refusals = _list_refusals(pool_nodes, types, target, missing, compares and is_first)
-        for line in _describe(pool_nodes, target, taint, refusals, missing):
-            click.echo(line)
-        if refusals and is_first:
-            raise RuntimeFailure("Refused; nothing was done.")
-        if not applying:
-            return
-        if not refusals:
-            with live_cluster.connect_live(pool_nodes.cluster) as client:
-                for line in apply_step(client, pool_nodes, target, taint, missing, namespace):
-                    click.echo(line)
-        if follow is None or not missing.nodes:
-            return
-        is_first = False
+    migration = Migration(target=target, batch=batch, types=types, applies=applying, namespace=namespace)
+    is_over = run_step(migration, pool_nodes, compares=compares, must_begin=True)
+    while follow is not None and not is_over:
         time.sleep(follow)
-        again = inputs.read_pool_nodes(pool_nodes.cluster)
-        pool_nodes = replace(
-            again,
-            pool=pool_nodes.pool,
-            nodes=tuple(n for n in again.inventory.nodes if pool_name(n) == pool_nodes.pool),
-        )
+        try:
+            is_over = run_step(migration, _read_again(pool_nodes), compares=False, must_begin=False)
+        except (RuntimeFailure, UsageError) as error:
+            # A migration takes hours: an API server that does not answer for a while must not end it.
+            click.echo(f"this step failed and is repeated: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What stays the same in all steps of a migration."""
+
+    target: str
+    """The pool that takes the pods."""
+    batch: int
+    types: TypeOptions
+    applies: bool
+    namespace: str
+    """The namespace of the placeholders."""
+
+
+def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool, must_begin: bool) -> bool:
+    """Print what is to be done now, and do it if the migration applies; return whether nothing is left to move.
+
+    `must_begin`: raise RuntimeFailure if something is refused; otherwise a later step tries again. The types are
+    compared in the first step only: an empty pool has no workload by which they could be.
+    """
+    target = migration.target
+    taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
+    missing = _find_room(pool_nodes, target, migration.batch)
+    refusals = _list_refusals(pool_nodes, migration.types, target, missing, compares)
+    for line in _describe(pool_nodes, target, taint, refusals, missing):
+        click.echo(line)
+    if refusals and must_begin:
+        raise RuntimeFailure("Refused; nothing was done.")
+    if migration.applies and not refusals:
+        with live_cluster.connect_live(pool_nodes.cluster) as client:
+            for line in apply_step(client, pool_nodes, target, taint, missing, migration.namespace):
+                click.echo(line)
+    return not missing.nodes
+
+
+def _read_again(pool_nodes: SelectedNodes) -> SelectedNodes:
+    """Return the nodes of the same pool as they are now; none is left at the end."""
+    return inputs.read_pool_nodes(pool_nodes.cluster, pool_nodes.pool, needs_nodes=False)
 
 
 def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...]:
@@ -134,9 +155,10 @@ def _list_refusals(
     ranking = None
     kinds = [{node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
              for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))]  # fmt: skip
-    if compares and missing.nodes:
+    target_nodes = _target_nodes(pool_nodes, target)
+    if compares and missing.nodes and target_nodes:
         ranking = build_ranking(pool_nodes, types, inputs.read_priced_types(pool_nodes, types), RankingRules())
-    return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1]))
+    return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1], len(target_nodes)))
 
 
 def _find_room(pool_nodes: SelectedNodes, target: str, batch: int) -> MissingRoom:

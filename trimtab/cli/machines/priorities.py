@@ -1,6 +1,7 @@
 """`trimtab machines priorities`: the cluster autoscaler's priority map by the ranking, printed, applied or undone."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ def verb(
         output.write_text(output.format_manifests(documents), output_file)
         return
     rated = _rate_groups(pool_nodes, ranking, group_types, legacy)
-    is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.nodes)
+    is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.inventory.nodes)
     if form == "gardener" or (is_gardener and not applying):
         output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), output_file)
         return
@@ -199,11 +200,14 @@ def render_compute_class(ranking: Ranking) -> dict[str, Any]:
 
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
     """Return the part of a Shoot that sets the priority of each worker pool: the highest one of its groups."""
+    names = {pool_name(node) for node in pool_nodes.inventory.nodes} - {""}
     pools: dict[str, int] = {}
-    for node in pool_nodes.inventory.nodes:
-        for name, priority in rated.priorities.items():
-            if rated.types.get(name) == node.labels.get(INSTANCE_TYPE_LABEL) and pool_name(node) in name:
-                pools[pool_name(node)] = max(priority, pools.get(pool_name(node), 0))
+    for group, priority in rated.priorities.items():
+        # MachineDeployments are called NAMESPACE-POOL-zNUMBER; of pools `a` and `web-a` the longer name is meant.
+        own = [name for name in names if re.search(rf"-{re.escape(name)}-z\d+$", group)]
+        if own:
+            pool = max(own, key=len)
+            pools[pool] = max(priority, pools.get(pool, 0))
     workers = [{"name": name, "priority": priority} for name, priority in sorted(pools.items())]
     return {"spec": {"provider": {"workers": workers}}}
 

@@ -19,7 +19,10 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
     scope = f"pool {report.pool}" if report.pool else "all nodes"
     _draw_workload(console, workload, scope)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fill.requested_share.items())
-    console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} fills them first."))
+    if shares:
+        console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} fills them first."))
+    else:
+        console.print(Text("How full the nodes are is unknown: no node has a capacity that can be read."))
     kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
     console.print(Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}"))
     _draw_notes(console, report.notes)
@@ -95,7 +98,7 @@ def _describe_set(one: PackedSetReport) -> str:
     text = f"{modelled}, ${one.modelled_cost:,.2f}/h by the sums of requests"
     if one.packed_nodes is not None and one.packed_cost is not None:
         packed = " + ".join(f"{count:,}" for count in one.packed_nodes)
-        text += f"; {packed} nodes, ${one.packed_cost:,.2f}/h with the real pods packed"
+        text += f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f}/h with the real pods packed"
     return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
 
 

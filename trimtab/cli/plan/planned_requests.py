@@ -1,8 +1,8 @@
 """The requests that evicted pods would have after another admission, computed from a snapshot as the compactor does.
 
 The steps are those of the compactor: policies, VerticalPodAutoscalers, facts and templates are passed on as watch
-events. If VerticalPodAutoscalers act, an owner whose template is not in the snapshot is assumed to create pods like its
-present one.
+events. If there are VerticalPodAutoscalers, an owner whose template is not in the snapshot is assumed to create pods
+like its present one.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -54,8 +54,9 @@ def build_readmission(
 ) -> Readmission:
     """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act."""
     policies, notes, mistakes = _load_policies(documents, paths)
-    vpas = [vpa for vpa in snapshot.objects_of(VerticalPodAutoscaler) if vpa.spec.update_policy.update_mode != "Off"]
-    if mistakes or not (policies.all or vpas):
+    all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
+    vpas = [vpa for vpa in all_vpas if vpa.spec.update_policy.update_mode != "Off"]
+    if mistakes or not (policies.all or all_vpas):
         return Readmission(notes=tuple(notes), mistakes=tuple(mistakes))
     # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
     state = ReadmissionState(
@@ -72,11 +73,11 @@ def build_readmission(
         notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
         if not templates:
             notes.append("no pod templates are in the snapshot: Trimtab assumes that policies change nothing")
-    if vpas:
+    if all_vpas:
         # These pods are admitted already: they mostly have what policies set, but a VPA may recommend more by now.
         for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
             state.apply_change(event)
-        notes += _vpa_notes(vpas)
+        notes += _vpa_notes(vpas) if vpas else []
     return Readmission(readmitted_requests=state.requests_lookup(now), notes=tuple(notes))
 
 

@@ -174,7 +174,8 @@ def describe_unknown_load(count: int, evictions: int) -> str:
     ask = "asks" if count == 1 else "ask"
     return (
         f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory: whether they fit is not"
-        f" known. Each counts with {cpu}m and {memory}Mi; `trimtab recommend` proposes requests"
+        f" known. Each counts with its known usage, or else with {cpu}m and {memory}Mi; `trimtab recommend` proposes"
+        " requests"
     )
 
 

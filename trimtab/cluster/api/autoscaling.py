@@ -85,6 +85,8 @@ class ResourceMetric(ApiObject, frozen=True, kw_only=True):
     container: str = ""
     """Only in a ContainerResource metric."""
     target: MetricTarget = MetricTarget()
+    target_average_utilization: int | None = None
+    """autoscaling/v2beta1 only: percent of the request."""
 
 
 class MetricSpec(ApiObject, frozen=True, kw_only=True):

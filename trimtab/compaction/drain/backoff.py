@@ -3,6 +3,9 @@
 A drain that ends because the cluster changed counts against nothing, and neither does growth of the load alone. But
 where pods that a drain displaced are pending, or where a node was added that would not have been needed without the
 drains, the next drain of the pool would have the same result.
+
+A pool that should go (`NodeInfo.is_legacy`) does not back off: that nodes are bought for its pods is what is wanted,
+and a node of it is drained once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,8 +73,8 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
-    """Returns the record of a node that is empty now; None if its capacity cannot be read."""
-    if isinstance(node.allocatable, Unreadable):
+    """Returns the record of a node that is empty now; None if its capacity cannot be read, or is not wanted back."""
+    if isinstance(node.allocatable, Unreadable) or node.is_legacy:
         return None
     # Without the compactor's own marks on it: the cordon, and the soft taint of the plan.
     taints = tuple(
@@ -151,8 +154,8 @@ def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) ->
         workloads = Workloads.count_pods(view)
         notes = [
             note
-            for _, note in view.annotated_nodes()
-            if isinstance(note, DrainAnnotation) and note.drain not in judged_causes
+            for node, note in view.annotated_nodes()
+            if isinstance(note, DrainAnnotation) and note.drain not in judged_causes and not node.is_legacy
         ]
         yield from _setbacks_by_successors(added, notes, workloads)
         yield from _setbacks_by_capacity(added, view, emptied)

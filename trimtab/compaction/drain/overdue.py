@@ -99,13 +99,14 @@ def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
 
 
 def overdue_successor(
-    view: ClusterView, workloads: Workloads, note: DrainAnnotation, terms: DrainTimeouts
+    view: ClusterView, workloads: Workloads, node: NodeInfo, note: DrainAnnotation, terms: DrainTimeouts
 ) -> Release | None:
     """Returns the end of a drain with a successor that cannot be created, placed or ready in time; None while none is
     late.
 
     Whether a pod can be created depends on its namespace. The end counts against the node only, so that nobody can
-    close a pool with a quota.
+    close a pool with a quota. On a node of a pool that should go, a successor that waits counts against nothing: a node
+    is bought for it, and the next drain begins when its own pods fit.
     """
     for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
         # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
@@ -121,7 +122,8 @@ def overdue_successor(
             if not pod.node and age > terms.pending:
                 successor = find_waiting_successor(note, view, workloads, terms.pending)
                 reason = NOT_PLACED(f"pod {successor or pod.key} has had no node for {age} s")
-                return Release(reason, FailureCause.POOL if successor else FailureCause.NOBODY)
+                blame = FailureCause.POOL if successor and not node.is_legacy else FailureCause.NOBODY
+                return Release(reason, blame)
             if age > terms.ready:
                 return Release(NOT_STARTED(f"pod {pod.key} is not ready after {age} s"), FailureCause.POOL)
     return None

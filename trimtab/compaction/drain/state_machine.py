@@ -113,7 +113,7 @@ class DrainPlanner:
             or self._disturbance(node, note)
         )
         if stop is not None:
-            return (*self._undo_surges(note), self._with_setback(stop, note))
+            return (*self._undo_surges(note), self._with_setback(stop, node, note))
         if note.emptied is not None:
             return (self._wait_for_removal(node, note),)
         return self._next_evictions(node, note)
@@ -126,10 +126,10 @@ class DrainPlanner:
         """Returns what must be undone before the drain's node is uncordoned."""
         return self._undo_surges(note)
 
-    def _with_setback(self, stop: Release, note: DrainAnnotation) -> Release:
+    def _with_setback(self, stop: Release, node: NodeInfo, note: DrainAnnotation) -> Release:
         """Adds a setback of the pool, where pods that the drain displaced have no node, whatever ends the drain."""
         # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
-        if note.emptied is not None:
+        if note.emptied is not None or node.is_legacy:
             return stop
         pod = find_waiting_successor(note, self.view, self.workloads, self.timeouts.pending)
         return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, waits for a node") if pod else stop
@@ -216,7 +216,7 @@ class DrainPlanner:
             return self._opening_need(node)
         return (
             self._stuck_pod(node, note)
-            or overdue_successor(self.view, self.workloads, note, self.timeouts)
+            or overdue_successor(self.view, self.workloads, node, note, self.timeouts)
             or self._pending_pod_needs(node)
         )
 

@@ -125,7 +125,9 @@ class Search:
             if place < 0:
                 place = self._open_candidate_for(request)
             if place >= 0:
-                self.move_pod(pod, request, place, log)
+                if pod in self.targets:
+                    self._lift_pod(pod, log)
+                self._place_pod(pod, request, place, log)
             elif not self._exchange_pods(pod, request, log):
                 self.refusals[node] = self._headroom_reason(pod, request) or pod
                 # An allowance changes with each node that is drained: the failure says nothing about other nodes then.

@@ -108,12 +108,12 @@ class _PreferenceOptimizer:
 
     def _is_zone_crowded(self, pod: int, request: PlacementRequest) -> bool:
         """Returns whether the zone has more pods of its workload than another zone in which it could be."""
-        pods_in_zone = self.pods_in_zone
-        base = self.workload[pod] * len(self.zone)
-        own_count = pods_in_zone[base + self.zone[self.search.targets[pod]]]
+        pods_in_zone, zone_of = self.pods_in_zone, self.zone
+        base = self.workload[pod] * len(zone_of)
+        own_count = pods_in_zone[base + zone_of[self.search.targets[pod]]]
         if own_count < 2:
             return False
-        zones = self._zones_of_request(request)
+        zones = self._zones_of.get(request.node_set) or self._zones_of_request(request)
         if len(zones) < 2:
             return False
         for zone in zones:  # noqa: SIM110  `any` takes twice as long, and every moved pod is asked

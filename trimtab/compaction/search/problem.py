@@ -151,18 +151,18 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
 
 def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
     """Judges the pods of these nodes, in the order of their names: replicas then follow each other."""
-    checker, loads, budget_of, nothing_moved = (
-        problem.eviction_checker,
-        problem.pods_to_move,
-        problem.budget_of,
+    checker, loads, budget_of = problem.eviction_checker, problem.pods_to_move, problem.budget_of
+    movable_pods, nothing_moved, waived_pods = (
+        problem.movable_pods,
         not problem.context.moved_pods,
+        problem.context.waived_pods,
     )
-    waived_pods = problem.context.waived_pods
     pools: list[Pool | None] = [None] * len(problem.model.nodes)
     for node in nodes:
         pools[node] = problem.pool_of[node]
     # Pods are sorted by name, so replicas follow each other: one comparison replaces the lookup for most of them.
-    last: tuple[Pool | None, int] = (None, -1)
+    last_pool: Pool | None = None
+    last_template = -1
     verdicts: dict[int, Verdict] = {}
     verdict: Verdict = IGNORED
     for number, (pod, node) in enumerate(zip(problem.model.pods, problem.model.node_of, strict=True)):
@@ -170,11 +170,11 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
         if pool is None:
             continue
         template = pod.likeness
-        if template < 0 or template != last[1] or pool is not last[0]:
-            if pool is not last[0]:
-                verdicts = checker.cached_verdicts(pool)
+        if template < 0 or template != last_template or pool is not last_pool:
+            if pool is not last_pool:
+                last_pool, verdicts = pool, checker.cached_verdicts(pool)
             verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
-            last = (pool, template if nothing_moved and template in verdicts else -1)
+            last_template = template if nothing_moved and template in verdicts else -1
         if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
             verdict = IGNORED if pod.is_daemon else UNRESTRICTED
         if not nothing_moved:
@@ -184,7 +184,7 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
             )
         if type(verdict) is Evictable:
             loads[node].append(number)
-            problem.movable_pods.append(number)
+            movable_pods.append(number)
             if verdict.budget is not None:
                 budget_of[number] = verdict.budget
         elif verdict is not IGNORED and isinstance(verdict, Blocked):
@@ -315,8 +315,9 @@ def _create_requests(problem: CompactionProblem) -> None:
         else:
             requests[pod] = problem.placement_requests.request_for(last, node_of[pod])
             request = free(last.number)
+    sort_keys = [one.sort_key for one in classes]
     for node in problem.candidates:
         load = problem.pods_to_move[node]
-        load.sort(key=lambda pod: classes[pod].sort_key)
+        load.sort(key=sort_keys.__getitem__)
         moving = [classes[pod] for pod in load]
         problem.moving_amounts[node] = (sum([one.major for one in moving]), sum([one.minor for one in moving]))

@@ -6,7 +6,7 @@ which sorting solves; the tightest
 of the resources decides. Nodes that share no pods (other pools, other zones) are bounded separately and summed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -32,15 +32,13 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
     parts_with_free = [(part, _free_amounts(part)) for part in parts]
     removable = candidates | pinned
 
-    def total(saves: Callable[[Item], int], nodes: set[int]) -> int:
-        return sum(_max_savings([i for i in part if i.node in nodes], saves, free) for part, free in parts_with_free)
-
-    most_saves, most_nodes = total(lambda i: i.saves, candidates), total(lambda _: 1, candidates)
-    is_any_pinned = removable != candidates
+    most_saves, most_nodes = _max_savings(parts_with_free, candidates)
+    unpinned_saves, unpinned_nodes = (
+        _max_savings(parts_with_free, removable) if removable != candidates else (most_saves, most_nodes)
+    )
     return Bound(
-        saves=most_saves, nodes=most_nodes, pinned=len(pinned),
-        unpinned_nodes=total(lambda _: 1, removable) if is_any_pinned else most_nodes,
-        unpinned_saves=total(lambda i: i.saves, removable) if is_any_pinned else most_saves,
+        saves=most_saves, nodes=most_nodes, pinned=len(pinned), unpinned_nodes=unpinned_nodes,
+        unpinned_saves=unpinned_saves,
     )  # fmt: skip
 
 
@@ -49,10 +47,17 @@ def _free_amounts(part: Sequence[Item]) -> list[int]:
     return [sum([max(0, amount) for amount in amounts]) for amounts in zip(*[item.free for item in part], strict=True)]
 
 
-def _max_savings(items: Sequence[Item], saves: Callable[[Item], int], free: Sequence[int]) -> int:
-    """Returns the maximum savings of these items; `saves` returns what one item saves."""
-    saved = [saves(item) for item in items]
-    return min(_knapsack(saved, [item.takes[r] for item in items], limit) for r, limit in enumerate(free))
+def _max_savings(parts: Iterable[tuple[Sequence[Item], Sequence[int]]], nodes: set[int]) -> tuple[int, int]:
+    """Returns the maximum savings, and the maximum number of drained nodes, if only these nodes may be drained."""
+    most_saves = most_nodes = 0
+    for part, free in parts:
+        items = [item for item in part if item.node in nodes]
+        saves, ones = [item.saves for item in items], [1] * len(items)
+        columns = [[item.takes[resource] for item in items] for resource in range(len(free))]
+        limits = list(zip(columns, free, strict=True))
+        most_saves += min(_knapsack(saves, takes, limit) for takes, limit in limits)
+        most_nodes += min(_knapsack(ones, takes, limit) for takes, limit in limits)
+    return most_saves, most_nodes
 
 
 def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:

@@ -20,7 +20,7 @@ import msgspec
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.node import LEGACY_TAINT_KEY, NodeInfo
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
@@ -29,8 +29,8 @@ from trimtab.scheduling.node_filters import node_rejection_reason, tolerates_tai
 from trimtab.sizing.ranking.rank_types import Ranking
 from trimtab.sizing.ranking.reasons import (
     DAEMON_REJECTS_TAINT,
-    LEGACY_TAINT_KEY,
     ONLY_ON_LEGACY,
+    TARGET_EMPTY,
     TARGET_FULL,
     TARGET_NOT_BETTER,
     TARGET_OUT_OF_STOCK,
@@ -97,12 +97,16 @@ def without_legacy_taint(node: NodeInfo) -> NodeInfo:
 
 
 def find_refusals(
-    groups: Iterable[NodeGroupStatus], ranking: Ranking | None, legacy_types: Iterable[str], target_types: Iterable[str]
-) -> tuple[Reason, ...]:
+    groups: Iterable[NodeGroupStatus], ranking: Ranking | None, legacy_types: Iterable[str],
+    target_types: Iterable[str], target_nodes: int,
+) -> tuple[Reason, ...]:  # fmt: skip
     """Returns why nothing may move now; empty if it may.
 
-    `groups`: the node groups of the new pool. `ranking`: None if the caller does not want the prices compared.
+    `groups`: the node groups of the new pool, which has `target_nodes` nodes. `ranking`: None if the caller does not
+    want the prices compared.
     """
+    if not target_nodes:
+        return (TARGET_EMPTY("the new pool has no node, from which its labels, taints and machine type are known"),)
     reasons: list[Reason] = []
     known = tuple(groups)
     if known and all(one.scale_up == "Backoff" for one in known):
@@ -115,8 +119,11 @@ def find_refusals(
         worst_new = max((order.get(name, len(order)) for name in target_types), default=len(order))
         best_old = min((order.get(name, len(order)) for name in legacy_types), default=len(order))
         if worst_new >= best_old:
-            names = ", ".join(sorted(target_types)) or "no known type"
-            reasons.append(TARGET_NOT_BETTER(f"{names} is not ranked above {', '.join(sorted(legacy_types))}"))
+            new, old = (", ".join(sorted(names)) for names in (target_types, legacy_types))
+            comparison = f"{new} is not ranked above {old}"
+            unknown = "the types cannot be compared: no node has the label of its machine type in"
+            pools = [pool for pool, names in (("the new pool", new), ("the legacy pool", old)) if not names]
+            reasons.append(TARGET_NOT_BETTER(f"{unknown} {' and '.join(pools)}" if pools else comparison))
     return tuple(reasons)
 
 

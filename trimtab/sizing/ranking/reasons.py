@@ -1,9 +1,7 @@
 """The reason codes of this package: why a machine type is no candidate, and why a pool cannot simply be emptied."""
 
+from trimtab.cluster.node import LEGACY_TAINT_KEY
 from trimtab.cluster.reason import Code
-
-LEGACY_TAINT_KEY = "trimtab.dev/legacy"
-"""The key of the taint on the nodes of a pool that should go."""
 
 TOO_SMALL = Code(
     "machine-too-small",
@@ -57,6 +55,11 @@ ONLY_ON_LEGACY = Code(
     "A pod, or the template of a workload, fits on no node outside the legacy pool, so its taint is only "
     "PreferNoSchedule.",
     "Change its node selector or affinity, or move its volume.",
+)
+TARGET_EMPTY = Code(
+    "target-without-nodes",
+    "The pool that should take the pods has no node, so neither its labels and taints nor its machine type are known.",
+    "Let its node group keep one node: set its minimum size to 1.",
 )
 TARGET_FULL = Code(
     "target-at-maximum",

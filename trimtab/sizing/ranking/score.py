@@ -7,9 +7,10 @@ can use of a node, at these prices, is its used price. A node costs more than it
     volumes      pods with many volumes never pack perfectly: more, the nearer the limit of volumes is
     scale-down   nodes that the autoscaler may not remove stay when the workload shrinks
 
-Types are compared by the GiB of the workload that a dollar an hour holds: usable GiB / (price + surcharges). The key of
-Gardener's blog, efficiency divided by the price of a core, gives the same order where the speed and the weight are
-equal, and is kept for people who know it.
+Types are compared by the GiB of the workload that a dollar an hour holds: usable GiB / (price + surcharges). A node
+that could hold more than a zone's share of the workload counts as holding that share. The key of Gardener's blog,
+efficiency divided by the price of a core, gives the same order where the speed and the weight are equal, and is kept
+for people who know it.
 """
 
 from dataclasses import dataclass
@@ -87,12 +88,14 @@ def score_type(
     workload: PoolWorkload, candidate: Candidate, capacity: NodeCapacity, rules: SurchargeRules
 ) -> TypeScore:
     """Returns the score of a candidate that holds something of the workload (its usable GiB are above 0)."""
-    price, usable = candidate.price / DOLLAR, capacity.usable_gib
+    price, share_of_zone = candidate.price / DOLLAR, workload.gib / workload.zones
+    # Otherwise the largest types would win for the smallest workloads, by room that nothing fills.
+    usable = min(capacity.usable_gib, share_of_zone)
     gib_price = price / (candidate.memory_weight * candidate.cores + candidate.gib)
     core_price = candidate.memory_weight * gib_price
     # In the candidate's own cores: a faster core is used less by the same workload.
     used = core_price * usable * workload.cores_per_gib / candidate.performance + gib_price * usable
-    nodes_per_zone = workload.gib / workload.zones / usable
+    nodes_per_zone = share_of_zone / capacity.usable_gib
     surcharges = Surcharges(
         last_node=(1 - rules.last_node_fill) * price / max(1.0, nodes_per_zone),
         volumes=price * rules.volume_packing_share * _volume_pressure(capacity, rules),

@@ -73,7 +73,9 @@ def find_cheapest_sets(ranking: Ranking, buffer_pods: float, max_types: int = 2,
             offer((first, second), pair[0])
     chosen = sorted(best.values(), key=lambda found: (found[0], len(found[1])))[:keep]
     sets = [_count_nodes(workload, demand, types, buffer_pods) for _, types in chosen]
-    return sorted(sets, key=lambda one: (one.total_price, len(one.types)))
+    # Where nodes of one type of a pair are enough, the pair is the set of that type.
+    different = {tuple(score.candidate.name for score in one.types): one for one in sets}
+    return sorted(different.values(), key=lambda one: (one.total_price, len(one.types)))
 
 
 def _prices(first: TypeScore, second: TypeScore) -> tuple[int, int]:
@@ -133,8 +135,8 @@ def _price_of_share(score: TypeScore, demand: _Vector, weight: float) -> float:
         score.capacity.free_cores, score.capacity.free_gib, score.capacity.free_pods, score.capacity.free_volumes
     )  # fmt: skip
     share = weight * cores / demand[0] + (1 - weight) * gib / demand[1]
-    # A node cannot hold more than its pods and its volumes allow, however large it is.
-    share = min(share, pods / demand[2] if demand[2] else inf, volumes / demand[3] if demand[3] else inf)
+    # A node cannot hold more than its pods and its volumes allow, however large it is, nor more than there is.
+    share = min(share, 1.0, pods / demand[2] if demand[2] else inf, volumes / demand[3] if demand[3] else inf)
     return score.candidate.price / share if share > 0 else inf
 
 

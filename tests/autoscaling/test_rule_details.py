@@ -1,0 +1,105 @@
+"""Details of single rules that their manifests do not show."""
+
+import json
+from typing import Any
+
+import pytest
+
+from trimtab.autoscaling.lint import check_snapshot
+from trimtab.autoscaling.read_snapshot import read_lint_snapshot
+from trimtab.autoscaling.rule import REMOVED, ManifestChange, RuleFinding
+from trimtab.autoscaling.rules import RULES_BY_CODE
+from trimtab.cluster.yaml_documents import read_documents
+
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+def workload(kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    container = {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "20m", "memory": "300Mi"}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": {**spec, "template": template}}
+
+
+def vpa(mode: str = "Recreate", containers: tuple[dict[str, Any], ...] = (), **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"targetRef": TARGET, "updatePolicy": {"updateMode": mode},
+                 "resourcePolicy": {"containerPolicies": list(containers)}, **spec},
+    }  # fmt: skip
+
+
+def budget(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}}  # fmt: skip
+
+
+def find(code: str, *manifests: dict[str, Any]) -> tuple[RuleFinding, ...]:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
+    snapshot = read_lint_snapshot(read_documents("web.json", text.encode()).documents).snapshot
+    return check_snapshot(snapshot, [RULES_BY_CODE[code]]).findings
+
+
+def values_of(findings: tuple[RuleFinding, ...]) -> list[Any]:
+    return [change.value for f in findings for change in f.changes if isinstance(change, ManifestChange)]
+
+
+@pytest.mark.parametrize(
+    ("owner", "value"),
+    [(workload(replicas=3), 2), (workload(), 0), (workload("DaemonSet"), "50%"), (workload(replicas=0), "50%")],
+    ids=["three", "one", "unknown", "asleep"],
+)
+def test_a_budget_of_all_pods_is_opened_by_one_pod_at_least(owner: dict[str, Any], value: Any) -> None:
+    """99 % of three pods are three, rounded up as the disruption controller rounds."""
+    assert values_of(find("L30", owner, budget(minAvailable="100%"))) == [value]
+
+
+def test_a_request_that_is_the_limits_stays_without_the_limit() -> None:
+    owner = workload(replicas=2)
+    owner["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "500m"}}
+    assert values_of(find("L35", owner)) == [REMOVED, "500m"]
+
+
+def test_a_vpa_that_leaves_a_single_pod_alone_does_not_evict_it_either() -> None:
+    bounded = vpa(containers=({"containerName": "*", "minAllowed": {"cpu": "50m"}},))
+    [alone], [evicted] = (find("L18", workload(replicas=count), bounded) for count in (1, 2))
+    assert (alone.severity, evicted.severity) == ("warning", "error")
+    assert "leaves so few pods alone" in alone.outcome
+
+
+def test_a_maximum_of_one_resource_leaves_the_other_without_one() -> None:
+    [found] = find("L19", workload(), vpa(containers=({"containerName": "*", "maxAllowed": {"cpu": "4"}},)))
+    assert found.sentence.endswith("has no maxAllowed of memory for container web.")
+
+
+def test_a_target_is_named_with_the_version_of_its_controller() -> None:
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "controller": True}
+    rollout = {**workload("Rollout", replicas=2), "apiVersion": "argoproj.io/v1alpha1"}
+    replica_set = workload("ReplicaSet")
+    replica_set["metadata"] = {"name": "web-1", "ownerReferences": [owner]}
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}
+    found = find("L25", rollout, replica_set, vpa(targetRef=target))
+    assert values_of(found) == ["argoproj.io/v1alpha1", "Rollout", "web"]
+
+
+def test_a_target_whose_controller_is_not_among_the_objects_claims_no_fix() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "gone", "controller": True}
+    replica_set = workload("ReplicaSet")
+    replica_set["metadata"] = {"name": "web-1", "ownerReferences": [owner]}
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}
+    [found] = find("L25", replica_set, vpa(targetRef=target))
+    assert found.changes == ()
+
+
+def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "100m", "memory": "64Gi"}}}  # fmt: skip
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}", "ownerReferences": [owner]},
+         "spec": {**workload()["spec"]["template"]["spec"], "nodeName": "n"}}
+        for n in range(3)
+    ]  # fmt: skip
+    recommended = {"containerRecommendations": [{"containerName": "web", "target": {"cpu": "1", "memory": "1Gi"}}]}
+    wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
+    [found] = find("N03", workload(replicas=3), wanting, node, *pods)
+    assert found.sentence.endswith("for pod web-0, and node n has 40m free (2 more pods like it).")

@@ -1,0 +1,44 @@
+"""Check of what the rest of the cluster does against Trimtab's own work, by the rules of `trimtab lint`."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from trimtab.autoscaling.rule import LintSeverity
+from trimtab.cli.doctor.finding import Check, DoctorFinding, report_ok, report_unknown, report_warning
+from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.reasons import LINT_FINDING
+from trimtab.cluster.reason import Unreadable
+
+MAX_FINDINGS = 3
+"""Findings of one rule that are reported in full; the others are counted."""
+
+
+def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield the errors and warnings of the rules that concern Trimtab, as warnings."""
+    state = cluster.autoscaling
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    found = [finding for finding in state.findings if finding.severity is not LintSeverity.INFO]
+    for code, group in groupby(sorted(found, key=lambda finding: finding.rule), key=lambda finding: finding.rule):
+        of_rule = list(group)
+        for finding in of_rule[:MAX_FINDINGS]:
+            sentence = f"{code}: {finding.sentence} {finding.outcome}".removesuffix(".")
+            yield report_warning(LINT_FINDING, sentence, finding.fix)
+        if len(of_rule) > MAX_FINDINGS:
+            more = f"{code}: {len(of_rule) - MAX_FINDINGS} more findings"
+            yield report_warning(LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows them.")
+    for note in state.notes:
+        yield report_unknown(note)
+    if not found and not state.notes:
+        yield report_ok("nothing in the cluster works against Trimtab, by the rules of `trimtab lint`")
+
+
+CHECKS = (
+    Check(
+        name="autoscaling",
+        asks="Does anything in the cluster work against Trimtab, by the rules of `trimtab lint`?",
+        judge=check_autoscaling,
+        may=(LINT_FINDING,),
+    ),
+)

@@ -12,7 +12,8 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.identities import config_map, denied, thief
 from tests.e2e.installed import Installed
-from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_LABEL, RESERVATIONS_NAME
+from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
+from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
 
 Object = dict[str, Any]
 Objects = list[Object]

@@ -19,6 +19,7 @@ from trimtab.cli.install.names import (
     build_manifest,
 )
 from trimtab.cluster.pool import POOL_LABEL as POOL
+from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
@@ -27,7 +28,7 @@ from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
-from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_LABEL, RESERVATIONS_NAME
+from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 
 _API = "admissionregistration.k8s.io"

@@ -32,6 +32,7 @@ from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as noun
+from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.compaction.candidates import CORDONED_BY_US
@@ -46,7 +47,7 @@ from trimtab.kube.errors import Conflict, NotAllowed
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
-from trimtab.recommender.reservations import HISTORY_LABEL, RESERVATIONS_LABEL
+from trimtab.recommender.reservations import HISTORY_LABEL
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 from trimtab.runtime import clock
 from webhook import cert_manager

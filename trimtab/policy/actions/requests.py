@@ -218,18 +218,21 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     )
     # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
     # request.
-    for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
+    earlier_rules = draft.bounds.get((place, resource), ()) if draft.bounds else ()
+    for earlier_rule in earlier_rules:
         value, reason = limit_to_bounds(earlier_rule, resource, quantity.scheduler_value(resource, value), reason)
     doubt = find_doubt(rule, resource, request_origin, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
         draft.leave_unchanged(name, doubt)
         return
+    # An earlier policy took no share, because nothing is written; it must not take one of what this policy gives.
+    is_recorded = _is_share(rule) or (own is None and any(map(_is_share, earlier_rules)))
     # The last step, so that a policy that gives nothing leaves the field to the next one.
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
             changes_guaranteed=draft.changes_guaranteed,
-            wrote=(share_base or "") if _is_share(rule) else None,
+            wrote=(share_base or "") if is_recorded else None,
         )  # fmt: skip
 
 

@@ -402,6 +402,15 @@ def test_a_limit_never_follows_a_mere_default():
     assert again.pod is found.pod
 
 
+def test_a_default_that_is_rounded_is_one_the_next_time_as_well():
+    """What was committed got a limit that follows a mere default."""
+    guess = policy("{requests: {memory: {otherwise: '1e9'}}, limits: {memory: request x 1.5}}")
+    once = outcome(pod(container(), owner="ReplicaSet/web-1"), [guess])[0]
+    assert once.spec.containers[0].resources.requests["memory"] == "954Mi"
+    committed = pod(container(requests={"memory": "954Mi"}), owner="ReplicaSet/web-1")
+    assert outcome(committed, [guess])[0] is committed
+
+
 def test_an_authors_own_memory_limit_is_never_lowered():
     came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "2Gi"}), owner="ReplicaSet/web-1")
     request, limit, found = memory(came, usage(memory=("100Mi", "300Mi", "500Mi")))

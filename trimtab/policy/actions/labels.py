@@ -30,7 +30,7 @@ class ListedValue:
 
 @policy_type
 class Labels:
-    """Labels to add. Do not replace a label that a workload's selector uses: `override` is for other labels."""
+    """Labels to add. A label by which the pod's owner finds its pods is never replaced, also not with `override`."""
 
     add: dict[LabelKey, LabelValue] | None = None
     from_namespace: dict[LabelKey, LabelKey] | None = None

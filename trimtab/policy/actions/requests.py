@@ -169,7 +169,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     if (
         source == "usage"
         and rule.otherwise is not None
-        and (own is None or name in draft.applied_before or quantity.is_same_quantity(own, rule.otherwise))
+        and (own is None or name in draft.applied_before or _is_default(rule, resource, own))
     ):
         draft.guesses[place, resource] = None
     vpa = request.sizing
@@ -234,6 +234,16 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
             changes_guaranteed=draft.changes_guaranteed,
             wrote=(share_base or "") if is_recorded else None,
         )  # fmt: skip
+
+
+def _is_default(rule: RequestRule, resource: str, own: Written) -> bool:
+    """Returns whether a request is the rule's `otherwise`, as written or as the rule rounds and bounds it."""
+    if rule.otherwise is None:
+        return False
+    amount = quantity.scheduler_value(resource, rule.otherwise)
+    return quantity.is_same_quantity(own, rule.otherwise) or quantity.is_same_quantity(
+        own, limit_to_bounds(rule, resource, amount, _NO_REASON)[0]
+    )
 
 
 def _is_share(rule: RequestRule) -> bool:

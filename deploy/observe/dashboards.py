@@ -3,6 +3,7 @@
 from deploy.observe.grafana import Dashboard, Panel, Query, Row
 
 _MINE = 'pool=~"$pool"'
+_FREED_CORES = f'trimtab_compactor_resize_freed{{{_MINE},resource="cpu"}}'
 
 
 _NODES = f"max by (node, pool, zone, instance_type) (trimtab_compactor_pool_node_info{{{_MINE}}})"
@@ -187,6 +188,23 @@ POOLS = Dashboard(
             _one("Evictions", "Evicted, or refused by the API server because of a PodDisruptionBudget.",
                  f"sum by (result) (rate(trimtab_compactor_evictions_total{{{_MINE}}}[$__rate_interval])) * 3600",
                  "{{result}} an hour"),
+        )),
+        Row("Resizes", (
+            _one("Resizes of running pods", "By result: resized, verified, reverted, stopped by a revert without room.",
+                 "sum by (result, reason) "
+                 f"(increase(trimtab_compactor_resizes_total{{{_MINE}}}[$__rate_interval]))", "{{result}} {{reason}}",
+                 stacked=True),
+            _one("Resizes in progress", "Pods by phase: what they gave up is free only after their verification.",
+                 f"sum by (phase) {_led(f'trimtab_compactor_open_resizes{{{_MINE}}}')}", "{{phase}}", stacked=True),
+            _one("Why pods are not resized", "Pods that policies want to resize, by reason code.",
+                 f"sort_desc(sum by (reason) {_led('trimtab_compactor_unresized_pods')})", "{{reason}}",
+                 kind="bargauge"),
+            Panel("Left alone", "Workloads that back off after a failed resize; pods on nodes of no pool.", (
+                Query(f"sum by (pool) {_led(f'trimtab_compactor_resize_backoffs{{{_MINE}}}')}", "{{pool}} backs off"),
+                Query(f"max{_led('trimtab_compactor_uncovered_resizes')}", "pods of no pool"),
+            ), "short"),
+            _one("What resizes freed", "Cores of verified resizes since the pools exist.",
+                 f"sum by (pool) {_led(_FREED_CORES)}", "{{pool}}"),
         )),
         Row("Health", (
             _one("Pending successors", "The average number of successors that wait for a node.",

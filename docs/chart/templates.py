@@ -13,7 +13,7 @@ from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import RULES
 from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
-from trimtab.cli.install.rbac import render_scale_role
+from trimtab.cli.install.rbac import render_resize_role, render_scale_role
 from trimtab.cluster.pool import POOL_LABEL
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.podpolicy import API_VERSION, KIND
@@ -65,6 +65,7 @@ def templates() -> dict[str, str]:
         found.setdefault(component, []).append((conditions, written))
     files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
     files["compactor.yaml"] += _conditional([".Values.compactor.enabled"], _scaling("compactor"))
+    files["compactor.yaml"] += _conditional([".Values.compactor.enabled", ".Values.compactor.resize"], _resizing())
     files["metrics-api.yaml"] += _conditional([".Values.metricsApi.enabled"], _metric_rules())
     more = {
         "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
@@ -153,6 +154,11 @@ def _uninstall() -> str:
     every = "".join("---\n" + template(hook(found)) for found in render_uninstall_job(_values(cert_manager=False)))
     every += _scaling("uninstall")
     return _conditional([".Values.uninstall.hook"], every)
+
+
+def _resizing() -> str:
+    """The right to resize running pods."""
+    return "".join("---\n" + template(item) for item in render_resize_role(_values(cert_manager=False)))
 
 
 def _scaling(process: str) -> str:

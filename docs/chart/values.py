@@ -163,7 +163,13 @@ def _only_compactor() -> dict[str, Schema]:
         "its pod moves, if the pool allows it. Empty: such pods stay."
     )
     item = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
-    return {"scaleNamespaces": _any("array", described, [], items=item, uniqueItems=True)}
+    resizes = (
+        "Whether the compactor may resize running pods, as policies with `running: resize` say (from Kubernetes 1.33)."
+    )
+    return {
+        "scaleNamespaces": _any("array", described, [], items=item, uniqueItems=True),
+        "resize": _any("boolean", resizes, DEFAULTS.resize),
+    }
 
 
 def _autoscaler() -> Schema:

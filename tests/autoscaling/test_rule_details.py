@@ -53,6 +53,31 @@ def test_a_budget_of_all_pods_is_opened_by_one_pod_at_least(owner: dict[str, Any
     assert values_of(find("L30", owner, budget(minAvailable="100%"))) == [value]
 
 
+def hpa(metric: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+            "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [{"type": metric}], **spec}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_found"), [("Resource", True), ("Pods", True), ("Object", False), ("External", False)]
+)
+def test_a_metric_of_pods_wakes_up_nothing(metric: str, is_found: bool) -> None:
+    """The API server refuses a minimum of 0 without an Object or External metric (ValidateHorizontalPodAutoscaler)."""
+    assert bool(find("L09", hpa(metric, minReplicas=0))) is is_found
+
+
+@pytest.mark.parametrize(
+    ("replicas", "outcome"),
+    [
+        (1, "At peak load, applying it deletes up to 2 pods at once; the HPA adds them again step by step."),
+        (3, "Each time it is applied, the count goes to 3 at once, until the HPA lowers it again."),
+    ],
+)
+def test_a_written_count_says_what_applying_it_does(replicas: int, outcome: str) -> None:
+    [found] = find("L07", workload(replicas=replicas), hpa("Resource"))
+    assert found.outcome == outcome
+
+
 def test_a_request_that_is_the_limits_stays_without_the_limit() -> None:
     owner = workload(replicas=2)
     owner["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "500m"}}

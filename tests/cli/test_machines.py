@@ -125,6 +125,13 @@ def test_a_workload_without_requests_has_no_ratio(tmp_path: Path) -> None:
     assert "a workload with requests for cpu, memory" in answer.output
 
 
+def test_nodes_of_two_regions_have_no_common_price(tmp_path: Path) -> None:
+    elsewhere = node("z", "8", "32Gi", labels={"topology.kubernetes.io/region": "westeurope"})
+    answer = trimtab("machines", "rank", "--cluster", snapshot(tmp_path, *fleet(elsewhere)))
+    assert answer.exit_code == 2
+    assert "nodes of us-east-1 and westeurope" in answer.output
+
+
 def price_server(answers: dict[str, object]) -> ThreadingHTTPServer:
     """A server on loopback that answers a GET of these paths with JSON."""
 

@@ -22,6 +22,7 @@ from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_LABEL,
+    PlaceholderScope,
     choose_taint,
     find_missing_room,
     plan_placeholders,
@@ -29,6 +30,7 @@ from trimtab.sizing.ranking.legacy_pools import (
 )
 
 OLD, NEW = "old", "new"
+SCOPE = PlaceholderScope(OLD, "trimtab")
 POOL = replace(
     ACT, name=OLD, everything=False, labels={"nodepool": OLD}, under={"cpu": 100, "memory": 100}, single_replicas=False,
     drains=4,
@@ -202,13 +204,11 @@ class PlayedMigration(Played):
             if one.name in self.nodes:
                 self.nodes[one.name]["spec"]["taints"] = [{"key": taint.key, "value": "true", "effect": taint.effect}]
                 self._touch(self.nodes[one.name])
-        missing = find_missing_room(seen, OLD, legacy, target, {}, 6)
-        change = plan_placeholders(missing, OLD, seen.pods, is_draining=_is_draining(seen, legacy))
+        missing = find_missing_room(seen, SCOPE, legacy, target, {}, 6)
+        change = plan_placeholders(missing, SCOPE, seen.pods, is_draining=_is_draining(seen, legacy))
         for found in change.delete:
             self.pods.pop(found.uid, None)
-        rendered: list[dict[str, Any]] = render_placeholders(
-            change.create, OLD, {"nodepool": NEW}, "trimtab", "low", ()
-        )
+        rendered: list[dict[str, Any]] = render_placeholders(change.create, SCOPE, {"nodepool": NEW}, "low", ())
         for manifest in rendered:
             self._version += 1
             uid = f"u{self._version}"

@@ -218,6 +218,10 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/deploy/test_image.py::test_what_is_installed_is_what_is_tested",
         "tests/deploy/test_image.py::test_it_runs_as_the_user_that_the_deployments_name",
     ),
+    "control sequences for terminals": (
+        "tests/cli/test_printable_text.py::test_no_control_character_is_printed",
+        "tests/cli/test_printable_text.py::test_invalid_markup_is_text",
+    ),
     "a secret in a log": ("tests/e2e/test_secrets.py::test_a_process_that_works_writes_no_secret",),
 }
 """A threat, as its line begins → the tests of its mitigation."""

@@ -95,7 +95,8 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
             said = log.read_text()
             assert following.returncode == 0, said
             assert "taint trimtab.dev/legacy:NoSchedule" in said
-            cluster.eventually(lambda: not nodes(cluster, old), within=90, what="the old nodes are gone")
+            # The stand-in takes an empty node after 25 looks, which take longer where the machine is busy.
+            cluster.eventually(lambda: not nodes(cluster, old), within=300, what="the old nodes are gone")
         cluster.eventually(lambda: len(cluster.running()) >= 60, within=60)
     assert eye.broken_budgets == set()
     assert eye.longest_wait <= 60, eye.longest_wait

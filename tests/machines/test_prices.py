@@ -7,7 +7,15 @@ import pytest
 from tests.cluster_of import cluster, node
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import MachinePrice, PriceSource, price_of, price_table, quote_price
+from trimtab.machines.prices import (
+    PRICE_KEYS,
+    MachinePrice,
+    PriceSource,
+    price_key,
+    price_of,
+    price_table,
+    quote_price,
+)
 
 
 def made(**labels: str) -> NodeInfo:
@@ -72,3 +80,26 @@ def test_the_list_price_of_another_region_is_refused() -> None:
 def test_what_a_price_file_says_of_the_node_counts_first() -> None:
     priced = replace(of_type("a1.large", **{"trimtab.dev/price": "9"}), price=3)
     assert quote_price(priced, {}) == MachinePrice(3, PriceSource.FILE)
+
+
+class Asked(dict[str, str]):
+    """Labels that write down which of them were asked for."""
+
+    def __init__(self, **labels: str) -> None:
+        super().__init__(labels)
+        self.keys_read: set[str] = set()
+
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self.keys_read.add(key)
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("kind", ["m5.xlarge", "unheard-of", ""])
+def test_a_price_depends_on_nothing_but_its_key(kind: str) -> None:
+    [found] = cluster(node("a")).nodes
+    labels = Asked(**{INSTANCE_TYPE_LABEL: kind})
+    quote_price(replace(found, labels=labels), {})
+    assert labels.keys_read <= {*PRICE_KEYS}
+    for key in PRICE_KEYS:
+        assert price_key(replace(found, labels={key: "other"})) != price_key(replace(found, labels={}))
+    assert price_key(replace(found, price=1)) != price_key(found)

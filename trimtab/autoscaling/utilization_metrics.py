@@ -50,9 +50,9 @@ def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMet
             )  # fmt: skip
 
 
-def follows_resources_only(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether all metrics are cpu and memory of the pods."""
-    return all(metric.type in RESOURCE_METRICS for metric in hpa.spec.metrics)
+def follows_pods_only(hpa: HorizontalPodAutoscaler) -> bool:
+    """Returns whether no metric is one that exists without pods: Object or External."""
+    return all(metric.type not in ("Object", "External") for metric in hpa.spec.metrics)
 
 
 def follows_no_resource(hpa: HorizontalPodAutoscaler) -> bool:

@@ -21,6 +21,7 @@ from rich.progress import Progress, track
 from trimtab.cli.main import UsageError
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
+from trimtab.cli.printable_text import ReportConsole
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Reason
 
@@ -114,7 +115,7 @@ def create_console() -> Console:
 
     The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
     """
-    console = Console()
+    console = ReportConsole()
     if console.is_terminal:
         return console
     return PlainConsole() if "COLUMNS" in os.environ else PlainConsole(width=120)

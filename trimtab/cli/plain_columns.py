@@ -11,10 +11,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.cli.printable_text import ReportConsole, parse_markup
+
 SEPARATOR = "   "
 
 
-class PlainConsole(Console):
+class PlainConsole(ReportConsole):
     """A console that writes tables as plain columns, and panels without their frame."""
 
     _has_printed = False
@@ -64,7 +66,7 @@ def _cell_text(cell: RenderableType) -> str:
     elif isinstance(cell, Text):
         lines = cell.plain.splitlines()
     elif isinstance(cell, str):
-        lines = Text.from_markup(cell).plain.splitlines()
+        lines = parse_markup(cell).plain.splitlines()
     else:
         lines = [line.strip() for line in _render_lines(cell)]
     return "; ".join(line for line in lines if line)

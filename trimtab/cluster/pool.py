@@ -145,6 +145,12 @@ class Pool:
     """Drained nodes per hour that are uncordoned again for pending pods."""
     least_gain: int = 0
     """Thousandths of an average node's price that one eviction must save at least. 0: any saving is enough."""
+    resize_canary: int = 10
+    """Percent of a workload's pods that are resized first, at least one. Each verified wave doubles it."""
+    resize_verify: int = 600
+    """Seconds for which a resized pod is watched before what it gave up counts as free."""
+    resizes_per_hour: int = 60
+    """Pods that are resized in an hour at most; reverts do not count. 0: none is."""
     prices: Mapping[str, int] = field(default_factory=dict)
     """Instance type → micro-dollars an hour, before any price table."""
     commitments: Mapping[str, int] = field(default_factory=dict)

@@ -15,6 +15,7 @@ reported together. Every field is optional:
     keep: {nodes: 1, nodesPerZone: 0, spare: none,                # spare: none | node | zone
            headroom: {percent: 5, nodes: 0, largestPod: true}}
     pace: {drains: 1, evictionsPerHour: 200, openingsPerHour: 20, leastGain: 0}
+    resize: {canary: 10, verify: 10m, perHour: 60}                # of running pods; canary: percent of a workload
     prices: {n2-standard-4: 0.2}                                  # dollars an hour
     schedulers: {my-bin-packer: pack}                             # spread | pack | unknown, by spec.schedulerName
     autoscaler: follow                                            # follow | lead
@@ -154,6 +155,10 @@ FIELDS_BY_SECTION: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], An
     "pace": {
         "drains": ("drains", integer_parser(1)), "evictionsPerHour": ("evictions_per_hour", integer_parser(1)),
         "openingsPerHour": ("openings_per_hour", integer_parser()), "leastGain": ("least_gain", integer_parser()),
+    },
+    "resize": {
+        "canary": ("resize_canary", integer_parser(1)), "verify": ("resize_verify", parse_seconds),
+        "perHour": ("resizes_per_hour", integer_parser()),
     },
     "lead": {"maxThreshold": ("lead_max_threshold", parse_percent)},
     "groupOptions": {},

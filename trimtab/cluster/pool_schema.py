@@ -265,6 +265,7 @@ def pool_settings_schema() -> Schema:
             pace=_mapping(
                 drains=_integer(1), evictionsPerHour=_integer(1), openingsPerHour=_integer(), leastGain=_integer(),
             ),
+            resize=_mapping(canary=_integer(1), verify=_SPAN, perHour=_integer()),
             prices={"type": "object", "additionalProperties": _PRICE},
             commitments={"type": "object", "additionalProperties": _integer()},
             autoscaler=_enumeration(Precedence),

@@ -134,6 +134,17 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the container of this name."""
         return next((container for container in self.containers if container.name == name), None)
 
+    def held(self, container: str, resource: str) -> int | None:
+        """Returns the larger of what the container requests and what it has, in the scheduler's numbers; None if
+        neither is known."""
+        own = self.container(container)
+        run = next((run for run in self.runs if run.name == container), None)
+        amounts = (
+            own.request(resource) if own is not None else None,
+            _amount_of(run.has, resource) if run is not None else None,
+        )
+        return max((amount for amount in amounts if amount is not None), default=None)
+
     @property
     def restarts(self) -> Mapping[str, int]:
         """Container → how often it was restarted."""

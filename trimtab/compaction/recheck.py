@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
-from trimtab.compaction.plan_types import DrainStep
+from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, NODE_CHANGED, NODE_GONE, WORTH_KEEPING
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
@@ -25,6 +25,18 @@ from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
     """Returns why this step alone may not be executed now; None when it may."""
     return Recheck.prepare(model, pools, now).rejection_reason(step)
+
+
+def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> bool:
+    """Returns whether every step of the plan is possible in this model, with the very moves of the plan. Budgets are
+    full again in each wave."""
+    check = Recheck.prepare(model, pools, now)
+    for wave in plan.waves:
+        check.spent_disruptions.clear()
+        for step in wave.steps:
+            if not check.holds_with_planned_moves(step):
+                return False
+    return True
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +66,19 @@ class Recheck:
             reason or self._changed_pods_reason(step, node) or self._budget_reason(node) or self._limit_reason(node)
         )
         return reason or self._place_pods(step, node)
+
+    def holds_with_planned_moves(self, step: DrainStep) -> bool:
+        """Returns whether the step is possible with its own moves, and then counts it."""
+        node = self.problem.model.node_numbers.get(step.node)
+        if node is None or self.problem.refusals.get(node) is not None:
+            return False
+        reason = self._changed_pods_reason(step, node) or self._budget_reason(node) or self._limit_reason(node)
+        if reason is not None:
+            return False
+        dest = self._planned_targets(step, node)
+        if len(dest) < len(step.moves) or not replay_drain(self.problem.capacity, node, list(dest), dest):
+            return False
+        return self._count_drain(node, dest) is None
 
     def _changed_pods_reason(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}

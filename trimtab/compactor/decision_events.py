@@ -14,8 +14,14 @@ REASONS = {
     "emptied": "NodeDrained", "removed": "NodeRemoved", "released": "DrainReverted", "abandoned": "DrainAbandoned",
     "closed": "PoolClosed", "scaled": "WorkloadSurged", "unreadable": "PoolStateUnreadable",
     "not-authentic": "AnnotationNotAuthentic", "left-surged": "WorkloadLeftSurged",
+    "resized": "PodResized", "resize-verified": "PodResizeVerified", "resize-reverted": "PodResizeReverted",
+    "resize-stopped": "PodResizeStopped", "resize-replaced": "PodReplaced", "resize-rejected": "PodResizeRejected",
+    "resize-ended": "PodResizeEnded",
 }  # fmt: skip
-WARNING_DECISIONS = frozenset({"released", "closed", "unreadable", "not-authentic", "left-surged"})
+WARNING_DECISIONS = frozenset({
+    "released", "closed", "unreadable", "not-authentic", "left-surged",
+    "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
+})  # fmt: skip
 """Decisions that are reported as warnings."""
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 
@@ -41,7 +47,8 @@ class EventRecorder:
             )
 
     def _involved_objects(self, record: HistoryEntry) -> Iterable[About]:
-        if record.node and record.what not in ("evicted", "refused"):
+        is_of_pod = record.what in ("evicted", "refused") or record.what.startswith("resize")
+        if record.node and not is_of_pod:
             # As the kubelet does: `kubectl describe node` finds Events with the node's name as uid.
             yield About(kind="Node", name=record.node, uid=record.node)
         if record.owner:
@@ -49,6 +56,6 @@ class EventRecorder:
             namespace = record.pod.partition("/")[0]
             yield About(kind=kind, name=name, namespace=namespace, api_version=_GROUPS.get(kind, "v1"))
         config_map = self.config_map(record.pool)
-        if config_map is not None and record.what not in ("evicted", "refused", "scaled"):
+        if config_map is not None and record.what != "scaled" and not is_of_pod:
             name, uid = config_map
             yield About(kind="ConfigMap", name=name, namespace=self.namespace, uid=uid)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.resizable_pod import ResizablePod
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.annotation import encode_annotation as written
 from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.resize.types import ResizeChange
 from trimtab.compactor.actuator import (
     ActuatorConflict,
     ActuatorForbidden,
@@ -23,10 +25,11 @@ from trimtab.compactor.actuator import (
 )
 from trimtab.compactor.decision_events import EventRecorder
 from trimtab.compactor.soft_taint import LEAVING, is_ours
-from trimtab.kube import evict, nodes
+from trimtab.kube import evict, nodes, resize
 from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionStatus as Made
 from trimtab.kube.objects import Writer
+from trimtab.kube.resize import ResizeOutcome
 
 UNSPECIFIC_STATUSES = (401, 429, 503, 504)
 """Statuses that say nothing about the write itself: the client is not authenticated, or the server is overloaded."""
@@ -68,6 +71,15 @@ class KubeActuator:
         return EvictionResponse(
             became=EvictionResult.REFUSED, message=response.message, retry_after=response.retry_after
         )
+
+    def resize_pod(self, pod: ResizablePod, version: str, changes: Sequence[ResizeChange]) -> ResizeOutcome:
+        """Writes these requests into the running pod. Raises ActuatorUnavailable."""
+        requests: dict[str, dict[str, str]] = {}
+        for each in changes:
+            requests.setdefault(each.container, {})[each.resource] = each.after
+        sidecars = frozenset(container.name for container in pod.containers if container.is_sidecar)
+        with _translate_errors():
+            return resize.resize_pod(self.writer, pod.namespace, pod.name, pod.uid, version, requests, sidecars)
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         namespace, _, name = deployment.partition("/")

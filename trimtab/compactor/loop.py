@@ -17,6 +17,7 @@ from trimtab.compactor.drainer import Drainer
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.soft_taint import LeavingTaint, has_leaving_taint
 from trimtab.runtime.log import Logger
 
@@ -47,6 +48,8 @@ class Loop:
     """Returns whether the pool's state is still where it was saved."""
     pause: Callable[[float], None] = lambda seconds: None
     """Waits during the shutdown until writes are observed."""
+    resizer: Resizer | None = None
+    """Resizes running pods; None: nothing is resized."""
     view: ClusterView | None = None
     """The view of the last round."""
     problem: str = ""
@@ -94,6 +97,8 @@ class Loop:
         self.error_guard.run_guarded("judge", lambda: self.drainer.judge_added_nodes(view))
         self.error_guard.run_guarded("judge", lambda: self.drainer.count_deletions(view))
         active = self.drainer.active_drains(view)
+        if self.resizer is not None:
+            self._run_resizes(self.resizer, view, active, now, collector)
         # No drain begins while an unexpected error is unexplained, or while writes fail in general.
         if self.error_guard.error_count == before and collector.has_only_rejections:
             with collector.collect_errors():
@@ -106,15 +111,26 @@ class Loop:
         collector.raise_error()
         # A drained node may be needed within seconds, before the autoscaler's next scan adds another one.
         busy = bool(active.emptying or active.emptied) or self.planner.pending_steps is not None
+        busy = busy or (self.resizer is not None and self.resizer.is_busy)
         if busy or view.evicted_uids or self._planned_at is None:
             return self.tick
         return max(self.tick, self._planned_at + self.interval - now)
+
+    def _run_resizes(
+        self, resizer: Resizer, view: ClusterView, active: ActiveDrains, now: float, collector: ErrorCollector
+    ) -> None:
+        leaving = frozenset((*active.emptying, *active.emptied))
+        with collector.collect_errors():
+            self.error_guard.run_guarded("resize", lambda: resizer.run_round(view, leaving, now))
+        self.problem = self.problem or resizer.problem
 
     def _observe(self, now: float) -> DrainPlanner | NotYet:
         """Returns a planner for the drains in the present view; NotYet while the view is incomplete."""
         observed = self.read_view()
         if isinstance(observed, NotYet):
             return observed
+        if self.resizer is not None:
+            observed = self.resizer.hold(observed)
         drains = self.drainer
         view = replace(
             observed,

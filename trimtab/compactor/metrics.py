@@ -17,6 +17,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.pool_usage import PoolUsage, pool_usages
+from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 from trimtab.compactor.error_guard import WORK_KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded
@@ -104,6 +105,9 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
 
 EVICTION_DECISIONS = ("evicted", "refused")
 END_DECISIONS = ("removed", "released", "abandoned")
+RESIZE_DECISIONS = (
+    "resized", "resize-verified", "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
+)  # fmt: skip
 
 
 class Metrics:
@@ -150,6 +154,22 @@ class Metrics:
             "unauthentic_nodes",
             "Nodes with an annotation that this compactor did not sign for them: they are left alone.",
         )
+        self.resizes = counter(
+            "resizes", "Resizes of running pods by result: resized, verified, reverted, stopped (a revert found no "
+            "room), replaced, rejected.", "pool", "result", "reason",
+        )  # fmt: skip
+        self.open_resizes = gauge("open_resizes", "Resizes in progress, by phase.", "pool", "phase")
+        self.resize_freed = gauge(
+            "resize_freed",
+            "What verified resizes gave up since the pool exists, in cores or bytes.",
+            "pool",
+            "resource",
+        )
+        self.unresized = gauge(
+            "unresized_pods", "Pods that policies want to resize and that stay, by reason code.", "pool", "reason"
+        )
+        self.uncovered = gauge("uncovered_resizes", "Pods that policies want to resize on nodes of no pool.")
+        self.backing_off = gauge("resize_backoffs", "Workloads that back off after a failed resize.", "pool")
         self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
         self.faults = counter("errors", "Errors of the compactor by operation; each is in the log.", "kind")
         for kind in WORK_KINDS:
@@ -170,6 +190,9 @@ class Metrics:
         pool = self._pool(record.pool)
         if record.what in EVICTION_DECISIONS:
             self.evictions.labels(pool, record.what).inc()
+        elif record.what in RESIZE_DECISIONS:
+            result = record.what.removeprefix("resize-")
+            self.resizes.labels(pool, result, self._code(record.code)).inc()
         elif record.what == "unreadable":
             self.unread.labels(pool).inc()
         elif record.what in END_DECISIONS:
@@ -196,12 +219,32 @@ class Metrics:
         scaler = view.autoscaler
         self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.is_silent(view.now))
         self.pending.inc(seconds * self._count_pending(loop, view))
+        self._update_resizes(loop, view)
         for pool in view.pools:
             memory = loop.pool_states.state_of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)
             for unit, amount in memory.worth.items():
                 self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
+
+    def _update_resizes(self, loop: Loop, view: ClusterView) -> None:
+        self.open_resizes.clear()
+        self.unresized.clear()
+        uncovered = 0
+        for pool in view.pools:
+            name, records = self._pool(pool.name), loop.pool_states.state_of(pool.name).resizes
+            for phase, count in Tally(record.phase.value for record in records.open.values()).items():
+                self.open_resizes.labels(name, phase).set(count)
+            for resource, amount in records.freed.items():
+                self.resize_freed.labels(name, resource).set(amount / 1000 if resource == "cpu" else amount)
+            for code, count in records.refusals.items():
+                self.unresized.labels(name, self._code(code)).set(count)
+            settings = loop.resizer.settings_of(pool) if loop.resizer is not None else DEFAULT_RESIZE_SETTINGS
+            self.backing_off.labels(name).set(
+                sum(view.now < failure.retry_after(settings) for failure in records.failures.values())
+            )
+            uncovered += records.uncovered_count
+        self.uncovered.set(uncovered)
 
     def _count_pending(self, loop: Loop, view: ClusterView) -> int:
         moved = {pod for memory in loop.pool_states.states.values() for pod in memory.moved}

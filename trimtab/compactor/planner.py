@@ -22,6 +22,8 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
+from trimtab.compaction.resize.plan_resizes import plan_with_resizes
+from trimtab.compaction.resize.types import ResizeProposal
 from trimtab.compactor.actuator import (
     Actuator,
     ActuatorConflict,
@@ -48,6 +50,8 @@ class PendingSteps:
     chosen_at: float
 
 
+MAX_RANKED_NODES = 3_000
+"""With more nodes, two plans more for the order of resizes would take longer than the resizes are worth."""
 AIM = 3600
 """The seconds for which a plan continues while pods move."""
 
@@ -147,6 +151,15 @@ class CompactionPlanner:
             self.error_guard.run_guarded("plan", lambda: make_plan(model, pools, context), about=f"pool {pool.name}")
             is None
         )
+
+    def rank_resizes(self, view: ClusterView, proposals: Sequence[ResizeProposal]) -> tuple[str, ...]:
+        """Returns the uids of pods whose resize frees a node of these pools, those of the first nodes first."""
+        if len(view.inventory.nodes) > MAX_RANKED_NODES:
+            return ()
+        context = PlanningContext(now=view.now, autoscaler=view.autoscaler)
+        acting = [pool for pool in view.pools if pool.enabled and not pool.dry_run]
+        found = plan_with_resizes(view.inventory, acting, proposals, context, self._readmitted_requests)
+        return tuple(proposal.uid for proposal in found.resizes)
 
     def start_drains(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
         """Starts the chosen steps that are still valid after the waiting time. Returns how many drains began.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +24,8 @@ from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.node_signatures import open_signer as opened_keys
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
+from trimtab.compactor.resize_reader import ResizeReader
+from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import LeavingTaint
 from trimtab.compactor.successor_requests import ReadmissionState, ReadmissionWatcher, load_policy_files
@@ -33,6 +36,7 @@ from trimtab.kube.leader_process import LeaderProcess, lease_name_of, open_leade
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
+from trimtab.usage.pod_pressure import PodPressures
 
 NAME = "compactor"
 LEASE = lease_name_of(NAME)
@@ -75,12 +79,16 @@ class Process:
         with create_informers(client, self.settings) as watch, ReadmissionWatcher(client, state) as admitting:
             self.watch = watch
             loop = self._create_loop(watch, admitting, signing)
-            if self._load_states(loop):
-                self._run_rounds(loop, signing)
-                if (self.replica.shutdown.is_requested or signing.lost) and self.replica.is_leading():
-                    # Also with lost keys: a compactor with other keys would leave these cordons alone.
-                    loop.shut_down()
+            with closing_resizes(loop):
+                self._lead_with(loop, signing)
             self.watch = None
+
+    def _lead_with(self, loop: Loop, signing: NodeSigner) -> None:
+        if self._load_states(loop):
+            self._run_rounds(loop, signing)
+            if (self.replica.shutdown.is_requested or signing.lost) and self.replica.is_leading():
+                # Also with lost keys: a compactor with other keys would leave these cordons alone.
+                loop.shut_down()
 
     def _read_keys(self) -> NodeSigner | None:
         """Returns the signing keys; None when the replica no longer leads.
@@ -149,11 +157,20 @@ class Process:
             clock.elapsed_seconds,
             unobserved_seconds=settings.max_watch_age_seconds + UNOBSERVED_SECONDS,
         )
+        planner = CompactionPlanner(
+            door, DryRunActuator(), books, settings.drain_timeouts, settings.recheck_delay_seconds, faults,
+            admitting.requests_lookup,
+        )  # fmt: skip
+        reader = ResizeReader(
+            self.replica.client, admitting, settings.max_watch_age_seconds, clock.elapsed_seconds, _now,
+            PodPressures(self.replica.client) if settings.resize_pressure else None,
+        )  # fmt: skip
+        resizer = Resizer(
+            reader, door.resize_pod, door, books, settings.resize_settings, faults, self.replica.shutdown,
+            interval=settings.plan_interval_seconds, priority=planner.rank_resizes,
+        )  # fmt: skip
         return Loop(
-            read_view=sight.read_view, pool_states=books, drainer=drains,
-            planner=CompactionPlanner(door, DryRunActuator(), books, settings.drain_timeouts,
-                                       settings.recheck_delay_seconds,
-                                       faults, admitting.requests_lookup),
+            read_view=sight.read_view, pool_states=books, drainer=drains, planner=planner, resizer=resizer,
             leaving_taint=LeavingTaint(door, settings.soft_taint), log=self.log,
             interval=settings.plan_interval_seconds, tick=settings.drain_poll_interval_seconds,
             elapsed=clock.elapsed_seconds, pause=_sleep, reopened_at=sight.reopened_at, has_state=sight.has_state,
@@ -167,6 +184,16 @@ class Process:
     def _watch_age(self) -> float:
         age = self.watch.oldest_age() if self.watch is not None else None
         return float("nan") if age is None else age
+
+
+@contextmanager
+def closing_resizes(loop: Loop) -> Iterator[None]:
+    """Ends the watch of running pods with the leadership."""
+    try:
+        yield
+    finally:
+        if loop.resizer is not None:
+            loop.resizer.source.stop()
 
 
 def _now() -> Seconds:

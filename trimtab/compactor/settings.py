@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, parse_flags
+from trimtab.cluster.pool import Pool
 from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.resize.types import ResizeSettings
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 
@@ -79,6 +81,27 @@ class Settings(LeaderProcessSettings):
     """True: nodes that the plan drains get the taint `trimtab.dev/drain-candidate` with the effect PreferNoSchedule, so
     that successors run on other nodes."""
 
+    resize_answer_timeout_seconds: int = 120
+    """Seconds for which a kubelet may leave a resize without an answer before it is reverted."""
+
+    resize_deferred_timeout_seconds: int = 300
+    """Seconds for which a kubelet may defer, or apply, a resize before it is reverted."""
+
+    resize_unready_timeout_seconds: int = 60
+    """Seconds for which a resized pod may be not ready before it is reverted."""
+
+    resize_min_pod_age_seconds: int = 300
+    """Seconds that a pod must have run before it is resized."""
+
+    resize_backoff_seconds: int = 3600
+    """Seconds for which a workload is left alone after a resize that did harm or failed, twice as long each time, and a
+    pool in which a revert found no room."""
+
+    resize_pressure: bool = False
+    """True: the pressure (PSI) and the throttling of resized pods are read from their kubelets, and a pod that waits
+    much more than before is reverted. It needs `get` on `nodes/proxy`, which no role of Trimtab has: that permission
+    allows much more than to read."""
+
     scale_namespaces: tuple[str, ...] = ()
     """Namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install
     --scale-namespace`). In any other namespace the only replica of a workload stays where it is, whatever its pool
@@ -113,6 +136,15 @@ class Settings(LeaderProcessSettings):
             ready=self.ready_timeout_seconds, pending=self.pending_timeout_seconds,
             taken=self.node_removal_timeout_seconds, rest=self.move_cooldown_seconds,
             closed=self.pool_backoff_seconds, drains=self.max_concurrent_drains,
+        )  # fmt: skip
+
+    def resize_settings(self, pool: Pool) -> ResizeSettings:
+        """Returns the limits of resizes in this pool."""
+        return ResizeSettings(
+            canary_percent=pool.resize_canary, verify_seconds=pool.resize_verify,
+            changes_per_hour=pool.resizes_per_hour, answer_seconds=self.resize_answer_timeout_seconds,
+            deferred_seconds=self.resize_deferred_timeout_seconds, unready_seconds=self.resize_unready_timeout_seconds,
+            min_pod_seconds=self.resize_min_pod_age_seconds, first_backoff_seconds=self.resize_backoff_seconds,
         )  # fmt: skip
 
     @property

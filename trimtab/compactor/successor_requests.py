@@ -6,6 +6,7 @@ watched only while there is a policy or a VPA. Nothing is planned until all of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -13,14 +14,17 @@ from types import TracebackType
 from typing import Any
 
 from trimtab.admission.readmission import requests_if_readmitted
-from trimtab.cluster.api.meta import ApiObject, value_or
+from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
+from trimtab.cluster.api.meta import ApiObject, Metadata, OwnerReference, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.cluster.resizable_pod import ResizablePod
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.compactor.reasons import POLICIES_UNSEEN
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ClusterInformers, Holds
@@ -43,8 +47,13 @@ TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationContr
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """A CustomResourceDefinition that is installed later is noticed within five minutes."""
 
+WANTED_SECONDS = 60
+"""The seconds for which a decision about the running pods of an owner is used."""
+
 Key = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
+RunningRequests = Callable[[ResizablePod], WantedRequests | Unreadable | None]
+"""Returns what policies want for a running pod; None if its owner's template is not known."""
 
 
 @dataclass(slots=True)
@@ -58,6 +67,10 @@ class ReadmissionState:
     _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
     _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
+    _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
+    _wanted_by_owner: dict[Key, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self._watched = WatchedPolicies(self.settings.own_namespace, self.policies)
@@ -114,6 +127,45 @@ class ReadmissionState:
             return None if requests is None or _is_not_larger(requests, pod) else requests
 
         return requests_of
+
+    def running_requests_lookup(self, now: Seconds | None = None) -> RunningRequests | None:
+        """Returns the lookup of what policies want for running pods; None if no policy says `running: resize`. One
+        decision serves all pods of an owner.
+
+        `now`: the time, for recommendations that have ended; None: none has.
+        """
+        if not policies_that_resize(self.in_force):
+            return None
+        facts = self._watched.build_facts(vpa_reach=())
+        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
+        rests_on = (self.in_force, facts, terms)
+        if self._wanted_with != rests_on:
+            self._wanted_with = rests_on
+            self._wanted_by_owner.clear()
+
+        def wanted_of(pod: ResizablePod) -> WantedRequests | Unreadable | None:
+            owner = pod.owner
+            key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
+            pod_template = self._templates.get(key)
+            if owner is None or pod_template is None:
+                return None
+            entry = self._wanted_by_owner.get(key)
+            # A recommendation ends while nothing else changes, so an answer holds for a minute only.
+            if entry is None or entry[0] is not pod_template or (now or 0) - entry[1] >= WANTED_SECONDS:
+                wanted = requests_of_running_pods(pod_template, owner, pod.namespace, *rests_on, now)
+                entry = self._wanted_by_owner[key] = (pod_template, now or 0, wanted)
+            return entry[2]
+
+        return wanted_of
+
+    def top_owner_of(self, pod: ResizablePod) -> str:
+        """Returns namespace/Kind/name of the pod's topmost owner; its own name for a bare pod."""
+        if pod.owner is None:
+            return f"{pod.namespace}/Pod/{pod.name}"
+        reference = OwnerReference(kind=pod.owner.kind, name=pod.owner.name, controller=True)
+        metadata = Metadata(labels=dict(pod.labels), owner_references=(reference,))
+        facts = self._watched.build_facts(vpa_reach=())
+        return f"{pod.namespace}/{owner_chain(metadata, pod.namespace, facts.find_controller)[-1]}"
 
     def _requests_after_readmission(
         self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
@@ -176,6 +228,19 @@ class ReadmissionWatcher:
             return NotYet(reason=reason, have="some lists", need="all of them")
         self._apply_changes()
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))
+
+    def running_requests_lookup(self) -> RunningRequests | NotYet | None:
+        """Returns the lookup for resizes; None if no policy says `running: resize`, NotYet while not everything has
+        been read."""
+        if self._policy_informers is not None and self._policy_informers.is_synced:
+            self._apply_changes()
+            if not policies_that_resize(self.state.in_force):
+                return None
+        # This starts the watches of all facts where they are needed, and says what has not been read yet.
+        lookup = self.requests_lookup()
+        if isinstance(lookup, NotYet):
+            return lookup
+        return self.state.running_requests_lookup(int(clock.utc_now().timestamp()))
 
     def _start_informers(self, lists: tuple[ListSource, ...], stored: Holds) -> ClusterInformers:
         return ClusterInformers(self.client, lists, terms=WATCHED, holds=stored, on_change=self._changes.put).start()

@@ -54,7 +54,7 @@ DROPPED_PREFIXES = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
 """Annotations of kubectl: whole manifests, and its own command line (`--record`)."""
 OPT_OUT_VALUE = "true"
 """An annotation with this value is retained whatever its name: pools name their own opt-outs (`optOut`)."""
-RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget")
+RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress")
 """The conditions of a pod that decide something."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
 _MAX_SHARED_PARTS = 10_000

@@ -43,6 +43,8 @@ OTHER_REGION = Code(
 )
 SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
         "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
+PRICE_KEYS = (PRICE_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, *SPOT_LABELS)
+"""All labels on which the price of a node depends."""
 SPOT_DISCOUNT_PERCENT = 65
 """Percent by which a spot node is assumed to be cheaper than its list price if no source has its price: the middle of
 the usual discounts, which change every hour."""
@@ -135,6 +137,11 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
             have=f"type {kind} in {own_region}, the list price of {region}", need=f"a price for it in {own_region}",
         )  # fmt: skip
     return _unknown_price(node)
+
+
+def price_key(node: NodeInfo) -> object:
+    """Returns a key that is equal for nodes of which `quote_price` returns the same amount, with the same settings."""
+    return node.price, *map(node.labels.get, PRICE_KEYS)
 
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:

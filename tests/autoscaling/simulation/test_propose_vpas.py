@@ -77,6 +77,14 @@ def test_a_small_or_steady_workload_needs_none(container: ContainerHistory, code
     assert (removed.action, removed.existing) == (VpaAction.REMOVE, "mine")
 
 
+def test_steady_usage_is_told_for_what_is_large_alone() -> None:
+    """Cpu that is small may vary."""
+    found = propose_vpa(one(replace(VARYING, low={"cpu": 4, "memory": 2 * GB}, high={"cpu": 40, "memory": 3 * GB})))
+    assert found.reason.sentence == (
+        "P95 is at most 2 times P5 of what is large (app: memory from 1907Mi (P5) to 2861Mi (P95))"
+    )
+
+
 def test_a_resource_of_an_hpa_is_left_alone() -> None:
     found = propose_vpa(replace(WEB, hpa_resources=frozenset({"cpu"})))
     assert policy_of(found)["controlledResources"] == ["memory"]

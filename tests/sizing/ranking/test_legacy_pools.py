@@ -11,6 +11,7 @@ from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_LABEL,
     MissingRoom,
     PlaceholderChange,
+    PlaceholderScope,
     choose_taint,
     find_missing_room,
     find_refusals,
@@ -21,6 +22,7 @@ from trimtab.sizing.ranking.legacy_pools import (
 from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
 
 OLD, NEW = {"nodepool": "old"}, {"nodepool": "new"}
+SCOPE = PlaceholderScope("old", "default")
 TOLERATES = {"tolerations": [{"key": LEGACY_TAINT_KEY, "operator": "Exists"}]}
 
 
@@ -68,42 +70,42 @@ def test_a_template_that_fits_on_no_node_at_all_is_not_the_legacy_pools_matter()
 def test_room_is_missing_until_the_new_pool_holds_the_pods_of_the_next_nodes() -> None:
     inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
     old, new = split(inventory)
-    missing = find_missing_room(inventory, "old", old, new, {"old-2": 9}, batch=2)
+    missing = find_missing_room(inventory, SCOPE, old, new, {"old-2": 9}, batch=2)
     assert missing.nodes == ("old-2", "old-1")
     assert len(missing.pods) == 2
-    assert find_missing_room(inventory, "old", old, new, {"old-2": 9}, batch=1).pods == ()
+    assert find_missing_room(inventory, SCOPE, old, new, {"old-2": 9}, batch=1).pods == ()
 
 
 def test_placeholders_do_not_take_the_room_that_they_hold() -> None:
     held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
     inventory = both(pod("w-1", "old-1", "4"), held)
     old, new = split(inventory)
-    assert find_missing_room(inventory, "old", old, new, {}, batch=1).pods == ()
+    assert find_missing_room(inventory, SCOPE, old, new, {}, batch=1).pods == ()
 
 
 def room_of(inventory: Inventory, batch: int = 9) -> MissingRoom:
     old, new = split(inventory)
-    return find_missing_room(inventory, "old", old, new, {}, batch)
+    return find_missing_room(inventory, SCOPE, old, new, {}, batch)
 
 
 def test_every_pod_of_the_next_nodes_gets_a_placeholder_even_those_that_fit() -> None:
     # With placeholders for the two others alone, these would take the room of the first two, and no node would come.
     inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
     assert len(room_of(inventory).pods) == 2
-    change = plan_placeholders(room_of(inventory), "old", inventory.pods, is_draining=False)
+    change = plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False)
     assert {one.name for one in change.create} == {"w-0", "w-1", "w-2", "w-3"}
 
 
 def test_no_placeholder_is_created_while_a_legacy_node_is_drained() -> None:
     inventory = both(*(pod(f"w-{n}", f"old-{n % 2 + 1}", "2") for n in range(4)))
-    assert plan_placeholders(room_of(inventory), "old", inventory.pods, is_draining=True) == PlaceholderChange((), ())
+    assert plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=True) == PlaceholderChange((), ())
 
 
 def test_placeholders_go_once_all_pods_fit_without_them() -> None:
     waiting = pod("w-1", "old-1", "4")
     held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
     inventory = both(waiting, held)
-    change = plan_placeholders(room_of(inventory), "old", inventory.pods, is_draining=False)
+    change = plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False)
     assert [one.name for one in change.delete] == ["hold-1"]
     assert change.create == ()
 
@@ -113,7 +115,7 @@ def test_placeholders_of_pods_that_are_gone_are_deleted_and_others_stay() -> Non
     name = placeholder_name(both(*large).pods[0])
     held = [pod(one, "new-1", "3", labels={PLACEHOLDER_LABEL: "old"}) for one in (name, "of-a-pod-before")]
     inventory = both(*large, *held)
-    change = plan_placeholders(room_of(inventory), "old", inventory.pods, is_draining=False)
+    change = plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False)
     assert [one.name for one in change.create] == ["w-2"]
     assert [one.name for one in change.delete] == ["of-a-pod-before"]
 
@@ -122,7 +124,15 @@ def test_placeholders_of_another_pool_hold_room_like_any_pod_and_stay() -> None:
     others = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "elsewhere"})
     inventory = both(pod("w-1", "old-1", "4"), others)
     assert len(room_of(inventory).pods) == 1
-    assert plan_placeholders(room_of(inventory), "old", inventory.pods, is_draining=False).delete == ()
+    assert plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False).delete == ()
+
+
+def test_a_pod_of_another_namespace_is_no_placeholder_whatever_its_label_says() -> None:
+    spec = {"labels": {PLACEHOLDER_LABEL: "old"}}
+    inventory = both(pod("w-1", "old-1", "2"), pod("mine-1", "new-1", "3", namespace="team-a", **spec))
+    room = room_of(inventory, 1)
+    assert [one.key for one in room.pods] == ["default/w-1"]
+    assert plan_placeholders(room, SCOPE, inventory.pods, is_draining=False).delete == ()
 
 
 def test_names_of_placeholders_differ_where_long_names_of_pods_differ_at_their_end() -> None:
@@ -137,7 +147,7 @@ def test_a_pod_that_waits_for_a_node_takes_the_room_first() -> None:
 
 def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None:
     inventory = both(pod("w-1", "old-1", "3", "2Gi"))
-    [made] = render_placeholders(inventory.pods, "old", NEW, "trimtab", "low", ())
+    [made] = render_placeholders(inventory.pods, SCOPE, NEW, "low", ())
     spec = made["spec"]
     assert isinstance(spec, dict)
     assert spec["nodeSelector"] == NEW

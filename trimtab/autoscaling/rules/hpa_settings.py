@@ -21,7 +21,7 @@ from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.autoscaling.utilization_metrics import (
     UtilizationMetric,
     follows_no_resource,
-    follows_resources_only,
+    follows_pods_only,
     utilization_metrics,
 )
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
@@ -152,10 +152,17 @@ def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             f"{workload.subject} has {workload.replicas} replicas in its manifest, and HPA {hpa.metadata.name} scales "
             f"it up to {hpa.spec.max_replicas}.",
             path=("spec", "replicas"),
-            outcome=f"At peak load, applying it deletes up to {max(0, hpa.spec.max_replicas - workload.replicas)} pods "
-            "at once; the HPA adds them again step by step.",
+            outcome=_outcome_of_applying(workload.replicas, hpa.spec.max_replicas),
             changes=[ManifestChange(workload.subject, ("spec", "replicas"), REMOVED)],
         )
+
+
+def _outcome_of_applying(written: int, maximum: int) -> str:
+    """Returns what happens to the count each time the manifest is applied."""
+    if written < maximum:
+        lost = maximum - written
+        return f"At peak load, applying it deletes up to {lost} pods at once; the HPA adds them again step by step."
+    return f"Each time it is applied, the count goes to {written} at once, until the HPA lowers it again."
 
 
 @lint_rule(
@@ -187,13 +194,13 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set minReplicas to 1 or more, or add an Object or External metric.",
 )  # fmt: skip
 def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs with minReplicas 0 and only resource metrics, before Kubernetes 1.37 (see N05)."""
+    """Yields HPAs with minReplicas 0 and no Object or External metric, before Kubernetes 1.37 (see N05)."""
     if snapshot.minor is not None and snapshot.minor >= ZERO_REPLICAS_MINOR:
         return
     for hpa in snapshot.hpas:
-        if hpa.spec.min_replicas == 0 and follows_resources_only(hpa):
+        if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and follows only cpu or memory of its pods.",
+                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and follows only metrics of its pods.",
                 path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
             )  # fmt: skip
 
@@ -210,7 +217,7 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     if snapshot.minor is None or snapshot.minor < ZERO_REPLICAS_MINOR:
         return
     for hpa in snapshot.hpas:
-        if hpa.spec.min_replicas == 0 and all(m.type not in ("Object", "External") for m in hpa.spec.metrics):
+        if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
                 _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and no Object or External metric.",
                 path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],

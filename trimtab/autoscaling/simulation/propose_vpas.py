@@ -14,6 +14,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Any
 
+from trimtab.autoscaling.container_amounts import format_amount
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.reason import Code, Reason
@@ -169,7 +170,8 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
         for container in workload.containers
     }
     if not any(varying.values()):
-        return decide(remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5"))
+        steady = _describe_usage(workload, large)
+        return decide(remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5 of what is large ({steady})"))
     free = {name: tuple(r for r in found if r not in workload.hpa_resources) for name, found in varying.items()}
     if not any(free.values()):
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
@@ -196,8 +198,8 @@ def _is_varying(container: ContainerHistory, resource: str) -> bool:
 
 def _describe_usage(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(
-        f"{container.name}: {resource} from {format_quantity(resource, container.low[resource])} (P5) to "
-        f"{format_quantity(resource, container.high[resource])} (P95)"
+        f"{container.name}: {resource} from {format_amount(resource, container.low[resource])} (P5) to "
+        f"{format_amount(resource, container.high[resource])} (P95)"
         for container in workload.containers for resource in resources[container.name]
     )  # fmt: skip
 

@@ -1,5 +1,7 @@
 """The report of `trimtab compactor status`, and its table."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -14,6 +16,8 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import closed_reason, opening_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import Observations
+from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
+from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 
 
 class DrainReport(ReportPart, frozen=True, kw_only=True):
@@ -54,6 +58,33 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """The condition for the next drain to start; empty without one."""
 
 
+class PoolResizes(ReportPart, frozen=True, kw_only=True):
+    """What is resized in one pool."""
+
+    pool: str
+    resizing: int
+    """Pods whose kubelet has not finished yet."""
+    verifying: int
+    """Pods that are watched: what they gave up is not free yet."""
+    reverting: int
+    """Pods that get what they had, or that are replaced because their node has no room for it."""
+    last_hour: int
+    per_hour: int | None
+    verified: int
+    """Resizes since the pool's state exists."""
+    reverted: int
+    replaced: int
+    freed_millicores: int
+    freed_bytes: int
+    backs_off: list[str]
+    """Workloads whose last resize did harm or failed, as namespace/Kind/name."""
+    stays: dict[str, int]
+    """Reason code → pods that policies want to resize and that stay as they are."""
+    uncovered: list[str]
+    """Some pods that policies want to resize on nodes of no pool."""
+    uncovered_count: int
+
+
 class StatusReport(ReportPart, frozen=True, kw_only=True):
     """Published as deploy/schemas/compactor-status-report.schema.json."""
 
@@ -65,6 +96,8 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     """The replica that leads; empty if none does."""
     pools: list[PoolStatus]
     drains: list[DrainReport]
+    resizes: list[PoolResizes]
+    """Pools in which pods are, were or should be resized while they run."""
     mistakes: list[str]
     """The mistakes in the pools' ConfigMaps."""
 
@@ -78,7 +111,35 @@ def build_status_report(state: CompactorState) -> StatusReport:
         leader=state.leader,
         pools=[_report_pool(name, pools.get(name), state) for name in names],
         drains=_report_drains(state),
+        resizes=[
+            _report_resizes(name, pools.get(name), state.pool_states[name].resizes, state.read_at)
+            for name in names
+            if name in state.pool_states and state.pool_states[name].resizes != ResizeRecords()
+        ],
         mistakes=[*map(str, state.pools.mistakes), *state.problems],
+    )
+
+
+def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: Seconds) -> PoolResizes:
+    phases = Counter(record.phase for record in records.open.values())
+    return PoolResizes(
+        pool=name,
+        resizing=phases[ResizePhase.RESIZING],
+        verifying=phases[ResizePhase.VERIFYING],
+        reverting=phases[ResizePhase.REVERTING] + phases[ResizePhase.REPLACING],
+        last_hour=records.recent_count(now),
+        per_hour=pool.resizes_per_hour if pool is not None else None,
+        verified=records.verified,
+        reverted=records.reverted,
+        replaced=records.replaced,
+        freed_millicores=records.freed.get("cpu", 0),
+        freed_bytes=records.freed.get("memory", 0),
+        backs_off=sorted(
+            owner for owner, failure in records.failures.items() if now < failure.retry_after(DEFAULT_RESIZE_SETTINGS)
+        ),
+        stays=dict(records.refusals),
+        uncovered=list(records.uncovered),
+        uncovered_count=records.uncovered_count,
     )
 
 
@@ -180,8 +241,27 @@ def draw_status(console: Console, report: StatusReport) -> None:
     console.print(drains if report.drains else "no node is being drained")
     if report.drains:
         console.print("The nodes' annotations are not verified here; `trimtab doctor` verifies them.")
+    for resizes in report.resizes:
+        _draw_resizes(console, resizes)
     for mistake in report.mistakes:
         console.print(f"[yellow]{escape(mistake)}[/]")
+
+
+def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
+    pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
+    freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB freed"
+    console.print(
+        f"running pods of pool {escape(resizes.pool)}: {pace} resized in the last hour, {resizes.verifying} watched, "
+        f"{resizes.resizing} in progress, {resizes.reverting} reverting; {resizes.verified} verified ({freed}), "
+        f"{resizes.reverted} reverted, {resizes.replaced} replaced"
+    )
+    for code, count in resizes.stays.items():
+        console.print(f"  {code}: {count} pod{'' if count == 1 else 's'}")
+    for owner in resizes.backs_off:
+        console.print(f"  {escape(owner)} backs off after a failed resize")
+    if resizes.uncovered_count:
+        names = ", ".join(map(escape, resizes.uncovered[:5]))
+        console.print(f"  [yellow]{resizes.uncovered_count} pods are on nodes of no pool: {names}[/]")
 
 
 def _format_next_nodes(pool: PoolStatus) -> str:

@@ -14,12 +14,18 @@ from trimtab.cli.plan.cost import format_count, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
 from trimtab.cli.plan.table import GREY
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.resizable_pod import ResizablePod, read_resizable_pods
 from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.wanted_requests import WantedRequest, WantedRequests
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
+from trimtab.compaction.resize.plan_resizes import plan_with_resizes
+from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.policy.reasons import FROM_USAGE
 from trimtab.scheduling.cluster_model import build_cluster_model as world_of
 
 WIDTH = 24
@@ -48,6 +54,37 @@ def draw_sample_pool(console: Console) -> None:
         f" {simulation.pending_successors} left pending.",
         highlight=False,
     )
+    _draw_resizes(console, inputs)
+
+
+USED_PERCENT = 65
+"""What the containers of the pool use of what they request, in the part of the demo that resizes."""
+
+
+def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
+    """Draw what more is freed if a policy with `running: resize` lets the pods follow what they use."""
+    pods = build_snapshot(read_documents("pool.json", build_pool_list()).documents).snapshot.objects_of(Pod)
+    advice = propose_resizes(
+        read_resizable_pods(pods), _wanted_requests, inputs.inventory, inputs.pools,
+        context=ResizeContext(assumes_kubelets=True),
+    )  # fmt: skip
+    found = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
+    after = len(inputs.inventory.nodes) - len(found.plan.all_steps)
+    console.print(
+        f"And if the pods, which use {USED_PERCENT} % of the cpu that they request, shrink first while they run "
+        f"(`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
+        f"{format_count(len(found.resizes), 'resize')}, {format_count(len(found.plan.all_moves), 'eviction')}.",
+        highlight=False,
+    )
+
+
+def _wanted_requests(pod: ResizablePod) -> WantedRequests | None:
+    cpu = pod.containers[0].request("cpu")
+    if pod.owner is None or cpu is None:
+        return None
+    reason = FROM_USAGE(f"P95 is {cpu * USED_PERCENT // 100}m")
+    wanted = WantedRequest(amount=cpu * USED_PERCENT // 100, policy="demo", reason=reason)
+    return WantedRequests(requests={(pod.containers[0].name, "cpu"): wanted})
 
 
 def build_inputs() -> PlanInputs:

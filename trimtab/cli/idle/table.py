@@ -3,6 +3,7 @@
 from collections import Counter
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from trimtab.cli.idle.report import IdleReport, ObjectName
@@ -21,9 +22,10 @@ def draw_idle_report(console: Console, report: IdleReport) -> None:
         kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
         console.print(f"Left out, because something may read them although nothing names them: {kinds}.")
     for row in report.unknown:
-        console.print(f"Not known: {row.subject}: {row.reason.text} (have {row.have}, need {row.need}).")
+        sentence = f"Not known: {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
+        console.print(escape(sentence))
     for note in report.notes:
-        console.print(note)
+        console.print(escape(note))
 
 
 def _draw_sleepers(console: Console, report: IdleReport) -> None:
@@ -47,7 +49,7 @@ def _draw_missed(console: Console, report: IdleReport) -> None:
         "Sleep schedules that do not fit", "Workload", "Schedule", "Quiet, but awake", "Asleep, but busy", "$ a month"
     )
     for row in report.missed_sleep:
-        table.add_row(_format(row.object), row.schedule, ", ".join(row.awake_and_quiet) or "–",
+        table.add_row(_format(row.object), escape(row.schedule), ", ".join(row.awake_and_quiet) or "–",
                       ", ".join(row.asleep_and_busy) or "–", _money(row.dollars_per_month))  # fmt: skip
     console.print(table)
 
@@ -58,7 +60,7 @@ def _draw_claims(console: Console, report: IdleReport) -> None:
     table = _table("Claims", "Claim", "Used", "Size", "What", "$ a month")
     for row in report.claims:
         table.add_row(_format(row.object), f"{row.used_bytes / _GIB:.1f} GiB", f"{row.capacity_bytes / _GIB:.1f} GiB",
-                      row.reason.text, _money(row.dollars_per_month))  # fmt: skip
+                      escape(row.reason.text), _money(row.dollars_per_month))  # fmt: skip
     console.print(table)
 
 
@@ -72,7 +74,7 @@ def _draw_orphans(console: Console, report: IdleReport) -> None:
         f"No pod names it (of {judged}): ${total:,.2f} a month", "Object", "What is known", "Since", "$ a month"
     )
     for row in report.orphans:
-        table.add_row(_format(row.object), row.reason.text, row.created or "–", _money(row.dollars_per_month))
+        table.add_row(_format(row.object), escape(row.reason.text), row.created or "–", _money(row.dollars_per_month))
     console.print(table)
 
 

@@ -62,6 +62,10 @@ DEFAULTS = InstallValues()
     "May be given more than once; without it such pods stay.",
 )  # fmt: skip
 @click.option(
+    "--resize", is_flag=True,
+    help="Let the compactor resize running pods, as policies with `running: resize` say (from Kubernetes 1.33).",
+)  # fmt: skip
+@click.option(
     "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
     help="Let the recommender write ConfigMap trimtab-requests here, from which compiled policies read requests. "
     "May be repeated.",
@@ -215,7 +219,7 @@ def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> I
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
     # Everything that may have been installed, whatever the options are now.
-    manifests = render_manifests(replace(values, metrics_api=True))
+    manifests = render_manifests(replace(values, metrics_api=True, resize=True))
     return apply.remove_manifests(
         writer, manifests, values, everything=removal.everything, keep_usage=removal.keep_usage
     )

@@ -32,6 +32,10 @@ class InstallValues:
     """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
     its pod moves. None by default: an account that may scale may scale to zero."""
 
+    resize: bool = False
+    """Whether the compactor may resize running pods, as policies with `running: resize` say, and read what they use. A
+    resize changes requests and limits of any pod, so the permission is only granted where it is wanted."""
+
     parameter_namespaces: tuple[str, ...] = ()
     """The namespaces in which the recommender writes requests as parameters of the API server's policies."""
 

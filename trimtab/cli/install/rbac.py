@@ -185,6 +185,14 @@ the uninstall Job, which scales it back."""
 SCALERS = ("compactor", "uninstall")
 
 
+RESIZING = (
+    Rule("", ("pods/resize",), ("patch",)),
+    # What containers use now: memory shrinks to that, with headroom.
+    Rule("metrics.k8s.io", ("pods",), ("list",)),
+)
+"""Granted to the compactor in the whole cluster, in an installation that resizes running pods."""
+
+
 def render_accounts(values: InstallValues) -> Iterator[Manifest]:
     """Yield the service accounts of all processes, then their roles and bindings."""
     for process in PROCESSES:
@@ -204,9 +212,18 @@ def render_roles(process: str, values: InstallValues) -> Iterator[Manifest]:
         _RBAC, "Role", name, values, component=process, rules=_render_rules(NAMESPACE_RULES[process], values)
     )
     yield _render_binding("Role", name, process, values)
+    if process == "compactor" and values.resize:
+        yield from render_resize_role(values)
     if process in SCALERS:
         for namespace in values.scale_namespaces:
             yield from render_scale_role(process, namespace, values)
+
+
+def render_resize_role(values: InstallValues) -> Iterator[Manifest]:
+    """Yield the role to resize running pods, and its binding to the compactor's account."""
+    name, rules = f"{account_name('compactor')}-resize", [rule.to_manifest() for rule in RESIZING]
+    yield build_manifest(_RBAC, "ClusterRole", name, component="compactor", rules=rules)
+    yield _render_binding("ClusterRole", name, "compactor", values)
 
 
 def render_scale_role(process: str, namespace: str, values: InstallValues) -> Iterator[Manifest]:

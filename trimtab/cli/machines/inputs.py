@@ -165,13 +165,16 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     profiles = shipped_profiles()
     if options.profile and options.profile not in profiles:
         mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
-    region = options.region or _region_of(pool_nodes.nodes)
+    regions = _regions_of(pool_nodes.nodes)
+    region = options.region or (regions[0] if len(regions) == 1 else "")
     prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
     prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
     if not prices:
         known = sorted({listed_region(name) for name in price_table()})
         expected = f"a region with prices: {', '.join(known)}, or one of the --prices files"
-        mistakes.append(ConfigError(file="--region", expected=expected, got=region or "no region label on the nodes"))
+        got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on the nodes")
+        todo = "choose one region with --region, or the nodes of one with --pool" if len(regions) > 1 else ""
+        mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))
     if mistakes:
         raise UsageError(mistakes)
     clouds = DEFAULT_PROFILES | {"": OTHER_PROFILE}
@@ -182,6 +185,5 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     )  # fmt: skip
 
 
-def _region_of(nodes: Sequence[NodeInfo]) -> str:
-    regions = sorted({node.labels.get(REGION_LABEL, "") for node in nodes})
-    return regions[0] if len(regions) == 1 else ""
+def _regions_of(nodes: Sequence[NodeInfo]) -> list[str]:
+    return sorted({node.labels.get(REGION_LABEL, "") for node in nodes} - {""})

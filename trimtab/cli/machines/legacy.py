@@ -29,10 +29,10 @@ from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_PRIORITY,
     LegacyTaint,
     MissingRoom,
+    PlaceholderScope,
     choose_taint,
     find_missing_room,
     find_refusals,
-    is_placeholder,
     plan_placeholders,
     render_placeholders,
 )
@@ -82,7 +82,7 @@ def verb(
         raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            click.echo(remove_traces(client, pool_nodes, namespace))
+            click.echo(remove_traces(client, pool_nodes, PlaceholderScope(pool_nodes.pool, namespace)))
         return
     if not pool_nodes.nodes:
         raise UsageError([inputs.report_unknown_pool(pool_nodes.inventory, pool_nodes.pool)])
@@ -90,7 +90,10 @@ def verb(
         raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
     if follow is not None and not applying:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
-    migration = Migration(target=target, batch=batch, types=types, applies=applying, namespace=namespace)
+    migration = Migration(
+        target=target, batch=batch, types=types, applies=applying,
+        placeholders=PlaceholderScope(pool_nodes.pool, namespace),
+    )  # fmt: skip
     is_over = run_step(migration, pool_nodes, compares=compares, must_begin=True)
     while follow is not None and not is_over:
         time.sleep(follow)
@@ -110,8 +113,7 @@ class Migration:
     batch: int
     types: TypeOptions
     applies: bool
-    namespace: str
-    """The namespace of the placeholders."""
+    placeholders: PlaceholderScope
 
 
 def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool, must_begin: bool) -> bool:
@@ -122,7 +124,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
     """
     target = migration.target
     taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
-    missing = _find_room(pool_nodes, target, migration.batch)
+    missing = _find_room(pool_nodes, migration)
     refusals = _list_refusals(pool_nodes, migration.types, target, missing, compares)
     for line in _describe(pool_nodes, target, taint, refusals, missing):
         click.echo(line)
@@ -130,7 +132,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
         raise RuntimeFailure("Refused; nothing was done.")
     if migration.applies and not refusals:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            for line in apply_step(client, pool_nodes, target, taint, missing, migration.namespace):
+            for line in apply_step(client, pool_nodes, migration, taint, missing):
                 click.echo(line)
     return not missing.nodes
 
@@ -161,14 +163,15 @@ def _list_refusals(
     return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1], len(target_nodes)))
 
 
-def _find_room(pool_nodes: SelectedNodes, target: str, batch: int) -> MissingRoom:
+def _find_room(pool_nodes: SelectedNodes, migration: Migration) -> MissingRoom:
     prices = {
         node.name: quoted.amount for node in pool_nodes.nodes
         if isinstance(quoted := quote_price(node, {}), MachinePrice)
     }  # fmt: skip
+    target = _target_nodes(pool_nodes, migration.target)
     return find_missing_room(
-        pool_nodes.inventory, pool_nodes.pool, pool_nodes.nodes, _target_nodes(pool_nodes, target), prices, batch
-    )  # fmt: skip
+        pool_nodes.inventory, migration.placeholders, pool_nodes.nodes, target, prices, migration.batch
+    )
 
 
 def _describe(
@@ -220,7 +223,7 @@ def _list_owners(client: "Client") -> list[dict[str, Any]]:
 
 
 def apply_step(
-    client: "Client", pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, missing: MissingRoom, namespace: str
+    client: "Client", pool_nodes: SelectedNodes, migration: Migration, taint: LegacyTaint, missing: MissingRoom
 ) -> Iterable[str]:
     """Taint the legacy nodes, then create and delete placeholders as the room requires; yield what was done."""
     from trimtab.kube.errors import Conflict
@@ -229,24 +232,24 @@ def apply_step(
     writer = Writer(client=client, manager="trimtab-command")
     yield from set_legacy_taint(client, pool_nodes.nodes, taint.taint)
     change = plan_placeholders(
-        missing, pool_nodes.pool, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing)
+        missing, migration.placeholders, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing)
     )  # fmt: skip
     for pod in change.delete:
         delete(writer, "Pod", pod.name, pod.namespace)
     if change.delete:
         yield f"deleted {len(change.delete)} placeholders"
     if not missing.nodes:
-        yield from _delete_priority_class(writer, pool_nodes)
+        yield from _delete_priority_class(writer, pool_nodes, migration.placeholders)
     if not change.create:
         return
     apply(writer, {
         "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}, "value": PLACEHOLDER_PRIORITY,
         "preemptionPolicy": "Never", "description": "Pods that hold room for pods of a pool that is being emptied.",
     })  # fmt: skip
-    nodes = _target_nodes(pool_nodes, target)
-    selector, created = _pool_selector(nodes, target), 0
+    nodes = _target_nodes(pool_nodes, migration.target)
+    selector, created = _pool_selector(nodes, migration.target), 0
     for document in render_placeholders(
-        change.create, pool_nodes.pool, selector, namespace, PRIORITY_CLASS, _shared_taints(nodes)
+        change.create, migration.placeholders, selector, PRIORITY_CLASS, _shared_taints(nodes)
     ):
         try:
             apply(writer, document)
@@ -309,24 +312,25 @@ def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint 
         yield f"{'tainted' if taint else 'removed the taint of'} {changed} nodes"
 
 
-def remove_traces(client: "Client", pool_nodes: SelectedNodes, namespace: str) -> str:
+def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> str:
     """Remove Trimtab's taint from these nodes, the pool's placeholders and their PriorityClass; return what was
     done."""
     from trimtab.kube.objects import Writer, delete
 
     writer = Writer(client=client, manager="trimtab-command")
     done = list(set_legacy_taint(client, pool_nodes.nodes, None))
-    placeholders = [pod for pod in pool_nodes.inventory.pods if is_placeholder(pod, pool_nodes.pool)]
+    placeholders = [pod for pod in pool_nodes.inventory.pods if scope.has_pod(pod)]
     for pod in placeholders:
         delete(writer, "Pod", pod.name, pod.namespace)
-    done += _delete_priority_class(writer, pool_nodes)
+    done += _delete_priority_class(writer, pool_nodes, scope)
     return "; ".join([", ".join(done) or "no node was tainted", f"deleted {len(placeholders)} placeholders"])
 
 
-def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes) -> Iterable[str]:
+def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> Iterable[str]:
     """Delete the PriorityClass of placeholders unless another pool has some; yield what was done."""
     from trimtab.kube.objects import delete
 
-    labels = (pod.requirements.labels.get(PLACEHOLDER_LABEL, "") for pod in pool_nodes.inventory.pods)
-    if not {*labels} - {"", pool_nodes.pool} and delete(writer, "PriorityClass", PRIORITY_CLASS):
+    pods = (pod for pod in pool_nodes.inventory.pods if pod.namespace == scope.namespace)
+    pools = {pod.requirements.labels.get(PLACEHOLDER_LABEL, "") for pod in pods}
+    if not pools - {"", scope.pool} and delete(writer, "PriorityClass", PRIORITY_CLASS):
         yield f"deleted PriorityClass {PRIORITY_CLASS}"

@@ -18,6 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from trimtab.cli.page.style import page_style
+from trimtab.cli.printable_text import ReportConsole, parse_markup
 
 _CLASSES = {
     "green": "good", "bright_green": "good", "yellow": "careful", "bright_yellow": "careful",
@@ -32,7 +33,7 @@ _TABLE = Markup('{}<div class="scroll" tabindex="0"{}><table class="drawn">{}<tb
 _REGION = Markup(' role="region" aria-label="{}"')
 
 
-class PageConsole(Console):
+class PageConsole(ReportConsole):
     """A console that collects what is printed as the parts of a page."""
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class PageConsole(Console):
 
     def _render_inline(self, printed: Any) -> Markup:
         if isinstance(printed, str):
-            printed = Text.from_markup(printed)
+            printed = parse_markup(printed)
         if isinstance(printed, Text):
             segments = ((segment.text, segment.style) for segment in printed.render(self))
             return Markup("").join(_render_span(text, style) for text, style in segments)

@@ -11,6 +11,7 @@ from trimtab.cli.plan.comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.plan.inputs import PlanOptions
 from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
 from trimtab.cli.plan.report import build_report
+from trimtab.cli.plan.resizes import plan_resizes
 from trimtab.cli.plan.table import draw_plan
 from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import build_cluster_model
@@ -37,7 +38,8 @@ def verb(
     Without --pools it uses the pool ConfigMaps of the snapshot; if there are none, it plans each pool that nodes name
     by a label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies,
     or the PodPolicies of the snapshot), a pod counts with the larger of its requests now and those that it would get
-    when it is admitted again, as in the compactor.
+    when it is admitted again, as in the compactor. --resize also shows what more is freed if the pods of
+    policies with `running: resize` shrink first, and which resizes that needs.
     """
     plan_inputs = inputs.read_inputs(options)
     explain.check_subjects(plan_inputs, subjects)
@@ -50,7 +52,8 @@ def verb(
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
         )
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
-    plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison)
+    resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
+    plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)
     _emit(output, output_file, plan_report)
 
 

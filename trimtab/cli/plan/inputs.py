@@ -40,6 +40,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
+from trimtab.compaction.resize.types import ResizeAdvice
 from trimtab.machines.prices import PriceFile
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND
@@ -64,6 +65,7 @@ class PlanOptions:
     presets: tuple[str, ...] = ()
     autoscaler_flags: str = ""
     price_paths: tuple[str, ...] = ()
+    resize: bool = False
 
     @property
     def admission_settings(self) -> AdmissionSettings:
@@ -79,11 +81,13 @@ def add_plan_options(function: F) -> F:
         *, cluster: live_cluster.ClusterOptions, pool_paths: tuple[str, ...], policy_paths: tuple[str, ...],
         overhead: str,
         now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
+        resize: bool,
         **more: Any,
     ) -> Any:  # fmt: skip
         options = PlanOptions(
             cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
             presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
+            resize=resize,
         )  # fmt: skip
         return function(options=options, **more)
 
@@ -99,6 +103,8 @@ def add_plan_options(function: F) -> F:
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
                      help="Policies for evicted pods. Default: the PodPolicies of the snapshot."),
         add_price_option,
+        click.option("--resize", is_flag=True,
+                     help="Also show what is freed if pods shrink first, as policies with `running: resize` say."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
         live_cluster.add_cluster_options,
@@ -242,6 +248,9 @@ class PlanInputs:
     """The source of the pools, and all other assumptions."""
     is_assumed: bool = False
     """No pool has settings, as on a first run."""
+    resizes: ResizeAdvice | None = None
+    """What policies with `running: resize` would resize; None if no policy says so, or without --resize."""
+    wants_resizes: bool = False
 
 
 def read_inputs(options: PlanOptions) -> PlanInputs:
@@ -263,7 +272,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     cluster_documents, mistakes = parse_documents(
         _read_or_collect(
             lambda: live_cluster.read_live_objects(
-                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths)
+                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths) or options.resize
             ),
             unread,
         )
@@ -285,7 +294,9 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
     inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS)
     flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
-    readmission = _build_readmission(cluster_documents, snapshot_build.snapshot, options, now, unread)
+    readmission = _build_readmission(
+        cluster_documents, snapshot_build.snapshot, options, now, unread, pool_config.pools, inventory
+    )
     mistakes += [
         *unread,
         *pool_mistakes,
@@ -317,6 +328,8 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         readmitted_requests=readmission.readmitted_requests,
         notes=notes,
         is_assumed=pool_config.assumed,
+        resizes=readmission.resizes if options.resize else None,
+        wants_resizes=options.resize,
     )
 
 
@@ -330,7 +343,13 @@ def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[
 
 
 def _build_readmission(
-    documents: list[Document], snapshot: Snapshot, options: PlanOptions, now: Seconds | None, unread: list[ConfigError]
+    documents: list[Document],
+    snapshot: Snapshot,
+    options: PlanOptions,
+    now: Seconds | None,
+    unread: list[ConfigError],
+    found_pools: Sequence[Pool],
+    inventory: Inventory,
 ) -> Readmission:
     """Return the requests of pods after another admission.
 
@@ -342,7 +361,8 @@ def _build_readmission(
     from trimtab.cli.plan.planned_requests import build_readmission
 
     try:
-        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now)
+        what_for = (found_pools, inventory) if options.resize else (None, None)
+        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now, *what_for)
     except UsageError as error:
         unread += error.mistakes
         return Readmission()

@@ -25,7 +25,7 @@ def render_page(report: PlanReport) -> str:
             chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
-            notes=[*_list_refused_pools(report), *report.notes],
+            notes=[*_list_refused_pools(report), *([report.resize.text] if report.resize else ()), *report.notes],
             choices=tuple(map(_preset_choice, report.presets)),
             blockers=tuple(map(_keeper_blocker, select_costly_keepers(report))),
             frontier=_frontier(report),

@@ -14,12 +14,17 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ApiObject, Metadata, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import POOL_LABEL as POOL
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.resizable_pod import read_resizable_pods
 from trimtab.cluster.snapshot import ConfigMap, Snapshot, decode_object
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
+from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
+from trimtab.compaction.resize.types import ResizeAdvice
 from trimtab.compactor.successor_requests import TEMPLATE, TEMPLATE_KINDS, ReadmissionState, keep_template
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.load import load_document, load_policies
@@ -37,6 +42,8 @@ class Readmission:
     """None if there is no policy: pods keep their present requests."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
+    resizes: ResizeAdvice | None = None
+    """What may be resized while it runs; None if no policy says so, or nobody wants to know."""
 
 
 Key = tuple[str, str]
@@ -51,8 +58,13 @@ def build_readmission(
     paths: Sequence[str],
     terms: AdmissionSettings,
     now: Seconds | None,
+    pools: Sequence[Pool] | None = None,
+    inventory: Inventory | None = None,
 ) -> Readmission:
-    """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act."""
+    """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act.
+
+    `pools` and `inventory`: for what may be resized; without them nothing is proposed.
+    """
     policies, notes, mistakes = _load_policies(documents, paths)
     all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
     vpas = [vpa for vpa in all_vpas if vpa.spec.update_policy.update_mode != "Off"]
@@ -73,12 +85,26 @@ def build_readmission(
         notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
         if not templates:
             notes.append("no pod templates are in the snapshot: Trimtab assumes that policies change nothing")
+    resizes = None
+    if pools is not None and inventory is not None:
+        resizes = _propose_resizes(state, snapshot, inventory, pools, now)
     if all_vpas:
         # These pods are admitted already: they mostly have what policies set, but a VPA may recommend more by now.
         for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
             state.apply_change(event)
         notes += _vpa_notes(vpas) if vpas else []
-    return Readmission(readmitted_requests=state.requests_lookup(now), notes=tuple(notes))
+    return Readmission(readmitted_requests=state.requests_lookup(now), notes=tuple(notes), resizes=resizes)
+
+
+def _propose_resizes(
+    state: ReadmissionState, snapshot: Snapshot, inventory: Inventory, pools: Sequence[Pool], now: Seconds | None
+) -> ResizeAdvice | None:
+    """Return what could be resized in the snapshot; kubelets are assumed to be able to."""
+    wanted = state.running_requests_lookup(now)
+    if wanted is None:
+        return None
+    context = ResizeContext(now=now, top_owner=state.top_owner_of, assumes_kubelets=True)
+    return propose_resizes(read_resizable_pods(snapshot.objects_of(Pod)), wanted, inventory, pools, context=context)
 
 
 def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:

@@ -17,6 +17,7 @@ from trimtab.cli.plan.cost import (
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.misplaced_pods import MisplacedReport
 from trimtab.cli.plan.misplaced_pods import report_misplaced as misplaced_report
+from trimtab.cli.plan.resizes import ResizeReport
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
@@ -202,6 +203,8 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     nodes: list[NodeReport]
     explained: list[ExplainReport]
     """The nodes and pods of --explain."""
+    resize: ResizeReport | None = None
+    """What more is freed if pods shrink first; null without --resize."""
     notes: list[str]
     """The plan's assumptions, and notes about the snapshot."""
 
@@ -286,6 +289,7 @@ def build_report(
     plan: Plan,
     explained: Sequence[ExplainReport],
     compared: PlanComparison = NO_COMPARISON,
+    resize: ResizeReport | None = None,
 ) -> PlanReport:
     """Return the whole report of the plan."""
     inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.all_moves}
@@ -317,6 +321,7 @@ def build_report(
             inventory, inputs.pools, (step.node for step in plan.all_steps), targets, inputs.readmitted_requests
         ),
         explained=list(explained),
+        resize=resize,
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )
 

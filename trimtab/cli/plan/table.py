@@ -18,6 +18,7 @@ from trimtab.cli.plan.report import (
     StayReport,
     StepReport,
 )
+from trimtab.cli.plan.resizes import draw_resizes
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
 
 MAX_NAMES = 2
@@ -126,6 +127,8 @@ def draw_plan(console: Console, report: PlanReport) -> None:
             draw_explanation(console, chain)
         return
     _draw_summary(console, report)
+    if report.resize is not None:
+        draw_resizes(console, report.resize)
     draw_comparison(console, report)
     _draw_pools(console, report)
     _draw_first_nodes(console, report)

@@ -178,8 +178,9 @@ def _note_density(limits: tuple[PodLimit, ...], density: DensityOptions) -> Iter
         yield f"A range of /{density.node_cidr} gives {most} pods an address: further pods stay in ContainerCreating."
     if pod_limits.exceeds_arp_table(allowed):
         yield (
-            f"From {pod_limits.ARP_PODS} pods on, raise net.ipv4.neigh.default.gc_thresh1 to 3 on the node: the "
-            f"kernel's default of {pod_limits.DEFAULT_GC_THRESH3} entries for neighbours becomes too small."
+            f"From {pod_limits.ARP_PODS} pods on, raise gc_thresh1, gc_thresh2 and gc_thresh3 of "
+            f"net.ipv4.neigh.default: the kernel's default of {pod_limits.DEFAULT_GC_THRESH3} entries for neighbours "
+            "becomes too small."
         )
 
 

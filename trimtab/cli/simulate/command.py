@@ -10,10 +10,12 @@ from trimtab.cli.plan import inputs
 from trimtab.cli.plan.explain import check_subjects
 from trimtab.cli.plan.inputs import PlanOptions
 from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
+from trimtab.cli.plan.resizes import simulate_resizes
 from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import build_report, explain_subject
 from trimtab.cli.simulate.table import draw_simulation
-from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
 
 
 @click.command("simulate")
@@ -33,22 +35,29 @@ def verb(
     """Simulate the plan round by round until no more node can be drained, and show what is left.
 
     Each round makes a plan, drains the nodes of the first wave, places the successors with a model of the scheduler,
-    and starts again with full budgets. It reads the same input as `trimtab plan`, and changes nothing.
+    and starts again with full budgets. It reads the same input as `trimtab plan`, and changes nothing. --resize
+    simulates it once more, after the pods of policies with `running: resize` have shrunk.
     """
     plan_inputs = inputs.read_inputs(options)
     check_subjects(plan_inputs, subjects)
     with show_spinner("Simulating"):
-        simulation = simulate_rounds(
-            plan_inputs.inventory,
-            plan_inputs.pools,
-            Scheduler(scheduler),
-            plan_inputs.context,
-            marked=marked,
-            again=plan_inputs.readmitted_requests,
+
+        def simulate(inventory: Inventory) -> Simulation:
+            return simulate_rounds(
+                inventory,
+                plan_inputs.pools,
+                Scheduler(scheduler),
+                plan_inputs.context,
+                marked=marked,
+                again=plan_inputs.readmitted_requests,
+            )
+
+        simulation = simulate(plan_inputs.inventory)
+        resize = (
+            simulate_resizes(plan_inputs, simulation, simulate) if plan_inputs.wants_resizes and not subjects else None
         )
-        simulate_report = build_report(
-            plan_inputs, simulation, [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
-        )
+        chains = [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
+        simulate_report = build_report(plan_inputs, simulation, chains, resize)
     _emit(output, output_file, simulate_report)
 
 

@@ -24,7 +24,7 @@ def render_page(report: SimulateReport) -> str:
             chart=_render_chart(report),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
-            notes=report.notes,
+            notes=[*([report.resize.text] if report.resize else ()), *report.notes],
         )
     )
 

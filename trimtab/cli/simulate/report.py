@@ -16,6 +16,7 @@ from trimtab.cli.plan.report import (
     report_nodes,
     report_stays,
 )
+from trimtab.cli.plan.resizes import ResizeReport
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
 from trimtab.scheduling.cluster_model import build_cluster_model
@@ -68,13 +69,20 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     nodes: list[NodeReport]
     explained: list[ExplainReport]
     """The nodes and pods of --explain."""
+    resize: ResizeReport | None = None
+    """What is left if pods shrink first; null without --resize."""
     notes: list[str]
 
 
 _NO_SECOND_MOVE_NOTE = "a pod that was moved stays on its new node: no pod is moved twice"
 
 
-def build_report(inputs: PlanInputs, simulation: Simulation, explained: Sequence[ExplainReport] = ()) -> SimulateReport:
+def build_report(
+    inputs: PlanInputs,
+    simulation: Simulation,
+    explained: Sequence[ExplainReport] = (),
+    resize: ResizeReport | None = None,
+) -> SimulateReport:
     """Return the whole report of a simulation."""
     before, after = inputs.inventory.nodes, simulation.after.nodes
     removed_nodes = {node.name for node in before} - {node.name for node in after}
@@ -94,6 +102,7 @@ def build_report(inputs: PlanInputs, simulation: Simulation, explained: Sequence
         rounds=_report_rounds(simulation),
         stays=report_stays(simulation.last, pool_names_by_node(inputs), simulation.after.pods),
         explained=list(explained),
+        resize=resize,
         nodes=report_nodes(
             inputs.inventory, inputs.pools, removed_nodes, _final_nodes(simulation), inputs.readmitted_requests
         ),

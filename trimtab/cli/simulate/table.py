@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.resizes import draw_resizes
 from trimtab.cli.plan.table import GREY, draw_explanation, draw_notes, draw_reasons
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 
@@ -23,6 +24,8 @@ def draw_simulation(console: Console, report: SimulateReport) -> None:
             draw_explanation(console, chain)
         return
     _draw_summary(console, report)
+    if report.resize is not None:
+        draw_resizes(console, report.resize)
     if report.rounds:
         console.print(draw_chart(report))
     draw_reasons(console, report.stays)

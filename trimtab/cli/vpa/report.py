@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
+from trimtab.autoscaling.container_amounts import format_amount, read_amount
 from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
 from trimtab.autoscaling.simulation.simulate_vpa import VpaOutcome
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
@@ -165,6 +166,12 @@ def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
     )  # fmt: skip
 
 
+def _shorten(part: ResourceResult, amount: str) -> str:
+    """Return an amount of the report for people: memory in whole mebibytes."""
+    number = read_amount(part.resource, amount)
+    return amount if number is None else format_amount(part.resource, number)
+
+
 def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
     """Draw the reaction times, and for every container and resource a row for each set of flags."""
     times = _table(
@@ -181,7 +188,8 @@ def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
         for result in container.results:
             for part in result.resources:
                 table.add_row(
-                    name, result.flags, part.resource, part.target, f"{part.lower_bound}–{part.upper_bound}",
+                    name, result.flags, part.resource, _shorten(part, part.target),
+                    f"{_shorten(part, part.lower_bound)}–{_shorten(part, part.upper_bound)}",
                     f"{part.starved_minutes} ({part.starved_share:.1%})", str(part.longest_starved_minutes),
                     f"{part.waste_share:.0%}", str(result.evictions), str(result.resizes),
                 )  # fmt: skip

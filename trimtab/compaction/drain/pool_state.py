@@ -7,6 +7,7 @@ moved       successors of evicted pods, so that none is moved twice in a short t
 strikes     failed drains in a row; closed: since when the pool is closed because of them
 backoff     setbacks in a row; judged: their causes; emptied: the capacity of the drained nodes
 ring        the last decisions, as history entries
+resizes     running pods that are resized, with what each of them had before
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
+from trimtab.compaction.resize.records import ResizeRecords
 
 STATE_LABEL = "trimtab.dev/state"
 """The label of the ConfigMaps; its value is the pool's name."""
@@ -47,7 +49,8 @@ class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     pool: str
     what: str
     """planned, started, evicted, refused, emptied, removed, released, abandoned, closed, scaled, left-surged,
-    corrected, unreadable, not-authentic."""
+    corrected, unreadable, not-authentic, resized, resize-verified, resize-reverted, resize-stopped, resize-replaced,
+    resize-rejected, resize-ended."""
     code: str
     """The reason's code."""
     why: str
@@ -108,6 +111,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
     plan_at: Seconds | None = None
     """When the plan was made."""
+    resizes: ResizeRecords = ResizeRecords()
+    """Written before each resize: what a pod had before is known, whatever happens to the process."""
     v: int = VERSION
 
     def with_failure(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
@@ -247,6 +252,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
                 if when > now - HOUR_SECONDS or cause in with_annotation
             },
             emptied={node: shape for node, shape in state.emptied.items() if shape.at > now - HOUR_SECONDS},
+            resizes=state.resizes.without_old_entries(now),
         )
 
     def clamp_to_now(self, now: Seconds) -> "PoolState":
@@ -266,6 +272,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             backoff=None if self.backoff is None else change(self.backoff, last=min(self.backoff.last, now)),
             judged={cause: min(when, now) for cause, when in self.judged.items()},
             emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
+            resizes=self.resizes.without_old_entries(now),
         )
 
     def to_observations(self, emptying: Mapping[str, str]) -> Observations:
@@ -277,10 +284,12 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
 def is_final(before: PoolState, after: PoolState) -> bool:
     """Returns whether something ended between the two states, so that the former one must never be used again.
 
-    That is a drain or a surge that has ended, or a pool that was closed or backs off.
+    That is a drain, a surge or a resize that has ended, or a pool that was closed or backs off.
     """
     closed = after.closed is not None and after.closed != before.closed
     closed = closed or (after.backoff is not None and after.backoff != before.backoff)
+    if before.resizes.open.keys() - after.resizes.open.keys():
+        return True
     return closed or bool(after.ended.keys() - before.ended.keys() or before.surged.keys() - after.surged.keys())
 
 

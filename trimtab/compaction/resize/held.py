@@ -24,8 +24,8 @@ def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
     """
     more: Amounts = {}
     for each in record.changes:
-        container = pod.container(each.container) if pod is not None else None
-        now = container.request(each.resource) if container is not None else each.amount_after
+        # What its node still holds for it counts already (`PodInfo`), whatever its spec says.
+        now = pod.held(each.container, each.resource) if pod is not None else None
         added = each.amount_before - (now if now is not None else each.amount_after)
         if added > 0:
             more[each.resource] = more.get(each.resource, 0) + added

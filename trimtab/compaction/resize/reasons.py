@@ -96,7 +96,7 @@ REJECTED = Code(
     "resize-rejected",
     "The API server rejects the resize: a webhook, a quota or a LimitRange, or the compactor lacks the permission "
     "`pods/resize`.",
-    "Read the message.",
+    "Read the message. `trimtab install --apply --resize`, in the chart `compactor.resize`, grants the permission.",
 )  # fmt: skip
 OOM_KILL = Code(
     "resize-oom-kill", "A container was killed because it ran out of memory after its pod was resized.",

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from trimtab.cluster.pool import Goal, Pool
-from trimtab.machines.prices import amount_of, quote_price, with_estimates
+from trimtab.cluster.reason import NotYet
+from trimtab.machines.prices import amount_of, price_key, quote_price, with_estimates
 from trimtab.scheduling.cluster_model import ClusterModel
 
 SHARE_UNIT = 1_000_000
@@ -19,9 +20,15 @@ def node_order(model: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int
     if goals == {Goal.NODES}:
         return dict.fromkeys(pools, 1), "nodes"
     cores = {node: model.allocatable_amount(node, "cpu") for node in pools}
-    prices = with_estimates(
-        {node: amount_of(quote_price(model.nodes[node], pool.prices)) for node, pool in pools.items()}, cores
-    )
+    # Nodes with equal keys have one price, known or not: a cluster has few types of machines.
+    amounts: dict[object, int | NotYet] = {}
+    quoted: dict[int, int | NotYet] = {}
+    for node, pool in pools.items():
+        key = (id(pool), price_key(model.nodes[node]))
+        if key not in amounts:
+            amounts[key] = amount_of(quote_price(model.nodes[node], pool.prices))
+        quoted[node] = amounts[key]
+    prices = with_estimates(quoted, cores)
     unit = "micro-dollars an hour" if prices else "millicores"
     prices = prices or cores
     if goals <= {Goal.COST}:

@@ -45,6 +45,20 @@ PLACEHOLDER_PRIORITY = -10
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceholderScope:
+    """The placeholders of one migration. Those of other pools hold room like any pod."""
+
+    pool: str
+    """The legacy pool."""
+    namespace: str
+    """Only pods of this namespace are placeholders: in other namespaces anybody may write the label."""
+
+    def has_pod(self, pod: PodInfo) -> bool:
+        """Returns whether the pod only holds room for a pod of the legacy pool."""
+        return pod.namespace == self.namespace and pod.requirements.labels.get(PLACEHOLDER_LABEL) == self.pool
+
+
+@dataclass(frozen=True, slots=True)
 class LegacyTaint:
     """The taint for the nodes of a legacy pool, and why it is no stronger."""
 
@@ -140,15 +154,15 @@ class MissingRoom:
 
 
 def find_missing_room(
-    inventory: Inventory, pool: str, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo],
+    inventory: Inventory, scope: PlaceholderScope, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo],
     prices: Mapping[str, int], batch: int,
 ) -> MissingRoom:  # fmt: skip
     """Returns the pods of the next `batch` legacy nodes for which the new pool has no room, placeholders not counted.
 
-    `pool`: the legacy pool, whose nodes are `legacy`. `prices`: node → micro-dollars an hour; the dearest nodes come
-    first, unknown ones last. Pods that wait for a node take the room before those that still run.
+    `legacy`: the nodes of the legacy pool. `prices`: node → micro-dollars an hour; the dearest nodes come first,
+    unknown ones last. Pods that wait for a node take the room before those that still run.
     """
-    workload = [pod for pod in inventory.pods if not (pod.is_finished or is_placeholder(pod, pool))]
+    workload = [pod for pod in inventory.pods if not (pod.is_finished or scope.has_pod(pod))]
     by_node: dict[str, list[PodInfo]] = {}
     for pod in workload:
         if not (pod.is_daemon or pod.is_static):
@@ -173,12 +187,6 @@ def find_missing_room(
     return MissingRoom(tuple(node.name for node in dearest), moving, tuple(missing))
 
 
-def is_placeholder(pod: PodInfo, pool: str) -> bool:
-    """Returns whether the pod only holds room for a pod of this legacy pool. Those of other pools hold room like any
-    pod."""
-    return pod.requirements.labels.get(PLACEHOLDER_LABEL) == pool
-
-
 def placeholder_name(pod: PodInfo) -> str:
     """Returns the name of the placeholder of this pod, the same at every run."""
     # Pods of one workload differ in the last characters of their names only, so that a name cut at a length would not
@@ -196,17 +204,18 @@ class PlaceholderChange:
     """Placeholders."""
 
 
-def plan_placeholders(room: MissingRoom, pool: str, pods: Iterable[PodInfo], *, is_draining: bool) -> PlaceholderChange:
+def plan_placeholders(
+    room: MissingRoom, scope: PlaceholderScope, pods: Iterable[PodInfo], *, is_draining: bool
+) -> PlaceholderChange:
     """Returns which placeholders to create and to delete.
 
     - all of them are deleted once the pods of the next nodes have room without them;
     - otherwise each of those pods has one, and no other pod has one;
     - the first ones are not created while a legacy node is drained (`is_draining`).
 
-    `pool`: the legacy pool. `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates
-    it again.
+    `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates it again.
     """
-    present = {pod.name: pod for pod in pods if is_placeholder(pod, pool)}
+    present = {pod.name: pod for pod in pods if scope.has_pod(pod)}
     if not room.pods:
         return PlaceholderChange((), tuple(present.values()))
     needed = {placeholder_name(pod): pod for pod in room.moving}
@@ -218,15 +227,14 @@ def plan_placeholders(room: MissingRoom, pool: str, pods: Iterable[PodInfo], *, 
 
 def render_placeholders(
     pods: Iterable[PodInfo],
-    pool: str,
+    scope: PlaceholderScope,
     selector: Mapping[str, str],
-    namespace: str,
     priority_class: str,
     taints: Iterable[Taint],
 ) -> list[dict[str, object]]:
     """Returns one placeholder for each of these pods: the same requests, on the new pool only.
 
-    `pool`: the legacy pool. `selector`: node labels of the new pool, `taints` those of all its nodes.
+    `selector`: node labels of the new pool, `taints` those of all its nodes.
     """
     tolerations = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
     placeholders: list[dict[str, object]] = []
@@ -242,7 +250,8 @@ def render_placeholders(
         placeholders.append({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "name": placeholder_name(pod), "namespace": namespace, "labels": {PLACEHOLDER_LABEL: pool},
+                "name": placeholder_name(pod), "namespace": scope.namespace,
+                "labels": {PLACEHOLDER_LABEL: scope.pool},
                 "annotations": {PLACEHOLDER_FOR_ANNOTATION: pod.key},
             },
             "spec": {

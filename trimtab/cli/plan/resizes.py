@@ -1,0 +1,201 @@
+"""What --resize shows: the plan beside one that shrinks pods first, and the resizes that it needs."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.output import ReportPart
+from trimtab.cli.plan.cost import Saving, convert_saving, format_count, format_saving
+from trimtab.cli.plan.inputs import PlanInputs
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.compaction.plan_types import Plan
+from trimtab.compaction.resize.plan_resizes import plan_with_resizes, with_resized_requests
+from trimtab.compaction.resize.types import ResizeAdvice, ResizeProposal
+from trimtab.compaction.simulate import Simulation
+
+
+class ResizeOutcomeReport(ReportPart, frozen=True, kw_only=True):
+    """What a plan, or a simulation, frees."""
+
+    nodes: int
+    """The number of nodes that are removed."""
+    nodes_after: int
+    evictions: int
+    saves: Saving
+
+
+class PodResizeReport(ReportPart, frozen=True, kw_only=True):
+    """One pod that shrinks while it runs."""
+
+    pod: str
+    """namespace/name."""
+    node: str
+    owner: str
+    """namespace/Kind/name."""
+    changes: list[str]
+    """Such as "app cpu 500m → 200m"."""
+    policies: list[str]
+    frees: str
+    """The first node whose drain needs this resize; empty in a simulation."""
+
+
+class ResizeRefusalReport(ReportPart, frozen=True, kw_only=True):
+    """A reason for which pods are not resized although a policy wants it."""
+
+    code: str
+    todo: str
+    count: int
+    pods: list[str]
+    """Some of the pods."""
+
+
+class ResizeReport(ReportPart, frozen=True, kw_only=True):
+    """What is freed with and without resizes. Nothing in it is verified yet: the compactor watches each resized pod,
+    and plans with what it gave up only after that."""
+
+    without: ResizeOutcomeReport
+    with_resizes: ResizeOutcomeReport
+    proposed: int
+    """Pods that policies would shrink, or let grow, while they run."""
+    resizes: list[PodResizeReport]
+    """The resizes that the plan with resizes needs."""
+    refusals: list[ResizeRefusalReport]
+    uncovered: list[str]
+    """Pods on nodes of no pool, or of several: the compactor leaves them alone."""
+    text: str
+
+
+MAX_NAMES = 20
+NO_ADVICE = ResizeAdvice()
+
+
+def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
+    """Return the plan with resizes beside this one."""
+    advice = inputs.resizes or NO_ADVICE
+    found = plan_with_resizes(
+        inputs.inventory,
+        inputs.pools,
+        advice.proposals,
+        inputs.context,
+        inputs.readmitted_requests,
+        without=plan,
+    )
+    frees = {proposal.uid: node for node, needed in found.resizes_by_node.items() for proposal in needed}
+    nodes = len(inputs.inventory.nodes)
+    return _build_report(
+        inputs, advice, found.resizes, frees, _plan_outcome(plan, nodes), _plan_outcome(found.plan, nodes)
+    )
+
+
+def simulate_resizes(
+    inputs: PlanInputs, simulation: Simulation, simulate: Callable[[Inventory], Simulation]
+) -> ResizeReport:
+    """Return the simulation of a cluster whose pods have shrunk beside this one."""
+    advice = inputs.resizes or NO_ADVICE
+    shrinks = tuple(proposal for proposal in advice.proposals if proposal.is_shrink)
+    resized = simulate(with_resized_requests(inputs.inventory, shrinks)) if shrinks else simulation
+    return _build_report(inputs, advice, shrinks, {}, _simulation_outcome(simulation), _simulation_outcome(resized))
+
+
+def _plan_outcome(plan: Plan, nodes: int) -> ResizeOutcomeReport:
+    removed = len(plan.all_steps)
+    return ResizeOutcomeReport(
+        nodes=removed, nodes_after=nodes - removed, evictions=len(plan.all_moves),
+        saves=convert_saving(plan.total_savings, plan.unit),
+    )  # fmt: skip
+
+
+def _simulation_outcome(simulation: Simulation) -> ResizeOutcomeReport:
+    return ResizeOutcomeReport(
+        nodes=simulation.nodes_before - simulation.nodes_after, nodes_after=simulation.nodes_after,
+        evictions=simulation.eviction_count, saves=convert_saving(simulation.saved, simulation.unit),
+    )  # fmt: skip
+
+
+def _build_report(
+    inputs: PlanInputs,
+    advice: ResizeAdvice,
+    needed: Sequence[ResizeProposal],
+    frees: Mapping[str, str],
+    without: ResizeOutcomeReport,
+    with_resizes: ResizeOutcomeReport,
+) -> ResizeReport:
+    return ResizeReport(
+        without=without,
+        with_resizes=with_resizes,
+        proposed=len(advice.proposals),
+        resizes=[
+            PodResizeReport(
+                pod=proposal.pod, node=proposal.node, owner=proposal.owner, changes=list(map(str, proposal.changes)),
+                policies=list(proposal.policies), frees=frees.get(proposal.uid, ""),
+            )
+            for proposal in needed
+        ],
+        refusals=_report_refusals(advice),
+        uncovered=list(advice.uncovered),
+        text=_describe(inputs, advice, needed, without, with_resizes),
+    )  # fmt: skip
+
+
+def _report_refusals(advice: ResizeAdvice) -> list[ResizeRefusalReport]:
+    counts = Counter(refusal.reason.code for refusal in advice.refusals)
+    return [
+        ResizeRefusalReport(
+            code=code.name, todo=code.todo, count=count,
+            pods=[refusal.pod for refusal in advice.refusals if refusal.reason.code is code][:MAX_NAMES],
+        )
+        for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
+    ]  # fmt: skip
+
+
+def _describe(
+    inputs: PlanInputs,
+    advice: ResizeAdvice,
+    needed: Sequence[ResizeProposal],
+    without: ResizeOutcomeReport,
+    with_resizes: ResizeOutcomeReport,
+) -> str:
+    if inputs.resizes is None:
+        return "No policy says `running: resize`, so nothing is resized."
+    if not advice.proposals:
+        return "No running pod can follow its recommendation now."
+    if with_resizes.nodes <= without.nodes and with_resizes.saves == without.saves:
+        return f"{format_count(len(advice.proposals), 'pod')} can be resized, and no more nodes can be drained then."
+    return (
+        f"If {format_count(len(needed), 'pod')} {'shrinks' if len(needed) == 1 else 'shrink'} first, "
+        f"{format_count(with_resizes.nodes, 'node')} can be drained instead of {without.nodes}."
+    )
+
+
+MAX_ROWS = 8
+
+
+def draw_resizes(console: Console, report: ResizeReport) -> None:
+    """Draw both outcomes, the first resizes, and the reasons for which pods stay as they are."""
+    console.print(Text(report.text, style="bold"))
+    table = Table(header_style="bold", expand=False, border_style="bright_black")
+    for name in ("", "Nodes after", "Saves", "Evictions", "Resizes"):
+        table.add_column(name, justify="right" if name else "left", overflow="fold")
+    for name, outcome, resizes in (
+        ("as pods are", report.without, 0),
+        ("after resizes", report.with_resizes, len(report.resizes)),
+    ):
+        table.add_row(
+            name, f"{outcome.nodes_after:,}", format_saving(outcome.saves), f"{outcome.evictions:,}", f"{resizes:,}"
+        )
+    console.print(table)
+    for resize in report.resizes[:MAX_ROWS]:
+        frees = f", for node {resize.frees}" if resize.frees else ""
+        console.print(Text(f"  {resize.pod} on {resize.node}: {', '.join(resize.changes)}{frees}"))
+    if len(report.resizes) > MAX_ROWS:
+        console.print(Text(f"  {len(report.resizes) - MAX_ROWS:,} more with -o json", style="bright_black"))
+    for refusal in report.refusals:
+        pods = f"{', '.join(refusal.pods[:2])}{', …' if refusal.count > 2 else ''}"
+        console.print(Text(f"  {refusal.code}: {format_count(refusal.count, 'pod')} ({pods})", style="bright_black"))
+    if report.uncovered:
+        names = ", ".join(report.uncovered[:MAX_ROWS])
+        more = f" and {len(report.uncovered) - MAX_ROWS} more" if len(report.uncovered) > MAX_ROWS else ""
+        console.print(Text(f"No pool covers the nodes of {names}{more}.", style="yellow"))

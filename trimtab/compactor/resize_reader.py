@@ -1,0 +1,152 @@
+"""Reads what resizes need: running pods, what policies want for them, what they use, and whether the cluster resizes.
+
+Nothing of it is read before a policy says `running: resize`, or a resize is still in progress.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from trimtab.cluster.api.meta import ApiObject
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.reason import NotYet, Reason
+from trimtab.cluster.resizable_pod import ResizablePod, ResizablePodReader
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.resize.reasons import NOT_SUPPORTED, REJECTED
+from trimtab.compaction.resize.types import NOT_MEASURED, MeasuredUse
+from trimtab.compactor.reasons import STALE, UNSEEN
+from trimtab.compactor.successor_requests import ReadmissionWatcher, RunningRequests
+from trimtab.kube import resize
+from trimtab.kube.client import Client
+from trimtab.kube.errors import KubeFault
+from trimtab.kube.informers import ClusterInformers
+from trimtab.usage.metrics_api import read_metrics
+from trimtab.usage.pod_pressure import PodPressures
+
+SUPPORT_SECONDS = 600.0
+"""The seconds for which it is remembered whether the cluster resizes pods: an upgrade takes longer."""
+PERMISSION_SECONDS = 300.0
+"""The seconds for which nothing is tried after the API server said that the compactor may not resize pods."""
+MAX_PRESSURE_NODES = 50
+"""Kubelets that are asked in one reading: each answer is some hundred kilobytes."""
+USE_SECONDS = 60.0
+"""The seconds between two reads of the metrics API; the metrics server itself measures every 15 seconds."""
+
+
+@dataclass(slots=True)
+class ResizeReader:
+    """Reads for the leader; ends with `stop`."""
+
+    client: Client
+    admitting: ReadmissionWatcher
+    max_age_seconds: float
+    elapsed: Callable[[], float]
+    now: Callable[[], Seconds]
+    pressures: PodPressures | None = None
+    """None: kubelets are not asked."""
+    _informers: ClusterInformers | None = None
+    _obstacle: Reason | None = None
+    _checked_at: float | None = None
+    _use: MeasuredUse = NOT_MEASURED
+    _used_at: float | None = None
+    _pods: ResizablePodReader = field(default_factory=ResizablePodReader)
+
+    def stop(self) -> None:
+        """Ends the watch."""
+        if self._informers is not None:
+            self._informers.stop()
+            self._informers = None
+
+    def wanted_lookup(self) -> RunningRequests | NotYet | None:
+        """Returns the lookup of what policies want for running pods; None if no policy wants anything."""
+        return self.admitting.running_requests_lookup()
+
+    def top_owner_of(self, pod: ResizablePod) -> str:
+        """Returns namespace/Kind/name of the pod's topmost owner."""
+        return self.admitting.state.top_owner_of(pod)
+
+    def read_pods(self) -> Mapping[str, ResizablePod] | NotYet:
+        """Returns uid → running pod; NotYet while they are not read, or too old."""
+        if self._informers is None:
+            self._informers = ClusterInformers(self.client, ("Pod",), holds={"Pod": self._read_pod}).start()
+        age = self._informers.oldest_age()
+        if not self._informers.is_synced or age is None:
+            return NotYet(reason=UNSEEN("the running pods have not been read yet"), have="no list", need="all pods")
+        if age > self.max_age_seconds:
+            return NotYet(
+                reason=STALE("the API server has not answered for too long"),
+                have=f"{age:.0f} s", need=f"{self.max_age_seconds:g} s",
+            )  # fmt: skip
+        return {pod.uid: pod for pod in self._informers.values_of("Pod")}
+
+    def _read_pod(self, shape: ApiObject) -> ResizablePod:
+        assert isinstance(shape, Pod)
+        return self._pods.read_pod(shape)
+
+    def find_obstacle(self) -> Reason | None:
+        """Returns why the cluster cannot resize pods, or why this process may not; None if it can, or where that could
+        not be read."""
+        now = self.elapsed()
+        age = None if self._checked_at is None else now - self._checked_at
+        if age is None or age > (PERMISSION_SECONDS if self._is_forbidden else SUPPORT_SECONDS):
+            self._checked_at = now
+            try:
+                problem = resize.find_resize_obstacle(self.client)
+            except KubeFault as error:
+                # Without knowledge nothing is resized; it is tried again in the next round.
+                self._checked_at = None
+                return NOT_SUPPORTED(f"whether the cluster can resize pods is not known: {error}")
+            self._obstacle = NOT_SUPPORTED(f"this cluster cannot resize running pods: {problem}") if problem else None
+        return self._obstacle
+
+    @property
+    def _is_forbidden(self) -> bool:
+        return self._obstacle is not None and self._obstacle.code is REJECTED
+
+    def note_missing_permission(self, message: str) -> Reason:
+        """Remembers for a while that this identity may not resize pods."""
+        self._checked_at = self.elapsed()
+        self._obstacle = REJECTED(f"the compactor may not resize pods: {message}")
+        return self._obstacle
+
+    def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:
+        """Returns what containers use now; without a metrics server nothing. `nodes`: those whose kubelets are asked
+        for the pressure of their pods, where that is switched on."""
+        now = self.elapsed()
+        if self._used_at is not None and now - self._used_at < USE_SECONDS:
+            return self._use
+        self._used_at = now
+        uids = {pod.key: uid for uid, pod in pods.items()}
+        amounts: dict[tuple[str, str, str], int] = {}
+        stalled, throttled = self._read_pressures(uids, nodes)
+        try:
+            for series in read_metrics(self.client):
+                uid = uids.get(f"{series.namespace}/{series.pod}")
+                if uid is not None and series.values:
+                    amounts[uid, series.container, series.resource] = _scheduler_number(
+                        series.resource, series.values[-1]
+                    )
+        except KubeFault:
+            # No metrics server, or no permission: the recorded use of the recommendation counts alone.
+            amounts = {}
+        self._use = MeasuredUse(amounts=amounts, pressures=stalled, throttled=throttled, at=self.now())
+        return self._use
+
+    def _read_pressures(
+        self, uids: Mapping[str, str], nodes: Collection[str]
+    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Returns (uid → pressure, uid → throttling), both in percent; nothing unless it is switched on."""
+        if self.pressures is None or not nodes:
+            return {}, {}
+        stalled, throttled = self.pressures.read(sorted(nodes)[:MAX_PRESSURE_NODES])
+        return tuple(  # type: ignore[return-value]
+            {uid: share for (space, name), share in shares.items() if (uid := uids.get(f"{space}/{name}")) is not None}
+            for shares in (stalled, throttled)
+        )
+
+
+def _scheduler_number(resource: str, value: float) -> int:
+    """Returns cores or bytes in the scheduler's units, rounded up."""
+    return math.ceil(value * 1000 if resource == "cpu" else value)

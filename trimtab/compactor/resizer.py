@@ -1,0 +1,427 @@
+"""Resizes running pods for the leader: proposes, announces in the state, writes, and follows each resize to its end.
+
+Every round goes through the same steps for each pool: the records of its state and the pods as they are give the next
+steps (`compaction.resize.state_machine`); the records after these steps are saved; then the steps are written. A
+process that ends between the two leaves an announced resize that was not made, which the next leader forgets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from msgspec.structs import replace as change
+
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.pdb import PdbIndex
+from trimtab.cluster.pool import Pool, PoolIndex
+from trimtab.cluster.reason import NotYet, Reason
+from trimtab.cluster.resizable_pod import ResizablePod
+from trimtab.cluster.resources import Amounts
+from trimtab.cluster.timestamps import is_any_open
+from trimtab.compaction.blockers import Blocked, Evictable, EvictionChecker
+from trimtab.compaction.drain.annotation import PodToEvict
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.resize import reasons as r
+from trimtab.compaction.resize.held import with_held_requests
+from trimtab.compaction.resize.propose import ResizeContext, free_amounts, propose_resizes
+from trimtab.compaction.resize.records import OpenResize, ResizeRecords
+from trimtab.compaction.resize.state_machine import ResizePlanner, ResizeView
+from trimtab.compaction.resize.steps import (
+    Advance,
+    Finish,
+    Replace,
+    Resize,
+    ResizeStep,
+    Revert,
+    record_step,
+    reject_step,
+    writes,
+)
+from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice, ResizeChange, ResizeProposal, ResizeSettings
+from trimtab.compactor.actuator import (
+    Actuator,
+    ActuatorError,
+    ActuatorForbidden,
+    ErrorCollector,
+    EvictionResult,
+)
+from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.pool_state_store import PoolStates
+from trimtab.compactor.successor_requests import RunningRequests
+from trimtab.kube.resize import ResizeOutcome, ResizeStatus
+from trimtab.runtime.graceful_shutdown import GracefulShutdown
+
+IN_FLIGHT_SECONDS = 30.0
+"""The seconds for which a written pod that is still observed in its old version is left alone."""
+EVICTION_RETRY_SECONDS = 10.0
+MAX_UNCOVERED_NAMES = 20
+
+
+class ResizeSource(Protocol):
+    """What the resizer reads."""
+
+    def wanted_lookup(self) -> RunningRequests | NotYet | None:
+        """Returns what policies want for running pods; None if no policy wants anything."""
+
+    def top_owner_of(self, pod: ResizablePod) -> str:
+        """Returns namespace/Kind/name of the pod's topmost owner."""
+
+    def read_pods(self) -> Mapping[str, ResizablePod] | NotYet:
+        """Returns uid → running pod."""
+
+    def find_obstacle(self) -> Reason | None:
+        """Returns why nothing can be resized; None if it can."""
+
+    def note_missing_permission(self, message: str) -> Reason:
+        """Remembers that this process may not resize pods."""
+
+    def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:
+        """Returns what containers use now, and the pressure of pods on these nodes."""
+
+    def stop(self) -> None:
+        """Ends what it watches."""
+
+
+ResizePod = Callable[[ResizablePod, str, Sequence[ResizeChange]], ResizeOutcome]
+"""Writes the changes into the pod, in this version of it. Raises ActuatorUnavailable."""
+
+
+@dataclass(slots=True)
+class Resizer:
+    """Executes the next steps of all resizes, for the leader."""
+
+    source: ResizeSource
+    resize_pod: ResizePod
+    actuator: Actuator
+    """For evictions of pods whose revert finds no room."""
+    pool_states: PoolStates
+    settings_of: Callable[[Pool], ResizeSettings]
+    error_guard: ErrorGuard
+    shutdown: GracefulShutdown
+    interval: float
+    """Seconds between two searches for pods to resize."""
+    advice: ResizeAdvice = field(default_factory=ResizeAdvice)
+    """What the last search found."""
+    obstacle: Reason | None = None
+    """Why nothing can be resized; None if it can, or nobody wants it."""
+    problem: str = ""
+    """What was not read in the last round."""
+    priority: Callable[[ClusterView, Sequence[ResizeProposal]], Sequence[str]] = lambda view, proposals: ()
+    """Returns the uids of pods whose resize frees a node, the most useful first."""
+    _pods: Mapping[str, ResizablePod] = field(default_factory=dict)
+    _observed: Inventory | None = None
+    """The inventory as it is, without what pods in verification are to get back."""
+    _searched_at: float | None = None
+    _in_flight: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Uid → (the version that was written on, monotonic time)."""
+    _told: set[str] = field(default_factory=set)
+    """Owners whose wave is in the history: one entry stands for all pods of a wave."""
+    _evict_at: dict[str, float] = field(default_factory=dict)
+    """Uid → monotonic time before which its eviction is not tried again."""
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a resize is in progress: then the next round comes soon."""
+        return any(memory.resizes.open for memory in self.pool_states.states.values())
+
+    def hold(self, view: ClusterView) -> ClusterView:
+        """Returns the view in which pods in verification count with what they had: their revert must stay possible."""
+        self._observed, records = view.inventory, self._all_open()
+        if not records:
+            return view
+        return replace(view, inventory=with_held_requests(view.inventory, records, self._pods))
+
+    def run_round(self, view: ClusterView, leaving_nodes: frozenset[str], now: float) -> None:
+        """Runs one round. Raises ActuatorUnavailable when all pools had their turn."""
+        lookup = self.source.wanted_lookup()
+        if lookup is None and not self.is_busy:
+            self._rest(view)
+            return
+        pods = self.source.read_pods()
+        if isinstance(pods, NotYet):
+            self.problem = str(pods)
+            return
+        self._pods = pods
+        # Without policies nothing starts; what is in progress is followed all the same.
+        self.problem = str(lookup) if isinstance(lookup, NotYet) else ""
+        lookup = None if isinstance(lookup, NotYet) else lookup
+        self.obstacle = self.source.find_obstacle()
+        self._settle_flight(pods, now)
+        nodes = {record.node for record in self._all_open().values()}
+        use = self.source.measure_use(pods, nodes | {proposal.node for proposal in self.advice.proposals})
+        self._search(view, lookup, use, leaving_nodes, now)
+        collector = ErrorCollector()
+        free, owners = free_amounts(self._observed or view.inventory), self._count_owners(view)
+        for pool in self._pool_names(view):
+            with collector.collect_errors():
+                self.error_guard.run_guarded(
+                    "resize", partial(self._run_pool, pool, view, use, free, owners.get(pool, {}), now), about=pool
+                )
+        collector.raise_error()
+
+    def _rest(self, view: ClusterView) -> None:
+        """Nobody wants a resize and none is in progress: nothing is watched, and nothing is said."""
+        self.source.stop()
+        self.advice, self.obstacle, self.problem, self._pods, self._searched_at = ResizeAdvice(), None, "", {}, None
+        for pool in view.pools:
+            memory = self.pool_states.state_of(pool.name)
+            if memory.resizes.refusals or memory.resizes.uncovered_count:
+                quiet = change(memory.resizes, refusals={}, uncovered=(), uncovered_count=0)
+                self.pool_states.set_state(pool.name, change(memory, resizes=quiet))
+
+    def _all_open(self) -> dict[str, OpenResize]:
+        return {
+            uid: record for memory in self.pool_states.states.values() for uid, record in memory.resizes.open.items()
+        }
+
+    def _settle_flight(self, pods: Mapping[str, ResizablePod], now: float) -> None:
+        self._in_flight = {
+            uid: (version, at)
+            for uid, (version, at) in self._in_flight.items()
+            if uid in pods and pods[uid].version == version and now - at < IN_FLIGHT_SECONDS
+        }
+        self._evict_at = {uid: at for uid, at in self._evict_at.items() if at > now}
+
+    # ── what may be resized ──────────────────────────────────────────────
+    def _search(
+        self,
+        view: ClusterView,
+        lookup: RunningRequests | None,
+        use: MeasuredUse,
+        leaving_nodes: frozenset[str],
+        now: float,
+    ) -> None:
+        if lookup is None:
+            self.advice = ResizeAdvice()
+            return
+        if self._searched_at is not None and now - self._searched_at < self.interval:
+            return
+        self._searched_at = now
+        context = ResizeContext(
+            now=view.now, top_owner=self.source.top_owner_of, open_uids=frozenset(self._all_open()),
+            leaving_nodes=leaving_nodes, use=use, unsupported=self.obstacle,
+        )  # fmt: skip
+        settings = {pool.name: self.settings_of(pool) for pool in view.pools}
+        found = propose_resizes(list(self._pods.values()), lookup, view.inventory, view.pools, settings, context)
+        self.advice = self._by_priority(view, found)
+
+    def _by_priority(self, view: ClusterView, found: ResizeAdvice) -> ResizeAdvice:
+        """Returns the advice with those resizes first that free a node."""
+        acting = {pool.name for pool in view.pools if self._stop_reason(pool, view) is None}
+        wanted = [proposal for proposal in found.proposals if proposal.pool in acting and proposal.is_shrink]
+        first = self.error_guard.run_guarded("plan", lambda: tuple(self.priority(view, wanted))) if wanted else ()
+        rank = {uid: number for number, uid in enumerate(first or ())}
+        ordered = sorted(found.proposals, key=lambda each: (not each.is_shrink, rank.get(each.uid, len(rank))))
+        return ResizeAdvice(tuple(ordered), found.refusals, found.uncovered)
+
+    def _stop_reason(self, pool: Pool, view: ClusterView) -> Reason | None:
+        if view.paused:
+            return r.NOT_ACTING(f"everything is paused: {view.paused}")
+        if pool.dry_run or not pool.enabled:
+            return r.NOT_ACTING(f"pool {pool.name} {'rehearses' if pool.enabled else 'is disabled'}")
+        if not is_any_open(pool.windows, view.now):
+            return r.NOT_ACTING(f"no window of pool {pool.name} is open")
+        return self.obstacle
+
+    # ── one pool ─────────────────────────────────────────────────────────
+    def _pool_names(self, view: ClusterView) -> list[str]:
+        """Returns the pools that exist, and those that are gone and still have a resize in progress."""
+        gone = {name for name, memory in self.pool_states.states.items() if memory.resizes.open}
+        return sorted({pool.name for pool in view.pools} | gone)
+
+    def _count_owners(self, view: ClusterView) -> dict[str, Counter[str]]:
+        """Returns pool → owner → how many of its pods run in the pool; only for owners of proposals."""
+        owners = {proposal.owner for proposal in self.advice.proposals}
+        if not owners:
+            return {}
+        index, counts = PoolIndex(view.pools), dict[str, Counter[str]]()
+        pool_of = {
+            node.name: pool.name for node in view.inventory.nodes if (pool := index.only_pool_of(node)) is not None
+        }
+        for pod in self._pods.values():
+            if pod.is_running and pod.node in pool_of and (owner := self.source.top_owner_of(pod)) in owners:
+                counts.setdefault(pool_of[pod.node], Counter())[owner] += 1
+        return counts
+
+    def _run_pool(
+        self,
+        name: str,
+        view: ClusterView,
+        use: MeasuredUse,
+        free: Mapping[str, Amounts],
+        owners: Mapping[str, int],
+        now: float,
+    ) -> None:
+        pool = view.find_pool(name)
+        memory = self.pool_states.state_of(name)
+        proposals = [
+            proposal
+            for proposal in self.advice.proposals
+            if proposal.pool == name and proposal.uid not in memory.resizes.open and self._is_current(proposal, now)
+        ]
+        stop = self._stop_reason(pool, view) if pool is not None else r.NOT_ACTING(f"pool {name} does not exist")
+        if self.shutdown.is_requested:
+            stop = r.NOT_ACTING("the compactor stops")
+        resize_view = ResizeView(
+            now=view.now, pods=self._pods, free=free, use=use, in_flight=frozenset(self._in_flight), stop=stop,
+            unready_nodes=frozenset(node.name for node in view.inventory.nodes if not node.is_ready),
+            eviction_refusal=partial(self._eviction_refusal, pool, view), pods_of_owner=owners,
+        )  # fmt: skip
+        settings = self.settings_of(pool) if pool is not None else ResizeSettings()
+        planner = ResizePlanner(memory.resizes, resize_view, settings)
+        steps = planner.next_steps(proposals)
+        self._announce(name, view, steps, self._refusal_counts(name, view, planner.waiting))
+        self._write(name, view, steps, now)
+
+    def _is_current(self, proposal: ResizeProposal, now: float) -> bool:
+        """Returns whether the pod still requests what it did at the search. The room for a pod that grows is only known
+        in the round of the search."""
+        pod = self._pods.get(proposal.uid)
+        if pod is None or not pod.is_running or not (proposal.is_shrink or self._searched_at == now):
+            return False
+        containers = {container.name: container for container in pod.containers}
+        return all(
+            each.container in containers and containers[each.container].request(each.resource) == each.amount_before
+            for each in proposal.changes
+        )
+
+    def _refusal_counts(self, name: str, view: ClusterView, waiting: Mapping[str, int]) -> ResizeRecords:
+        """Returns the pool's records with what its pods wait for; the first pool also has the pods of no pool."""
+        records = self.pool_states.state_of(name).resizes
+        first = min((pool.name for pool in view.pools), default=name)
+        counts = Counter(waiting)
+        if name == first:
+            counts.update(refusal.reason.code.name for refusal in self.advice.refusals)
+        uncovered = self.advice.uncovered if name == first else ()
+        return change(
+            records, refusals=dict(sorted(counts.items())), uncovered=uncovered[:MAX_UNCOVERED_NAMES],
+            uncovered_count=len(uncovered),
+        )  # fmt: skip
+
+    def _announce(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], records: ResizeRecords) -> None:
+        """Puts the steps into the state; saves it where one of them is written to the cluster."""
+        before = self.pool_states.state_of(pool)
+        for step in steps:
+            records = record_step(records, step, view.now)
+        self.pool_states.set_state(pool, change(before, resizes=records))
+        self._told.clear()
+        for step in steps:
+            self._record_step(pool, view, step)
+        if not any(map(writes, steps)):
+            return
+        try:
+            self.pool_states.save_states((pool,))
+        except ActuatorError:
+            self.pool_states.set_state(pool, before)
+            raise
+
+    def _write(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], now: float) -> None:
+        collector = ErrorCollector()
+        self._told.clear()
+        for step in steps:
+            with collector.collect_errors():
+                if isinstance(step, Resize) and not self.shutdown.is_requested and self.obstacle is None:
+                    self._start(pool, view, step, now)
+                elif isinstance(step, Revert):
+                    self._revert(pool, view, step, now)
+                elif isinstance(step, Replace):
+                    self._replace(pool, view, step, now)
+        collector.raise_error()
+
+    def _start(self, pool: str, view: ClusterView, step: Resize, now: float) -> None:
+        proposal, pod = step.proposal, self._pods[step.proposal.uid]
+        # The pod's status changes all the time; what it requests is still what was decided on.
+        outcome = self.resize_pod(pod, pod.version, proposal.changes)
+        memory = self.pool_states.state_of(pool)
+        if outcome.status is ResizeStatus.RESIZED:
+            self._in_flight[proposal.uid] = (pod.version, now)
+            self._tell("resized", step.reason, pool, view, step.record, pod, again=step.record.owner in self._told)
+            self._told.add(step.record.owner)
+        elif outcome.status is ResizeStatus.NOT_PERMITTED:
+            self.obstacle = self.source.note_missing_permission(outcome.message)
+            self._set_records(pool, memory.resizes.without_open(proposal.uid))
+            self._tell("resize-rejected", self.obstacle, pool, view, step.record, pod)
+        elif outcome.status is ResizeStatus.REJECTED:
+            reason = r.REJECTED(f"pod {pod.key} cannot be resized: {outcome.message}")
+            self._set_records(pool, reject_step(memory.resizes, step, view.now))
+            self._tell("resize-rejected", reason, pool, view, step.record, pod)
+        else:
+            # It changed since it was read, or is gone: the next round decides again.
+            self._set_records(pool, memory.resizes.without_open(proposal.uid))
+            self._searched_at = None
+
+    def _revert(self, pool: str, view: ClusterView, step: Revert, now: float) -> None:
+        pod = self._pods[step.uid]
+        outcome = self.resize_pod(pod, step.version, step.changes)
+        if outcome.status is ResizeStatus.RESIZED:
+            self._in_flight[step.uid] = (pod.version, now)
+        elif outcome.status in (ResizeStatus.NOT_PERMITTED, ResizeStatus.REJECTED):
+            # The record stays: it is tried again in every round.
+            raise ActuatorForbidden(f"revert pod {pod.key}: {outcome.message}")
+
+    def _replace(self, pool: str, view: ClusterView, step: Replace, now: float) -> None:
+        pod = self._pods[step.uid]
+        kind, owner = (pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "")
+        answer = self.actuator.evict_pod(PodToEvict(pod=pod.key, uid=pod.uid, kind=kind, owner=owner))
+        self._evict_at[step.uid] = now + (answer.retry_after or EVICTION_RETRY_SECONDS)
+        if answer.became is EvictionResult.EVICTED:
+            memory = self.pool_states.state_of(pool)
+            self.pool_states.set_state(pool, memory.with_eviction(view.now))
+            self._tell("resize-replaced", step.reason, pool, view, step.record, pod)
+
+    def _eviction_refusal(self, pool: Pool | None, view: ClusterView, uid: str) -> Reason | None:
+        """Returns why a pod whose revert finds no room may not be evicted now; None if it may: as for a drain, and only
+        in a pool that acts."""
+        pod = next((each for each in view.inventory.pods if each.uid == uid), None)
+        if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
+            return r.NOT_ACTING("its pool evicts nothing now")
+        if uid in self._evict_at:
+            return r.WAITS("its eviction was refused a moment ago")
+        if (
+            self.pool_states.state_of(pool.name).to_observations({}).recent_evictions(view.now)
+            >= pool.evictions_per_hour
+        ):
+            return r.PACE(f"pool {pool.name} has evicted {pool.evictions_per_hour} pods in an hour")
+        budgets = PdbIndex.from_pdbs(view.inventory.pdbs)
+        verdict = EvictionChecker(view.inventory, budgets, view.now).judge_pod(pod, pool)
+        if isinstance(verdict, Blocked):
+            return verdict.reason
+        if not isinstance(verdict, Evictable):
+            return r.CANNOT(f"pod {pod.key} is not evicted")
+        if verdict.budget is not None and view.inventory.pdbs[verdict.budget].allowed < 1:
+            return r.WAITS(f"budget {view.inventory.pdbs[verdict.budget].key} allows no disruption now")
+        return None
+
+    # ── what is told ─────────────────────────────────────────────────────
+    def _record_step(self, pool: str, view: ClusterView, step: ResizeStep) -> None:
+        if isinstance(step, Finish):
+            what = "resize-verified" if step.reason.code is r.VERIFIED else "resize-ended"
+            remaining = self.pool_states.state_of(pool).resizes.open.values()
+            is_one_of_many = any(other.owner == step.record.owner for other in remaining)
+            again = what == "resize-verified" and (is_one_of_many or step.record.owner in self._told)
+            self._tell(what, step.reason, pool, view, step.record, None, again=again)
+            if what == "resize-verified":
+                self._told.add(step.record.owner)
+        elif isinstance(step, Revert) and step.is_new:
+            reason = step.reason.code(f"pod {step.record.pod} is reverted: {step.reason}")
+            self._tell("resize-reverted", reason, pool, view, step.record, None)
+        elif isinstance(step, Advance) and step.stops_pool:
+            self._tell("resize-stopped", step.reason, pool, view, step.record, None)
+
+    def _tell(
+        self, what: str, reason: Reason, pool: str, view: ClusterView, record: OpenResize, pod: ResizablePod | None,
+        *, again: bool = False,
+    ) -> None:  # fmt: skip
+        pod = pod or next((each for each in self._pods.values() if each.key == record.pod), None)
+        owner = str(pod.owner) if pod is not None and pod.owner is not None else ""
+        self.pool_states.record_decision(
+            what, reason, pool=pool, at=view.now, node=record.node, pod=record.pod, owner=owner, again=again
+        )
+
+    def _set_records(self, pool: str, records: ResizeRecords) -> None:
+        memory = self.pool_states.state_of(pool)
+        self.pool_states.set_state(pool, change(memory, resizes=records))

@@ -26,6 +26,7 @@ from trimtab.cli.compactor.history import HistoryReport
 from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
 from trimtab.cli.explain.command import ExplanationsReport
+from trimtab.cli.fleet.report import FleetMachinesReport, FleetPlanReport, FleetRecommendReport, FleetReport
 from trimtab.cli.idle.report import IdleReport
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
@@ -65,7 +66,9 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "autoscaler-propose-report": AutoscalerProposeReport,
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
-            "reserved-measure-report": ReservedMeasureReport}  # fmt: skip
+            "reserved-measure-report": ReservedMeasureReport, "fleet-report": FleetReport,
+            "fleet-recommend-report": FleetRecommendReport, "fleet-plan-report": FleetPlanReport,
+            "fleet-machines-report": FleetMachinesReport}  # fmt: skip
 
 _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimtab admit --cluster live --running",
                "policies-report": "trimtab policies check PATH", "certs-report": "trimtab certs status",
@@ -82,7 +85,11 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "autoscaler-propose-report": "trimtab autoscaler propose",
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
-               "reserved-measure-report": "trimtab reserved measure"}  # fmt: skip
+               "reserved-measure-report": "trimtab reserved measure",
+               "fleet-report": "trimtab fleet report --clusters FOLDER",
+               "fleet-recommend-report": "trimtab fleet recommend --usage FOLDER",
+               "fleet-plan-report": "trimtab fleet plan --clusters FOLDER",
+               "fleet-machines-report": "trimtab fleet machines --clusters FOLDER"}  # fmt: skip
 
 
 def everything() -> dict[str, str]:

@@ -12,6 +12,7 @@ from tests.build import (
     pod,
     policies,
     policy,
+    priority_class,
     quota,
     runtime_class,
     toleration,
@@ -193,6 +194,38 @@ def test_only_the_policy_that_caused_it_is_taken_back():
     assert (cpu_of(after), [left.field for left in found.decision.fields_kept if left.loud]) == (["1"], ["requests"])
 
 
+def test_of_many_actions_only_those_that_are_the_cause_together_are_taken_back():
+    """Each of two leaves the pod without a node; all actions of both policies were taken back, and some came back when
+    the pod was decided again."""
+    place = "placement: {require: [{label: pool, in: [batch]}]}"
+    both = policy(f"{{{place}, {SPREAD.format(ZONE)[1:-1]}, requests: {{memory: {{otherwise: 1Gi}}}}}}", priority=9)
+    sizes = policy("{requests: {ephemeral-storage: {otherwise: 1Gi}}}", name="sizes")
+    came = change(asks("1"), metadata=change(asks("1").metadata, labels={"app": "web"}))
+    world = [node(cpu="4", memory="8Gi", **{"ephemeral-storage": "9Gi"})]
+    after, _, verdict = outcome(came, [both, sizes], *world)
+    assert {left.field for left in verdict.decision.fields_kept if left.loud} == {"placement", "topology_spread"}
+    assert set(after.spec.containers[0].resources.requests) == {"cpu", "memory", "ephemeral-storage"}
+    assert outcome(after, [both, sizes], *world)[0] is after
+
+
+def test_the_policy_that_caused_it_is_found_where_it_matches_no_more():
+    """It matches pods without a priority and gives them one; its class, which the quota has no room for, stayed."""
+    rule = policy(
+        "{runtimeClass: {name: kata}, priorityClass: {name: low}}", match="{priorityClasses: [none]}", name="a"
+    )
+    other = policy("{labels: {add: {a: b}}}", match="{priorityClasses: [low]}", name="b")
+    low = priority_class("low", 1)
+    world = (
+        quota({"requests.cpu": "1"}),
+        runtime_class("kata", overhead={"cpu": "250m"}),
+        low,
+        node(cpu="8", memory="9Gi"),
+    )
+    after, why, _ = outcome(asks("120m"), [rule, other], *world)
+    assert (after.spec.runtime_class_name, after.spec.priority_class_name) == (UNSET, "low")
+    assert why == {"quota-would-refuse"}
+
+
 def test_deciding_again_changes_nothing_and_takes_back_the_same():
     world = (usage(cpu=("1", "12")), node(cpu="8", memory="32Gi"), daemon_set("1"))
     rule = policy("{requests: {cpu: {from: usage, when: always}}, labels: {add: {a: b}}}")
@@ -367,6 +400,15 @@ def test_a_limit_never_follows_a_mere_default():
     assert "limit-after-default" in codes(found, loud=True)
     again = decide(found.pod, policies(FOLLOWS), facts(*WEB), NAMESPACE)
     assert again.pod is found.pod
+
+
+def test_a_default_that_is_rounded_is_one_the_next_time_as_well():
+    """What was committed got a limit that follows a mere default."""
+    guess = policy("{requests: {memory: {otherwise: '1e9'}}, limits: {memory: request x 1.5}}")
+    once = outcome(pod(container(), owner="ReplicaSet/web-1"), [guess])[0]
+    assert once.spec.containers[0].resources.requests["memory"] == "954Mi"
+    committed = pod(container(requests={"memory": "954Mi"}), owner="ReplicaSet/web-1")
+    assert outcome(committed, [guess])[0] is committed
 
 
 def test_an_authors_own_memory_limit_is_never_lowered():

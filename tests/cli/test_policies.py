@@ -122,10 +122,17 @@ def filled(value: Any, schema: Any) -> Any:
     return {key: filled(item, known.get(key, {})) for key, item in {**value, **absent}.items()}
 
 
-def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(tmp_path: Path) -> None:
+SHIPPED = sorted((Path(__file__).parents[2] / "policies").glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize(
+    "text", [POLICY, *(path.read_text() for path in SHIPPED)], ids=["own", *(p.stem for p in SHIPPED)]
+)
+def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(text: str) -> None:
+    """A default that the loader refuses rejects every policy that leaves the field out."""
     version = build_crd()["spec"]["versions"][0]
-    stored = filled(yaml.safe_load(POLICY), version["schema"]["openAPIV3Schema"])
-    written, read = (load_policies([("policy", text.encode())]) for text in (POLICY, json.dumps(stored)))
+    stored = filled(yaml.safe_load(text), version["schema"]["openAPIV3Schema"])
+    written, read = (load_policies([("policy", given.encode())]) for given in (text, json.dumps(stored)))
     assert (read.mistakes, [p.spec for p in read.policies.all]) == ((), [p.spec for p in written.policies.all])
 
 

@@ -85,6 +85,24 @@ def test_tolerations_of_two_policies_for_one_key_leave_no_pod_pending(ours: Ours
     assert {pod["spec"]["nodeName"] for pod in found} == {"batch-0"}
 
 
+def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: Ours, cluster: Cluster) -> None:
+    """The tainted zone stays empty, so the other one took a pod and no more. An author's own constraint does that."""
+    tag = cluster.namespace[-5:]
+    key, taint = f"zone-{tag}", {"key": "of", "value": "others", "effect": "NoSchedule"}
+    cluster.pool(f"open-{tag}", 1, cpu="8", memory="32Gi", labels={key: "a"})
+    cluster.pool(f"closed-{tag}", 1, cpu="8", memory="32Gi", labels={key: "b"}, taints=[taint])
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+                  "labelSelector": {"matchLabels": {"app": "strict"}}}  # fmt: skip
+    cluster.deployment("strict", replicas=3, cpu="10m", spec={"topologySpreadConstraints": [constraint]})
+    rule = f"{{topologySpread: {{constraints: [{{topologyKey: {key}, whenUnsatisfiable: DoNotSchedule}}]}}}}"
+    ours.policy(cluster, "spread", rule)
+    ours.serves(cluster)
+    cluster.deployment("web", replicas=3, cpu="10m")
+    found = cluster.eventually(lambda: all_running(cluster, 3))
+    assert not any(pod["spec"].get("topologySpreadConstraints") for pod in found)
+    assert len(cluster.running("app=strict")) == 1
+
+
 def all_running(cluster: Cluster, count: int) -> list[dict[str, Any]] | None:
     found = cluster.running("app=web")
     return found if len(found) == count else None

@@ -15,6 +15,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.docs.console import Shell, steps
 from tests.e2e.charts import Helm
+from tests.fleet.spark_cluster import missing_part
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,6 +52,13 @@ def test_a_dry_run_on_kind_as_far_as_it_goes_without_containers(clone: Path, bui
         path = ":".join(map(str, [*programs, "/usr/bin", "/bin"]))
         homes = {f"HELM_{kind}_HOME": str(helm.home) for kind in ("CACHE", "CONFIG", "DATA")}
         assert done(clone, "dry-run-on-kind", {"KUBECONFIG": str(plane.kubeconfig), "PATH": path, **homes}) > 15
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing_part()), reason=missing_part())
+def test_a_fleet_on_loopback(clone: Path) -> None:
+    assert done(clone, "fleet-on-loopback", {}) > 8
+    assert not (clone / "spark.json").exists(), "the page removes what it made"
 
 
 @pytest.mark.parametrize("page", ["plan-a-pool", "write-a-policy"])

@@ -1,9 +1,22 @@
 """Trimtab never causes a pod to be refused, lost or denied: cases that a review of the whole project found."""
 
-from tests.build import NAMESPACE, changed, codes, container, facts, pod, policies, policy, quota, runtime_class
+from tests.build import (
+    NAMESPACE,
+    changed,
+    codes,
+    container,
+    facts,
+    pod,
+    policies,
+    policy,
+    quota,
+    runtime_class,
+    workload,
+)
 from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import preview_admission
+from trimtab.cluster.api.meta import LabelSelector, change
 from trimtab.policy import reasons
 from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.decide import decide
@@ -57,6 +70,31 @@ def test_a_label_by_which_a_controller_tells_its_pods_is_left():
     owned = pod(labels={"pod-template-hash": "abc"}, owner="ReplicaSet/web-abc")
     decision = decide(owned, rule, facts(), NAMESPACE)
     assert (changed(decision), codes(decision, loud=True)) == ({}, {"controller-label"})
+
+
+def test_a_label_that_the_owners_selector_uses_is_left():
+    """The ReplicaSet did not see the pods that it created, and created others without end."""
+    deployment = workload("Deployment/web", replicas=3)
+    selector = LabelSelector(match_labels={"app": "web"})
+    deployment = change(deployment, spec=change(deployment.spec, selector=selector))
+    owned = pod(labels={"app": "web", "cost": "high"}, owner="ReplicaSet/web-1")
+    rule = policies(policy("{labels: {add: {app: other, cost: low}, override: true}}"))
+    replica_set = workload("ReplicaSet/web-1", owner="Deployment/web")
+    decision = decide(owned, rule, facts(replica_set, deployment), NAMESPACE)
+    assert (changed(decision), codes(decision, loud=True)) == ({"labels[cost]": "low"}, {"controller-label"})
+    assert "Deployment/web finds its pods by app" in str(decision.fields_kept)
+
+
+def test_where_the_owners_selector_is_not_known_no_label_is_replaced():
+    rule = policies(policy("{labels: {add: {app: other, new: one}, override: true}}"))
+    for owner, after in (
+        ("ReplicaSet/web-1", {"labels[new]": "one"}),
+        ("Job/web", {"labels[app]": "other", "labels[new]": "one"}),
+    ):
+        decision = decide(pod(labels={"app": "web"}, owner=owner), rule, facts(), NAMESPACE)
+        assert changed(decision) == after
+    bare = decide(pod(labels={"app": "web"}), rule, facts(), NAMESPACE)
+    assert changed(bare) == {"labels[app]": "other", "labels[new]": "one"}
 
 
 def test_a_failing_action_leaves_nothing_of_itself():

@@ -76,6 +76,20 @@ def test_no_share_is_taken_of_what_a_policy_gives_that_brings_the_shares_own_pol
     assert cpu_of(decided(as_committed, both).pod) == "1500m"
 
 
+@pytest.mark.parametrize("when", ["missing", "always"])
+def test_no_share_is_taken_of_what_a_policy_of_lower_priority_gives(when: str):
+    """What was committed was halved at the next admission."""
+    halves = "{requests: {cpu: {from: request, percent: 50%, when: always}}}"
+    gives = f"{{requests: {{cpu: {{from: policy, otherwise: '2', when: {when}}}}}}}"
+    both = policies(policy(halves, name="halves", priority=2), policy(gives, name="gives", priority=1))
+    once = decided(pod(container()), both).pod
+    as_committed = msgspec.structs.replace(
+        once, metadata=msgspec.structs.replace(once.metadata, annotations=_but_the_marker(once))
+    )
+    assert (cpu_of(once), decided(as_committed, both).changes) == ("2", ())
+    assert cpu_of(decided(pod(container(requests={"cpu": "4"})), both).pod) == "2"
+
+
 @pytest.mark.parametrize(
     ("rule", "gives"),
     [("from: usage, rule: p95, when: always, maxPercent: 50%", "200m"),

@@ -146,7 +146,7 @@ def withhold_harmful_actions(
             decision = _with_warning(decision, current, [*culprits, *required])
             break
         # One action at a time is withheld first: the first trial without the same objection costs the fewest changes.
-        # Only if no single action is the cause, or trials run out, all of them are withheld (`else`).
+        # Only if no single action is the cause, or trials run out, several of them are withheld (`else`).
         for culprit in culprits if trials + len(culprits) <= max_trials else ():
             trial = without({**withheld, culprit: current.reason}, False)
             trials += 1
@@ -154,7 +154,15 @@ def withhold_harmful_actions(
                 withheld[culprit] = current.reason
                 break
         else:
-            withheld |= dict.fromkeys(culprits, current.reason)
+            needed = dict.fromkeys(culprits, current.reason)
+            # Each that is not among the causes comes back, those of the policy applied first before the others.
+            for culprit in reversed(culprits) if trials + len(culprits) <= max_trials else ():
+                fewer = {other: reason for other, reason in needed.items() if other != culprit}
+                trial = without({**withheld, **fewer}, False)
+                trials += 1
+                if not _same_kind(against(trial[0].pod), current):
+                    needed = fewer
+            withheld |= needed
         decision, applicable = without(withheld, True)
         current = against(decision.pod)
     if over_quota is None:
@@ -176,7 +184,11 @@ def _culprits(
     those that may be withheld, or those that a policy requires."""
     changing = {change.policy for change in decision.changes}
     compiled = (
-        [policy for policy in applicable.in_effect if policy.applies and policy.name in changing]
+        [
+            policy
+            for policy in (*applicable.earlier, *applicable.in_effect)
+            if policy.applies and policy.name in changing
+        ]
         if applicable is not None
         else []
     )

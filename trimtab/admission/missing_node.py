@@ -9,8 +9,8 @@ says so.
 from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import SelectorRequirement, value_or
-from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec
+from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
+from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
 from trimtab.cluster.node_shapes import MACHINE_LABELS, Machines, NodeShape, NodeShapes
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
@@ -24,6 +24,7 @@ from trimtab.scheduling.node_filters import first_untolerated_taint
 
 _MAX_NAMED_GROUPS = 3
 """Node groups named in one sentence."""
+_EVERY_TAINT = Toleration(operator="Exists")
 
 
 def explain_missing_node(
@@ -40,7 +41,7 @@ def explain_missing_node(
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
     changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
     has_node = _has_node(changed_spec, nodes.shapes, free, machines)
-    if has_node and not strict_constraints(changed_spec):
+    if has_node and not (changed_spec.topology_spread_constraints and strict_constraints(changed_spec)):
         return None
     submitted_spec = with_class_overhead(before, facts, namespace, terms).spec
     if has_node:
@@ -74,11 +75,12 @@ def _unreachable_domains(
     wanted = None if replicas is None else replicas.wanted
 
     def describe(spec: PodSpec) -> str | None:
-        requests = _positive_requests(spec)
-        eligible = [_labels_admit(spec, shape, machines) for shape in nodes.shapes]
+        requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
+        tolerant = change(spec, tolerations=(_EVERY_TAINT,))
+        eligible = [_may_use(tolerant, shape, machines) for shape in nodes.shapes]
         usable = [
-            admits and _tolerates(spec, shape) and all(amount <= amounts.get(name, 0) for name, amount in requests)
-            for shape, amounts, admits in zip(nodes.shapes, free, eligible, strict=True)
+            _may_use(spec, shape, machines) and all(amount <= amounts.get(name, 0) for name, amount in requests)
+            for shape, amounts in zip(nodes.shapes, free, strict=True)
         ]
         return describe_unreachable_domains(spec, nodes.shapes, eligible, usable, wanted)
 
@@ -119,12 +121,8 @@ def _subtract(allocatable: Amounts, parts: list[Amounts]) -> Amounts:
     return {name: amount - sum(part.get(name, 0) for part in parts) for name, amount in allocatable.items()}
 
 
-def _positive_requests(spec: PodSpec) -> list[tuple[str, int]]:
-    return [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
-
-
 def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts], machines: Machines) -> bool:
-    requests = _positive_requests(spec)
+    requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
     for shape, free_amounts in zip(shapes, free, strict=True):
         for name, amount in requests:
             if amount > free_amounts.get(name, 0):
@@ -141,14 +139,6 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
 
     A requirement for one machine by name is met by the shape of that machine; if `machines` is None it counts as met.
     """
-    return _labels_admit(spec, shape, machines) and _tolerates(spec, shape) and has_every_topology(spec, shape)
-
-
-def _tolerates(spec: PodSpec, shape: NodeShape) -> bool:
-    return not shape.taints or first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is None
-
-
-def _labels_admit(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
     for name, value in value_or(spec.node_selector, {}).items():
         if name in MACHINE_LABELS:
             if not _is_machine_of_shape(shape, name, (value,), machines):
@@ -156,7 +146,12 @@ def _labels_admit(spec: PodSpec, shape: NodeShape, machines: Machines | None) ->
         elif shape.labels.get(name) != value:
             return False
     terms = required_terms(spec)
-    return not terms or any(_term_matches(term, shape, machines) for term in terms)
+    if terms and not any(_term_matches(term, shape, machines) for term in terms):
+        return False
+    if shape.taints and first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is not None:
+        return False
+    # Few pods have any constraint, and this runs for every review.
+    return not spec.topology_spread_constraints or has_every_topology(spec, shape)
 
 
 def _term_matches(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:

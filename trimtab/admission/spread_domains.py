@@ -33,7 +33,7 @@ def describe_unreachable_domains(
     """Returns a sentence about the first constraint by which some pods of the owner would have no node; None if there
     is none.
 
-    eligible: for each shape, whether node selector and affinity admit the pod.
+    eligible: for each shape, whether such a node would admit the pod if it had no taint.
     usable: for each shape, whether such a node can hold the pod.
     replicas: the number of pods that the owner wants; None, if it is unknown, counts as many.
     """

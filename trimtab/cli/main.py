@@ -22,6 +22,7 @@ VERBS = {
     "recommender": ("trimtab.cli.recommender", "Run the recommender: collect usage and publish recommendations."),
     "compactor": ("trimtab.cli.compactor.command", "Run the compactor: drain nodes; status, history, pause, resume."),
     "machines": ("trimtab.cli.machines.command", "Rank machine types for a workload; the autoscaler's priorities."),
+    "fleet": ("trimtab.cli.fleet.command", "Recommend, plan and report for many clusters, here or on Spark."),
     "scheduler": ("trimtab.cli.scheduler", "Print a kube-scheduler that packs nodes: configuration, manifests."),
     "pools": ("trimtab.cli.pools.command", "Import pools from another compactor's configuration."),
     "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),

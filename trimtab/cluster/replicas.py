@@ -17,6 +17,8 @@ class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The pods that a rollout may create above that number."""
     revision: str = ""
     """For a Deployment and its ReplicaSets: the revision of the rollout; empty if unknown."""
+    selected: tuple[str, ...] | None = None
+    """The labels by which the owner finds its pods; None if only the owner's metadata was read."""
 
     @property
     def at_most(self) -> int:
@@ -25,6 +27,27 @@ class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def replicas_of(kind: str, owner: Workload) -> Replicas | None:
+    """Returns what the owner wants, and by which labels it finds its pods; None if the owner does not say how many it
+    wants (see `_count_replicas`)."""
+    found = _count_replicas(kind, owner)
+    return None if found is None else msgspec.structs.replace(found, selected=_selected_labels(owner))
+
+
+def _selected_labels(owner: Workload) -> tuple[str, ...]:
+    selector = value_or(owner.spec.selector, None)
+    if selector is None:
+        return ()
+    expressions = value_or(selector.match_expressions, ())
+    return _shared_labels((*value_or(selector.match_labels, {}), *(expression.key for expression in expressions)))
+
+
+# Thousands of Deployments select by the same few labels.
+@lru_cache(maxsize=4096)
+def _shared_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    return labels
+
+
+def _count_replicas(kind: str, owner: Workload) -> Replicas | None:
     """Returns what the owner wants, as its controller reads it; None if the owner does not say.
 
     An object of which only the metadata was read has default values everywhere: pass only complete objects.

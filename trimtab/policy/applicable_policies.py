@@ -241,6 +241,8 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
     """Policies that are rolled out to the pod's owner and that the pod has not opted out of."""
     opted_out: tuple[CompiledPolicy, ...] = ()
     """Policies that are rolled out to the pod's owner and that the pod has opted out of."""
+    earlier: tuple[CompiledPolicy, ...] = ()
+    """Policies that were in effect in an earlier round, before a change made their `match` select the pod no more."""
 
     @property
     def not_in_rollout(self) -> tuple[FieldKept, ...]:

@@ -105,7 +105,7 @@ def decide_with_policies(
     if marked is None and not is_marker_read:
         marked = changed_annotation.read_trusted_annotation(pod, namespace, subject.settings.signer)
     decision, applicable = _decide_round(subject, policies, watching, like, marked)
-    first = applicable
+    first, rounds = applicable, [applicable]
     for _ in range(_MAX_ROUNDS):
         if first is None or not decision.changes:
             break
@@ -115,6 +115,7 @@ def decide_with_policies(
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
         next_decision, applicable = _decide_round(subject, policies, watching, applicable, marked, is_confirmed=True)
+        rounds.append(applicable)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
         if next_decision.pod is decision.pod:
@@ -126,7 +127,17 @@ def decide_with_policies(
         denied = required_actions.find_refusal(first, applicable, decision.pod, decision.fields_kept)
         if denied is not None:
             return change(decision, pod=pod, changes=(), skipped=None, denied=denied), applicable
-    return decision, applicable
+    return decision, applicable if len(rounds) == 1 else _with_earlier(rounds)
+
+
+def _with_earlier(rounds: list[ApplicablePolicies | None]) -> ApplicablePolicies | None:
+    """Returns the policies of the last round, with those that were in effect in earlier rounds only."""
+    *before, last = rounds
+    if last is None:
+        return None
+    known = {id(turn) for turn in last.in_effect}
+    earlier = [turn for one in before if one is not None for turn in one.in_effect if id(turn) not in known]
+    return change(last, earlier=tuple(dict.fromkeys(earlier))) if earlier else last
 
 
 # Chains of policies are short, and each round decides at least one more field.

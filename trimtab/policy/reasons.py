@@ -387,7 +387,8 @@ PRIORITY_CLASS_NOT_FOUND = Code(
 )
 CONTROLLERS_LABEL = Code(
     "controller-label",
-    "Controllers find their pods by this label. With another value, the owner would no longer find the pod.",
+    "Controllers find their pods by this label. With another value, the owner would not find the pod, and would create "
+    "others without end.",
     "Choose another label in the policy.",
 )
 NO_SELECTOR_LABEL = Code(

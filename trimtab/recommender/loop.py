@@ -11,6 +11,7 @@ from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.errors import KubeFault
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import UsageSource
+from trimtab.recommender.daily_history import DailyHistoryWriter
 from trimtab.recommender.expander_demotion import GroupDemoter
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.parameter_writer import ParameterWriter
@@ -40,8 +41,10 @@ class Loop:
     parameters: ParameterWriter | None = None
     """Writes the parameters of the namespaces that opted in; None where there are none."""
     measurer: ReservationMeasurer | None = None
-    demoter: GroupDemoter | None = None
     """None if reservations are not measured."""
+    demoter: GroupDemoter | None = None
+    daily_history: DailyHistoryWriter | None = None
+    """None if no history is written beside the checkpoints."""
     alive: Callable[[], bool] = lambda: True
     """Whether the replica may go on; False when it no longer leads."""
     recommendations: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
@@ -85,6 +88,8 @@ class Loop:
         if self._collected and self.parameters is not None:
             self._guarded("parameters", self._write_parameters)
         self._guarded("checkpoint", lambda: self._store(everything=False))
+        if self._collected and (daily := self.daily_history) is not None:
+            self._guarded("daily-history", lambda: self._write_days(daily))
         if (measurer := self.measurer) is not None:
             self._guarded("reservations", lambda: measurer.measure_if_due(self.now()))
         if (demoter := self.demoter) is not None:
@@ -133,6 +138,9 @@ class Loop:
         self.metrics.faults.labels("parameters").inc(len(self.parameters.refused))
         if written:
             self.log.info("parameters.written", namespaces=written)
+
+    def _write_days(self, daily: DailyHistoryWriter) -> None:
+        daily.write_due(self.history, self.now())
 
     def _store(self, *, everything: bool) -> None:
         checkpoints = self.checkpointer

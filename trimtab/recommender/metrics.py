@@ -69,7 +69,7 @@ class Metrics:
         )
         self.faults = counter(
             "errors",
-            "Steps of rounds that failed: collect, import, publish, parameters, checkpoint, demotions.",
+            "Steps of rounds that failed: collect, import, publish, parameters, checkpoint, demotions, daily-history.",
             "what",
         )
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)

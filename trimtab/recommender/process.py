@@ -16,6 +16,7 @@ from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, op
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
+from trimtab.recommender.daily_history import DailyHistoryWriter
 from trimtab.recommender.expander_demotion import GroupDemoter
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
@@ -37,6 +38,7 @@ from trimtab.runtime.environment import variable_name
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
+from trimtab.usage.daily_store import DailyStore, import_arrow
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.http_client import HttpApi as Server
 from trimtab.usage.kubelet import Kubelets
@@ -151,7 +153,7 @@ class Process:
             history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
             publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
             metrics=self.metrics, log=self.log, parameters=parameters, measurer=self._measurer(),
-            demoter=self._demoter(),
+            demoter=self._demoter(), daily_history=self._daily_history(),
             publish_interval_seconds=settings.publish_interval_seconds, now=_now,
             elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
         )  # fmt: skip
@@ -178,6 +180,14 @@ class Process:
             writer=self.replica.fenced_writer, namespace=settings.autoscaler_namespace,
             status_name=settings.autoscaler_status_configmap, metrics=self.metrics.demotions, log=self.log,
         )  # fmt: skip
+
+    def _daily_history(self) -> DailyHistoryWriter | None:
+        """What writes days that are over to a store; None if it is not switched on."""
+        settings = self.settings
+        if settings.daily_history is None or settings.cluster_name is None:
+            return None
+        store = DailyStore(settings.daily_history)
+        return DailyHistoryWriter(store, settings.cluster_name, self.log, clock.elapsed_seconds)
 
     def _half_budget(self) -> WriteBudget:
         """Half of the write budget: one half is for usage, the other for recommendations."""
@@ -304,6 +314,16 @@ def parse_names(settings: Settings) -> Names:
     return names
 
 
+def check_daily_history(settings: Settings) -> None:
+    """Raises ValueError where the history has no name for the cluster, and MissingExtra without its packages."""
+    if settings.daily_history is None:
+        return
+    if not settings.cluster_name:
+        history, name = (variable_name(NAME, field) for field in ("daily_history", "cluster_name"))
+        raise ValueError(f"{name}: expected the name of this cluster, since {history} is set")
+    import_arrow()
+
+
 def _now() -> int:
     return int(clock.utc_now().timestamp())
 
@@ -312,6 +332,7 @@ def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
     settings contradict each other."""
     parse_names(settings)
+    check_daily_history(settings)
     with open_leader_process(
         NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)
     ) as replica:

@@ -138,3 +138,11 @@ class Settings(LeaderProcessSettings):
 
     use_vpa_checkpoints: bool = True
     """True: for containers without any other history, begin with the checkpoints of VPAs (cpu only)."""
+
+    daily_history: str | None = None
+    """A folder, or the URL of an object store such as `s3://bucket/history`, to which the recommender writes each day
+    that is over, as Parquet for `trimtab fleet`. None: no history beyond the checkpoints. It needs the extra `fleet`,
+    which the image does not have."""
+
+    cluster_name: str | None = None
+    """The name of this cluster in the history of `daily_history`, which needs one."""

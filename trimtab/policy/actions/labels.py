@@ -10,7 +10,7 @@ from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import pod_label_unlisted
 from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
-from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
+from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
 
 # Labels by which controllers find their pods (pkg/apis/apps, pkg/apis/batch).
 _CONTROLLER_LABELS = frozenset(
@@ -30,7 +30,7 @@ class ListedValue:
 
 @policy_type
 class Labels:
-    """Labels to add. Do not replace a label that a workload's selector uses: `override` is for other labels."""
+    """Labels to add. A label by which the pod's owner finds its pods is never replaced, also not with `override`."""
 
     add: dict[LabelKey, LabelValue] | None = None
     from_namespace: dict[LabelKey, LabelKey] | None = None
@@ -134,12 +134,32 @@ def _merge_entries(
         if part == "labels" and draft.subject.owners and _is_controller_label(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by {key}")
             draft.leave_unchanged(name, reason, loud=True)
-        # A label of the author may be what a selector uses, so replacing it must be asked for.
+        # A label of the author may be what a selector uses, so a policy must say that it replaces it.
         elif before is not None and before != value and not override:
             draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod has {before} itself"))
+        elif part == "labels" and before not in (None, value) and (used := _selector_use(key, draft.subject)):
+            draft.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return {**present, **added} if added else None
+
+
+_SELECTING_KINDS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+
+
+def _selector_use(key: str, subject: PodContext) -> str:
+    """Returns that an owner finds its pods by this label, or that this is not known; empty where no owner does. With
+    another value the owner would never see the pod, and would create pods without end."""
+    is_known = False
+    for owner in subject.owners:
+        replicas = subject.facts.replicas.get((subject.namespace, owner.kind, owner.name))
+        selected = None if replicas is None else replicas.selected
+        if selected is not None and key in selected:
+            return f"{owner} finds its pods by {key}"
+        is_known = is_known or selected is not None
+    if is_known or not subject.owners or subject.owners[0].kind not in _SELECTING_KINDS:
+        return ""
+    return f"it is not known whether {subject.owners[0]} finds its pods by {key}"
 
 
 def _is_controller_label(key: str) -> bool:

@@ -169,7 +169,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     if (
         source == "usage"
         and rule.otherwise is not None
-        and (own is None or name in draft.applied_before or quantity.is_same_quantity(own, rule.otherwise))
+        and (own is None or name in draft.applied_before or _is_default(rule, resource, own))
     ):
         draft.guesses[place, resource] = None
     vpa = request.sizing
@@ -218,19 +218,32 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     )
     # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
     # request.
-    for earlier_rule in draft.bounds.get((place, resource), ()) if draft.bounds else ():
+    earlier_rules = draft.bounds.get((place, resource), ()) if draft.bounds else ()
+    for earlier_rule in earlier_rules:
         value, reason = limit_to_bounds(earlier_rule, resource, quantity.scheduler_value(resource, value), reason)
     doubt = find_doubt(rule, resource, request_origin, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
         draft.leave_unchanged(name, doubt)
         return
+    # An earlier policy took no share, because nothing is written; it must not take one of what this policy gives.
+    is_recorded = _is_share(rule) or (own is None and any(map(_is_share, earlier_rules)))
     # The last step, so that a policy that gives nothing leaves the field to the next one.
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
             place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
             changes_guaranteed=draft.changes_guaranteed,
-            wrote=(share_base or "") if _is_share(rule) else None,
+            wrote=(share_base or "") if is_recorded else None,
         )  # fmt: skip
+
+
+def _is_default(rule: RequestRule, resource: str, own: Written) -> bool:
+    """Returns whether a request is the rule's `otherwise`, as written or as the rule rounds and bounds it."""
+    if rule.otherwise is None:
+        return False
+    amount = quantity.scheduler_value(resource, rule.otherwise)
+    return quantity.is_same_quantity(own, rule.otherwise) or quantity.is_same_quantity(
+        own, limit_to_bounds(rule, resource, amount, _NO_REASON)[0]
+    )
 
 
 def _is_share(rule: RequestRule) -> bool:

@@ -24,7 +24,7 @@ class SchedulerChoice:
 
     name: ObjectName
     """The name that the scheduler's profile has."""
-    lease: LeaseReference = ""
+    lease: LeaseReference | None = None
     """The Lease that the scheduler's leader renews, as NAMESPACE/NAME: without a fresh one the pod stays as it is. By
     default the Lease of the scheduler's own name in kube-system. `none` for a scheduler without a Lease, such as a
     cloud's: then it is assumed to run."""

@@ -1,0 +1,1 @@
+"""`trimtab fleet`: the answers of several verbs for many clusters at once."""

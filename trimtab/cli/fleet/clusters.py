@@ -1,0 +1,246 @@
+"""The clusters of `--clusters`: files and folders of a folder, or contexts of a kubeconfig; and what is read of one.
+
+What is read here runs on whatever machine the engine chooses, so it takes bytes and gives values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+from click import ClickException
+
+from trimtab.cli import live_cluster
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.cost import HOURS_PER_MONTH, compute_node_costs
+from trimtab.cli.plan.inputs import PlanOptions, parse_documents, read_inputs
+from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests, read_current_requests
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.pool import PoolIndex
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.compaction.plan import make_plan
+from trimtab.fleet import cluster_digest as digests
+from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums
+from trimtab.fleet.container_decisions import ClusterState, CurrentRow
+from trimtab.fleet.money_report import ClusterFailure
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.policy.vpa_webhook import reach_everywhere_if
+from trimtab.runtime.files import ENDINGS, RuntimeFault
+from trimtab.scheduling.cluster_model import build_cluster_model
+
+MILLION = "micro-dollars an hour"
+
+
+class SnapshotSource(msgspec.Struct, frozen=True):
+    """Where a cluster's snapshot is, and how it is read."""
+
+    cluster: str
+    paths: tuple[str, ...] = ()
+    content: bytes = b""
+    """The captured objects of a context; empty where there are paths."""
+    team_label: str = "team"
+    now: str | None = None
+
+
+class UnreadableCluster(RuntimeFault):
+    """A cluster's snapshot cannot be read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterList:
+    """The clusters of the command line."""
+
+    sources: tuple[SnapshotSource, ...]
+    failures: tuple[ClusterFailure, ...] = ()
+    """Contexts whose cluster could not be read."""
+
+    @property
+    def states(self) -> list[ClusterState]:
+        """The sources as an engine gets them."""
+        return [ClusterState(one.cluster, msgspec.msgpack.encode(one)) for one in self.sources]
+
+
+def list_clusters(
+    texts: Sequence[str], kubeconfig: str | None = None, team_label: str = "team", now: str | None = None
+) -> ClusterList:
+    """The clusters of folders and contexts, sorted by name. Raises UsageError for a name that two clusters have, and
+    for a folder without clusters."""
+    sources: list[SnapshotSource] = []
+    failures: list[ClusterFailure] = []
+    mistakes: list[ConfigError] = []
+    names_or_paths = [part for text in texts for part in ([text] if Path(text).exists() else text.split(","))]
+    for text in names_or_paths:
+        if Path(text).exists():
+            found = [
+                SnapshotSource(name, paths, b"", team_label, now) for name, paths in _clusters_of_folder(Path(text))
+            ]
+            if not found:
+                expected = f"a folder with a snapshot of each cluster ({', '.join(ENDINGS[:3])}, …)"
+                mistakes.append(ConfigError(file=text, expected=expected, got="none"))
+            sources += found
+        elif "/" in text or text.endswith(ENDINGS):
+            mistakes.append(ConfigError(file=text, expected="a folder that exists, or a context", got="neither"))
+        else:
+            _add_context(text, kubeconfig, SnapshotSource(text, (), b"", team_label, now), sources, failures)
+    names = [one.cluster for one in sources] + [one.cluster for one in failures]
+    mistakes += [
+        ConfigError(file="--clusters", expected="one cluster of each name", got=f"{name!r} twice")
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+    return ClusterList(tuple(sorted(sources, key=lambda one: one.cluster)), tuple(sorted(failures)))
+
+
+def _clusters_of_folder(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(name, paths): a file is a cluster, a folder in the folder is one as well. Hidden ones are ignored."""
+    if folder.is_file():
+        yield _stem(folder), (str(folder.resolve()),)
+        return
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield path.name, (str(path.resolve()),)
+        elif path.name.endswith(ENDINGS):
+            yield _stem(path), (str(path.resolve()),)
+
+
+def _stem(path: Path) -> str:
+    ending = max((ending for ending in ENDINGS if path.name.endswith(ending)), key=len, default="")
+    return path.name.removesuffix(ending)
+
+
+def _add_context(
+    context: str,
+    kubeconfig: str | None,
+    empty: SnapshotSource,
+    sources: list[SnapshotSource],
+    failures: list[ClusterFailure],
+) -> None:
+    options = live_cluster.ClusterOptions((live_cluster.LIVE,), kubeconfig, context)
+    try:
+        capture = live_cluster.capture_cluster(options, live_cluster.WITH_POLICIES)
+    except ClickException as error:
+        failures.append(ClusterFailure(context, _one_line(error)))
+        return
+    if capture.unreadable:
+        failures.append(ClusterFailure(context, f"objects that Trimtab cannot read: {capture.unreadable[0]}"))
+    else:
+        sources.append(msgspec.structs.replace(empty, content=capture.content))
+
+
+def _one_line(error: ClickException) -> str:
+    """The first mistake of an error, and how many more there are."""
+    first, *more = str(error.message).splitlines()
+    return f"{first} (and {len(more)} more)" if more else first
+
+
+@contextmanager
+def _paths_of(source: SnapshotSource) -> Iterator[tuple[str, ...]]:
+    if source.paths:
+        yield source.paths
+        return
+    with TemporaryDirectory(prefix="trimtab-fleet-") as folder:
+        path = Path(folder) / "capture.json.gz"
+        path.write_bytes(source.content)
+        yield (str(path),)
+
+
+def read_current(encoded: bytes) -> list[CurrentRow]:
+    """The present requests of all containers of a snapshot, sorted. Raises UnreadableCluster."""
+    source = msgspec.msgpack.decode(encoded, type=SnapshotSource)
+    try:
+        with _paths_of(source) as paths, without_garbage_collection():
+            documents, mistakes = parse_documents(live_cluster.read_paths(paths))
+            built = build_snapshot(documents)
+            if mistakes or built.mistakes:
+                raise UsageError([*mistakes, *built.mistakes])
+            facts = from_snapshot(built.snapshot, vpa_reach=reach_everywhere_if(True))
+            current = read_current_requests(built.snapshot, documents, facts)
+    except ClickException as error:
+        raise UnreadableCluster(_one_line(error)) from None
+    return [
+        _current_row(container, one, current, source.team_label)
+        for container, one in sorted(current.containers.items(), key=lambda item: item[0])
+    ]
+
+
+def _current_row(key: ContainerKey, one: CurrentContainer, current: CurrentRequests, team_label: str) -> CurrentRow:
+    cpu, memory = (one.current_resources(resource, current.nodes) for resource in ("cpu", "memory"))
+    return CurrentRow(
+        key.namespace, key.kind, key.workload, key.name, one.merged_labels.get(team_label, ""), one.replicas,
+        cpu, memory, current.price.core, current.price.gib,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DigestJob:
+    """Plans each cluster, and takes its digest."""
+
+    def run_item(self, item: bytes) -> bytes:
+        """A ClusterDigest, or a ClusterFailure."""
+        source = msgspec.msgpack.decode(item, type=SnapshotSource)
+        try:
+            return b"D" + msgspec.msgpack.encode(digest_cluster(source), order="sorted")
+        except (ClickException, RuntimeFault) as error:
+            problem = _one_line(error) if isinstance(error, ClickException) else str(error)
+            return b"F" + msgspec.msgpack.encode(ClusterFailure(source.cluster, problem))
+
+
+def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
+    """The digests and the failures of a DigestJob."""
+    found: list[ClusterDigest] = []
+    failures: list[ClusterFailure] = []
+    for result in results:
+        if result[:1] == b"D":
+            found.append(msgspec.msgpack.decode(result[1:], type=ClusterDigest))
+        else:
+            failures.append(msgspec.msgpack.decode(result[1:], type=ClusterFailure))
+    return found, failures
+
+
+def digest_cluster(source: SnapshotSource) -> ClusterDigest:
+    """The digest of one cluster, with its plan. Raises UsageError and RuntimeFailure."""
+    with _paths_of(source) as paths:
+        inputs = read_inputs(PlanOptions(cluster=live_cluster.ClusterOptions(paths), now=source.now))
+    inventory = inputs.inventory
+    plan = make_plan(build_cluster_model(inventory, inputs.readmitted_requests), inputs.pools, inputs.context)
+    costs, unit = compute_node_costs(inventory, inputs.pools)
+    monthly = {name: cost * HOURS_PER_MONTH if unit == MILLION else 0 for name, cost in costs.items()}
+    removed = {step.node for step in plan.all_steps}
+    index = PoolIndex(inputs.pools)
+    members = {node.name: pool.name if (pool := index.only_pool_of(node)) else "" for node in inventory.nodes}
+    pools = [
+        PoolSums(
+            source.cluster, name, len(nodes), len(removed & nodes), sum(monthly[node] for node in nodes),
+            sum(monthly[node] for node in removed & nodes),
+        )
+        for name in sorted(set(members.values()))
+        for nodes in ({node for node, pool in members.items() if pool == name},)
+    ]  # fmt: skip
+    workload, missing = digests.measure_cluster(inventory)
+    typical = digests.empty_typical_node(inventory)
+    notes = [*inputs.notes, *plan.notes]
+    if unit != MILLION:
+        notes.append("no node has a price, so its money is not known")
+    return ClusterDigest(
+        cluster=source.cluster, nodes=len(inventory.nodes),
+        pods=sum(not pod.is_finished for pod in inventory.pods), cost=sum(monthly.values()),
+        saved_by_plan=sum(monthly[node] for node in removed), nodes_to_remove=len(removed),
+        evictions=len(plan.all_moves), pools=pools, regions=digests.list_regions(inventory),
+        architectures=digests.list_architectures(inventory),
+        karpenter_nodes=digests.count_karpenter_nodes(inventory), workload=workload, missing_workload=missing,
+        machine_types=digests.count_machine_types(inventory), pod_sizes=digests.list_pod_sizes(inventory),
+        node_selectors=digests.list_node_selectors(inventory), node_labels=digests.list_node_labels(inventory),
+        free_nodes=digests.list_free_nodes(inventory), typical_node=None if typical is None else typical[1],
+        typical_cost=0 if typical is None else monthly[typical[0].name], volumes=digests.count_volumes(inventory),
+        namespaces=sorted({pod.namespace for pod in inventory.pods if not (pod.is_daemon or pod.is_static)}),
+        notes=notes,
+    )  # fmt: skip

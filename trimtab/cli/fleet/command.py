@@ -1,0 +1,322 @@
+"""The command line of `trimtab fleet`: ingest, recommend, plan, machines and report."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from trimtab.cli import output
+from trimtab.cli.fleet import report as reports
+from trimtab.cli.fleet import table
+from trimtab.cli.fleet.clusters import ClusterList, DigestJob, decode_digests, list_clusters, read_current
+from trimtab.cli.fleet.machine_groups import report_machine_groups
+from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli.output import show_spinner
+from trimtab.cli.plan.inputs import parse_now
+from trimtab.cluster import usage_rule
+from trimtab.cluster.config_error import ConfigError
+from trimtab.fleet.cluster_digest import ClusterDigest
+from trimtab.fleet.cluster_merge import MergeRules, find_merges
+from trimtab.fleet.container_decisions import DecisionSettings
+from trimtab.fleet.engine import LOCAL, Engine, LocalEngine
+from trimtab.fleet.engine_spark import SparkEngine
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure
+from trimtab.fleet.run_decisions import FleetDecisions, decide_fleet
+from trimtab.histogram.time_buckets import DAY
+from trimtab.sizing.request import SizingSettings
+from trimtab.usage.daily_store import DailyStore, StoredDay, select_days
+from trimtab.usage.errors import UsageFault
+
+F = TypeVar("F", bound=Callable[..., Any])
+SPARK_PREFIXES = ("spark://", "sc://", "local[", "k8s://", "yarn")
+SUBCOMMANDS = {"ingest": "trimtab.cli.fleet.ingest"}
+"""Subcommand → its module, imported when it is used."""
+NO_HISTORY_NOTE = "Without --usage there is no history: what requests waste is not known."
+MODEL_NOTE = "Machine types are by the sums of each group; `trimtab machines rank` packs the real pods of one cluster."
+
+
+class _Subcommands(SuggestingGroup):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *SUBCOMMANDS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in SUBCOMMANDS:
+            command = importlib.import_module(SUBCOMMANDS[cmd_name]).verb
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group("fleet", cls=_Subcommands)
+def verb() -> None:
+    """Recommend, plan and report for many clusters at once, on this machine or on Apache Spark.
+
+    A cluster that cannot be read is named and left out, and the exit code is then 3.
+    """
+
+
+def _add_engine_options(function: F) -> F:
+    for option in (
+        click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE",
+                     help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated."),
+        click.option("--engine", default=LOCAL, show_default=True, metavar="ENGINE",
+                     help="`local`, or the URL of a Spark master (spark://HOST:7077) or of Spark Connect (sc://HOST)."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def _add_cluster_options(function: F) -> F:
+    for option in (
+        click.option("--now", metavar="TIME", help="The time of plans and ages, or `now`. Default: no clock is read."),
+        click.option("--team-label", default="team", show_default=True, metavar="LABEL",
+                     help="The label of pods or namespaces that names the team."),
+        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig of the contexts."),
+        click.option("--clusters", "clusters", multiple=True, metavar="FOLDER|CONTEXTS",
+                     help="A folder with a snapshot of each cluster (a file or a folder, named like the cluster), or "
+                          "contexts of the kubeconfig, with commas between them. May be repeated."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def _add_history_options(function: F) -> F:
+    for option in (
+        click.option("--write", "write_to", default="", metavar="FOLDER|URL",
+                     help="Write every container's request to this folder as Parquet."),
+        click.option("--rows", type=click.IntRange(0, 10_000), default=20, show_default=True,
+                     help="Containers with the largest changes in the report."),
+        click.option("--rule", default="adaptive", show_default=True, metavar="RULE",
+                     help="The rule for requests, as for `trimtab recommend`."),
+        click.option("--days", type=click.IntRange(1, 366), default=14, show_default=True, help="Days of history."),
+        click.option("--usage", "usage", default="", metavar="FOLDER|URL",
+                     help="The history that `trimtab fleet ingest` or the recommender writes."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@contextmanager
+def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
+    """Yield the engine of this name. Raises UsageError for another name."""
+    mistakes = [
+        ConfigError(file="--spark-conf", expected="NAME=VALUE, such as spark.executor.memory=1g", got=repr(text))
+        for text in spark_conf if "=" not in text
+    ]  # fmt: skip
+    if name != LOCAL and not name.startswith(SPARK_PREFIXES):
+        expected = "local, or the URL of a Spark master such as spark://host:7077 or sc://host"
+        mistakes.append(ConfigError(file="--engine", expected=expected, got=repr(name)))
+    if mistakes:
+        raise UsageError(mistakes)
+    pairs = {part.partition("=")[0]: part.partition("=")[2] for part in spark_conf}
+    engine: Engine = LocalEngine() if name == LOCAL else SparkEngine(name, pairs)
+    try:
+        yield engine
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+    finally:
+        engine.close()
+
+
+def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
+    """Name the clusters that are left out on standard error, and exit with 3 if there are any."""
+    all_failures = sorted(set(failures))
+    for failure in all_failures:
+        click.echo(f"{failure.cluster}: {failure.problem}", err=True)
+    if all_failures:
+        count = len({failure.cluster for failure in all_failures})
+        is_are = "is" if count == 1 else "are"
+        click.echo(f"{count} of {of} clusters {is_are} left out; the report covers the others.", err=True)
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+def _list_history(location: str, days: int) -> list[StoredDay]:
+    """Return the files of the last days. Raises UsageError where there are none, and RuntimeFailure."""
+    try:
+        files = select_days(DailyStore(location).list_days(), None, days)
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+    if not files:
+        expected = "a history with files such as dt=2026-01-05/cluster=prod/usage.parquet"
+        raise UsageError([ConfigError(file="--usage", expected=expected, got=f"none in {location}")])
+    return files
+
+
+def _parse_settings(rule: str, now: str | None) -> tuple[SizingSettings, int | None]:
+    now_seconds, mistakes = parse_now(now)
+    try:
+        sizing = SizingSettings(rule=usage_rule.parse(rule))
+    except ValueError as error:
+        mistakes.append(ConfigError(file="--rule", expected=str(error), got=repr(rule)))
+    if mistakes:
+        raise UsageError(mistakes)
+    return sizing, now_seconds
+
+
+def _decide(
+    engine: Engine, usage: str, files: Sequence[StoredDay], listed: ClusterList, sizing: SizingSettings,
+    now: int, days: int, rows: int, write_to: str,
+) -> FleetDecisions:  # fmt: skip
+    settings = DecisionSettings(
+        location=usage, bucket_count=1, days=days, now=now, sizing=sizing, rows=rows, output=write_to
+    )
+    with show_spinner("Deciding"):
+        return decide_fleet(engine, files, listed.states, settings, read_current)
+
+
+def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]:
+    with_usage, with_snapshot = {one.cluster for one in files}, {one.cluster for one in listed.sources}
+    notes = []
+    if with_snapshot and (missing := sorted(with_usage - with_snapshot)):
+        notes.append(f"No snapshot, so no present requests and no money: {', '.join(missing)}.")
+    if missing := sorted(with_snapshot - with_usage):
+        notes.append(f"No usage in the history: {', '.join(missing)}.")
+    if not with_snapshot:
+        notes.append("Without --clusters the present requests are not known, and no saving is computed.")
+    return notes
+
+
+@verb.command("recommend")
+@_add_cluster_options
+@_add_history_options
+@_add_engine_options
+@output.add_output_options
+def recommend(
+    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
+    rule: str, rows: int, write_to: str, engine: str, spark_conf: tuple[str, ...], output: str,
+    output_file: str | None,
+) -> None:  # fmt: skip
+    """Recommend requests for all containers of all clusters in a history, with sums by cluster, team and namespace.
+
+    Reads the history of --usage, and the present requests of --clusters, and changes nothing. Both engines give the
+    same bytes.
+    """
+    sizing, now_seconds = _parse_settings(rule, now)
+    if not usage:
+        raise UsageError([ConfigError(file="command line", expected="--usage FOLDER|URL", got="none")])
+    with open_engine(engine, spark_conf) as opened:
+        files = _list_history(usage, days)
+        listed = list_clusters(clusters, kubeconfig, team_label)
+        at = now_seconds if now_seconds is not None else (max(one.day for one in files) + 1) * DAY
+        decided = _decide(opened, usage, files, listed, sizing, at, days, rows, write_to)
+    failures = [*listed.failures, *decided.failures]
+    report = reports.build_recommend_report(
+        decided, listed.failures, at, days, str(sizing.rule), _history_notes(files, listed)
+    )
+    _emit(output, output_file, report, lambda console: table.draw_recommend(console, report), "recommend")
+    _finish(failures, len({one.cluster for one in files} | {one.cluster for one in listed.sources}))
+
+
+def _digest(engine: Engine, listed: ClusterList) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
+    with show_spinner("Planning"):
+        digests, failures = decode_digests(
+            engine.run_items(DigestJob(), [msgspec.msgpack.encode(one) for one in listed.sources])
+        )
+    return digests, [*listed.failures, *failures]
+
+
+def _list_required(
+    clusters: Sequence[str], kubeconfig: str | None, team_label: str = "team", now: str | None = None
+) -> ClusterList:
+    _, mistakes = parse_now(now)
+    if not clusters:
+        mistakes.append(ConfigError(file="command line", expected="--clusters FOLDER|CONTEXTS", got="none"))
+    if mistakes:
+        raise UsageError(mistakes)
+    return list_clusters(clusters, kubeconfig, team_label, now)
+
+
+@verb.command("plan")
+@_add_cluster_options
+@_add_engine_options
+@output.add_output_options
+def plan(
+    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
+    spark_conf: tuple[str, ...], output: str, output_file: str | None,
+) -> None:  # fmt: skip
+    """Plan the compaction of each cluster, with its own pools and policies, and show what the fleet saves.
+
+    `trimtab plan` shows one cluster's plan in full. Karpenter's nodes are left to Karpenter.
+    """
+    listed = _list_required(clusters, kubeconfig, team_label, now)
+    with open_engine(engine, spark_conf) as opened:
+        digests, failures = _digest(opened, listed)
+    report = reports.build_plan_report(digests, failures)
+    _emit(output, output_file, report, lambda console: table.draw_plan(console, report), "plan")
+    _finish(failures, len(listed.sources) + len(listed.failures))
+
+
+@verb.command("machines")
+@_add_cluster_options
+@_add_engine_options
+@output.add_output_options
+def machines(
+    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
+    spark_conf: tuple[str, ...], output: str, output_file: str | None,
+) -> None:  # fmt: skip
+    """Rank machine types for groups of like clusters: one region, the same architectures, alike in GiB per core."""
+    listed = _list_required(clusters, kubeconfig, team_label, now)
+    with open_engine(engine, spark_conf) as opened:
+        digests, failures = _digest(opened, listed)
+    report = reports.FleetMachinesReport(
+        groups=report_machine_groups(digests), failures=reports.report_failures(failures),
+        notes=[*_workload_notes(digests), MODEL_NOTE],
+    )  # fmt: skip
+    _emit(output, output_file, report, lambda console: table.draw_machines(console, report), "machines")
+    _finish(failures, len(listed.sources) + len(listed.failures))
+
+
+def _workload_notes(digests: Iterable[ClusterDigest]) -> list[str]:
+    return [f"{one.cluster}: {one.missing_workload}" for one in digests if one.workload is None]
+
+
+@verb.command("report")
+@_add_cluster_options
+@_add_history_options
+@click.option("--control-plane-cost", type=click.FloatRange(0), default=73.0, show_default=True, metavar="DOLLARS",
+              help="What a cluster costs in a month in addition to its nodes.")  # fmt: skip
+@_add_engine_options
+@output.add_output_options
+def report(
+    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
+    rule: str, rows: int, write_to: str, control_plane_cost: float, engine: str, spark_conf: tuple[str, ...],
+    output: str, output_file: str | None,
+) -> None:  # fmt: skip
+    """Report the money of the fleet by cluster, team and pool, worst first; and which clusters to merge.
+
+    It also names the machine types for groups of like clusters. Reads --clusters and, for what requests waste, the
+    history of --usage; changes nothing.
+    """
+    sizing, now_seconds = _parse_settings(rule, now)
+    listed = _list_required(clusters, kubeconfig, team_label, now)
+    decided, at, notes = None, now_seconds, [NO_HISTORY_NOTE]
+    with open_engine(engine, spark_conf) as opened:
+        files = _list_history(usage, days) if usage else []
+        digests, failures = _digest(opened, listed)
+        if files:
+            failed = {failure.cluster for failure in failures}
+            known = ClusterList(tuple(one for one in listed.sources if one.cluster not in failed))
+            names = {one.cluster for one in known.sources}
+            at = now_seconds if now_seconds is not None else (max(one.day for one in files) + 1) * DAY
+            own = [one for one in files if one.cluster in names]
+            decided = _decide(opened, usage, own, known, sizing, at, days, rows, write_to)
+            notes = _history_notes([one for one in files if one.cluster not in failed], known)
+    if decided is not None:
+        failures = [*failures, *decided.failures]
+        digests = [one for one in digests if one.cluster not in {failure.cluster for failure in failures}]
+    rules = MergeRules(control_plane_cost=round(control_plane_cost * MICRO_DOLLARS))
+    built = reports.build_fleet_report(
+        digests, decided, find_merges(digests, rules), report_machine_groups(digests), failures, at,
+        [*notes, *_workload_notes(digests), MODEL_NOTE],
+    )  # fmt: skip
+    _emit(output, output_file, built, lambda console: table.draw_report(console, built), "report")
+    _finish(failures, len(listed.sources) + len(listed.failures))
+
+
+def _emit(form: str, output_file: str | None, built: msgspec.Struct, draw: output.Draw, name: str) -> None:
+    output.emit_report(form, output_file, built, draw, f"trimtab fleet {name}")

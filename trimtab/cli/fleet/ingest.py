@@ -1,0 +1,201 @@
+"""The command line of `trimtab fleet ingest`: whole days of usage from Prometheus into a history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import click
+
+from trimtab.cli.fleet.report import FailureReport, report_failures
+from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, UsageError
+from trimtab.cli.output import show_spinner
+from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.recommend.options import WINDOW
+from trimtab.cli.recommend.sources import UsageHistories, add_files, parse_headers
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.fleet.money_report import ClusterFailure
+from trimtab.histogram.batch_history import BatchHistory
+from trimtab.histogram.daily_rows import rows_of_batch
+from trimtab.histogram.time_buckets import DAY
+from trimtab.runtime import clock
+from trimtab.usage.cluster_label import LABELS, Matchers, escape_value
+from trimtab.usage.daily_ingest import DayReader, last_complete_day
+from trimtab.usage.daily_store import DailyStore, import_arrow
+from trimtab.usage.errors import UsageFault
+from trimtab.usage.http_client import HttpApi
+from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.prometheus import Prometheus, QueryPlan
+
+MAX_SAMPLE_DAYS = 366
+"""The days of samples that are read from files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One cluster at the server."""
+
+    cluster: str
+    prometheus: Prometheus
+
+
+@click.command("ingest")
+@click.option("--prometheus", "url", metavar="URL",
+              help="The URL of Prometheus, Thanos, Mimir or VictoriaMetrics.")  # fmt: skip
+@click.option("--samples", "samples", multiple=True, metavar="PATH",
+              help="Instead of --prometheus: files as for `trimtab recommend --usage`.")  # fmt: skip
+@click.option("--usage", "usage", required=True, metavar="FOLDER|URL",
+              help="The history to write: a folder, or an object store such as s3://bucket/history.")  # fmt: skip
+@click.option("--cluster-name", default="", metavar="NAME",
+              help="The name of the cluster, where the server has a single one.")  # fmt: skip
+@click.option("--by", default="", metavar="LABEL",
+              help="The label that names the clusters, where the server has several: each is apart.")  # fmt: skip
+@click.option("--prefix", default="", metavar="TEXT", help="A text before the names of the clusters of --by.")
+@click.option("--matcher", default="", metavar="MATCHER", help='A matcher in every query, such as env="prod".')
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
+              help="A header to log in or to name a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
+@click.option("--header-file", "header_files", multiple=True, metavar="FILE",
+              envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE", help="A file with headers, one a line.")  # fmt: skip
+@click.option("--token-file", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
+              help="A bearer token to log in.")  # fmt: skip
+@click.option("--ca", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
+              help="A file of authorities that sign the server's certificate.")  # fmt: skip
+@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366),
+              help="The last whole days that are read, if the history does not have them.")  # fmt: skip
+@click.option("--again", is_flag=True, help="Read and replace days that the history has.")
+@click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600),
+              help="Seconds between two points.")  # fmt: skip
+@click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
+              help="The window over which cpu is averaged: at least four scrapes.")  # fmt: skip
+@click.option("--now", metavar="TIME", help="The present time. Default: the clock's.")
+def verb(
+    url: str | None, samples: tuple[str, ...], usage: str, cluster_name: str, by: str,
+    prefix: str, matcher: str, headers: tuple[str, ...],
+    header_files: tuple[str, ...], token_file: str | None, ca: str | None, days: int, again: bool, step: int,
+    rate: str, now: str | None,
+) -> None:  # fmt: skip
+    """Read whole days of usage from Prometheus or files, and write them to a history as daily histograms.
+
+    Days that the history has are not read again, so a nightly run reads one day. The usage of two clusters never
+    becomes one: a server with several needs --by or --matcher. A cluster that cannot be read is named, and the others
+    go on.
+    """
+    now_seconds = _check_options(url, samples, cluster_name, by, matcher, rate, now)
+    if url is None:
+        _ingest_samples(samples, DailyStore(usage), cluster_name, by, prefix, matcher)
+        return
+    logins = parse_headers(headers, header_files, token_file, None)
+    plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
+    server = Prometheus(HttpApi(url, logins, ca, None, None), plan)
+    last = last_complete_day(now_seconds)
+    wanted = range(last - days + 1, last + 1)
+    store = DailyStore(usage)
+    try:
+        import_arrow()
+        present = {(one.cluster, one.day) for one in store.list_days()} if not again else set()
+        with show_spinner("Listing clusters"):
+            parts = list(_list_parts(server, cluster_name, by, prefix, wanted))
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+    failures = [failure for part in parts for failure in _ingest_cluster(part, store, wanted, present)]
+    _finish(report_failures(failures), len(parts))
+
+
+def _check_options(
+    url: str | None, samples: tuple[str, ...], cluster_name: str, by: str, matcher: str, rate: str, now: str | None
+) -> int:
+    now_seconds, mistakes = parse_now(now)
+    if (url is None) == (not samples):
+        got = "both" if samples else "neither"
+        mistakes.append(ConfigError(file="command line", expected="--prometheus URL or --samples PATH", got=got))
+    if url is not None and not url.startswith(("http://", "https://")):
+        expected = "an address such as https://prometheus:9090"
+        mistakes.append(ConfigError(file="--prometheus", expected=expected, got=url))
+    if bool(cluster_name) == bool(by):
+        expected = "--cluster-name NAME for one cluster, or --by LABEL for several"
+        got = "both" if by else "neither"
+        mistakes.append(ConfigError(file="command line", expected=expected, got=got))
+    if by and by not in LABELS:
+        expected = f"a label that distinguishes clusters: {', '.join(LABELS)}"
+        mistakes.append(ConfigError(file="--by", expected=expected, got=repr(by)))
+    if not WINDOW.fullmatch(rate):
+        mistakes.append(ConfigError(file="--rate", expected="a window such as 5m or 2h", got=repr(rate)))
+    try:
+        Matchers.from_text(matcher)
+    except ValueError as error:
+        mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(matcher)))
+    if mistakes:
+        raise UsageError(mistakes)
+    return now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
+
+
+def _ingest_samples(
+    paths: tuple[str, ...], store: DailyStore, cluster_name: str, by: str, prefix: str, matcher: str
+) -> None:
+    """Write all days of the samples, and replace those that the history has. Raises UsageError with all mistakes of the
+    files, also where the usage of several clusters would become one; and RuntimeFailure."""
+    histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
+    for note in add_files(histories, paths, OwnerIndex(), None):
+        click.echo(note, err=True)
+    try:
+        for value, history in sorted(histories.histories.items()):
+            cluster = prefix + value if by else cluster_name
+            for day in sorted({day for window in history.dense_windows.values() for day in window.days}):
+                rows = list(rows_of_batch(history, day))
+                store.write_day(cluster, day, rows)
+                click.echo(_describe_day(cluster, day, len(rows), 0))
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+
+
+def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
+    """Yield the clusters of the server. Raises UsageFault, also where the usage of several would become one."""
+    start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
+    if not by:
+        yield _Part(cluster_name, server)
+        return
+    for value in server.list_label_values(by, start, end):
+        if value:
+            matchers = ",".join(
+                part for part in (server.query_plan.extra_matcher, f'{by}="{escape_value(value)}"') if part
+            )
+            plan = QueryPlan(
+                step_seconds=server.query_plan.step_seconds, rate_window=server.query_plan.rate_window,
+                extra_matcher=matchers,
+            )  # fmt: skip
+            yield _Part(prefix + value, Prometheus(server.source, plan))
+
+
+def _ingest_cluster(
+    part: _Part, store: DailyStore, days: range, present: set[tuple[str, int]]
+) -> Iterator[ClusterFailure]:
+    """Read the days of one cluster that are missing; yields what failed, after which the rest is not read."""
+    missing = [day for day in days if (part.cluster, day) not in present]
+    try:
+        if missing:
+            # Two tenants behind one label would be one history: each cluster is checked by itself.
+            part.prometheus.check_one_cluster(missing[0] * DAY, missing[-1] * DAY + DAY - 1)
+        for day in missing:
+            with show_spinner(f"Reading {part.cluster}, {format_timestamp(day * DAY)[:10]}"):
+                read = DayReader(part.prometheus).read_day(day)
+            if read.rows:
+                store.write_day(part.cluster, day, read.rows)
+            click.echo(_describe_day(part.cluster, day, len(read.rows), read.dropped_values))
+    except UsageFault as error:
+        yield ClusterFailure(part.cluster, str(error))
+
+
+def _describe_day(cluster: str, day: int, rows: int, dropped: int) -> str:
+    ignored = f", {dropped} impossible values are left out" if dropped else ""
+    return f"{cluster} {format_timestamp(day * DAY)[:10]}: {rows} rows{ignored}"
+
+
+def _finish(failures: Iterable[FailureReport], of: int) -> None:
+    all_failures = list(failures)
+    for failure in all_failures:
+        click.echo(f"{failure.cluster}: {failure.problem}", err=True)
+    if all_failures:
+        is_are = "is" if len(all_failures) == 1 else "are"
+        click.echo(f"{len(all_failures)} of {of} clusters {is_are} not complete; the others are.", err=True)
+        click.get_current_context().exit(EXIT_FAILED)

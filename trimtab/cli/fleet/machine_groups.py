@@ -1,0 +1,94 @@
+"""Machine types for groups of like clusters, as reports contain them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions, read_priced_types
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import ReportPart
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.fleet.cluster_digest import ClusterDigest
+from trimtab.fleet.like_clusters import ClusterGroup, group_clusters, rank_for_group
+from trimtab.fleet.money_report import MICRO_DOLLARS
+from trimtab.sizing.cost import HOURS_PER_MONTH
+from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates
+from trimtab.sizing.ranking.capacity import Candidate
+from trimtab.sizing.ranking.score import TypeScore
+
+MAX_TYPES = 5
+
+
+class GroupTypeReport(ReportPart, frozen=True, kw_only=True):
+    """One machine type for a group."""
+
+    name: str
+    nodes: int
+    """The nodes that hold the workload of all clusters together, by its sums."""
+    monthly_cost: float
+    """Dollars."""
+    bottleneck: str
+
+
+class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
+    """A group of like clusters."""
+
+    region: str
+    """Empty where the nodes name none, or several."""
+    architectures: list[str]
+    clusters: list[str]
+    cores: float
+    """Requested by all pods without those of DaemonSets."""
+    gib: float
+    gib_per_core: float
+    nodes: int
+    monthly_cost: float | None
+    """Dollars of the nodes of today; null where no price is known."""
+    types: list[GroupTypeReport]
+    """The best machine types, the best first; empty if there is none."""
+    problem: str
+    """Why there is no type; empty if there is one."""
+
+
+def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroupReport]:
+    """All groups, the most expensive first."""
+    return [_report_group(group) for group in group_clusters(digests)]
+
+
+def _report_group(group: ClusterGroup) -> MachineGroupReport:
+    problem, scores = "", tuple[TypeScore, ...]()
+    try:
+        # Whole nodes in each cluster's zones count here: a small fleet does not need one large machine in each.
+        ranked = rank_for_group(group, _list_candidates).scores
+        scores = tuple(sorted(ranked, key=lambda score: (score.total_price, -score.efficiency, score.candidate.name)))
+        problem = "" if scores else "no machine type holds the workload"
+    except UsageError as error:
+        first = error.mistakes[0]
+        problem = f"no prices are known: {first.expected}, got {first.got}"
+    workload = group.workload
+    return MachineGroupReport(
+        region=group.region, architectures=list(group.architectures), clusters=list(group.clusters),
+        cores=round(workload.cores, 3), gib=round(workload.gib, 3), gib_per_core=round(workload.gib_per_core, 3),
+        nodes=group.nodes, monthly_cost=round(group.cost / MICRO_DOLLARS, 2) if group.cost else None,
+        types=[_report_type(score) for score in scores[:MAX_TYPES]], problem=problem,
+    )  # fmt: skip
+
+
+def _report_type(score: TypeScore) -> GroupTypeReport:
+    return GroupTypeReport(
+        name=score.candidate.name, nodes=score.node_count,
+        monthly_cost=round(score.total_price * HOURS_PER_MONTH / MICRO_DOLLARS, 2),
+        bottleneck=score.capacity.bottleneck.value,
+    )  # fmt: skip
+
+
+def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
+    """The types with a list price in the group's region. Raises UsageError where there is none."""
+    options = TypeOptions(region=group.region)
+    nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
+    priced = read_priced_types(nothing, options)
+    rules = CandidateRules(
+        architectures=frozenset(group.architectures), names=None, included_uses=options.uses,
+        max_pods=options.max_pods, uses_interface_limits=False, performance=options.performance,
+    )  # fmt: skip
+    return list_candidates(priced.types, priced.prices, priced.profiles, rules).candidates

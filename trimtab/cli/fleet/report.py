@@ -1,0 +1,345 @@
+"""The reports of `trimtab fleet`: their published shapes, and how they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trimtab.cli.fleet.machine_groups import MachineGroupReport
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster import quantity
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums
+from trimtab.fleet.cluster_merge import ClusterMerge
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure, ContainerDecision, RequestSums
+from trimtab.fleet.run_decisions import FleetDecisions
+
+
+class FailureReport(ReportPart, frozen=True, kw_only=True):
+    """A cluster that the report leaves out."""
+
+    cluster: str
+    problem: str
+
+
+class RequestLine(ReportPart, frozen=True, kw_only=True):
+    """The requests of a cluster, a team or a namespace; amounts are those of all replicas."""
+
+    by: str
+    """cluster, team, namespace, or total."""
+    value: str
+    """Empty for containers whose pods and namespace do not have the team's label."""
+    containers: int
+    changes: int
+    """Containers with a changed request."""
+    unknown: int
+    """Containers with too little usage of both resources."""
+    too_small: int
+    """Containers whose request is below what they need."""
+    cpu_now: float | None
+    """Cores; this and all amounts below are null where the present requests are not known."""
+    cpu_proposed: float | None
+    memory_now: float | None
+    """GiB."""
+    memory_proposed: float | None
+    monthly_now: float | None
+    """Dollars."""
+    monthly_proposed: float | None
+    monthly_saved: float | None
+    """Negative if the proposals cost more."""
+    monthly_waste: float | None
+    """What containers request and do not need, without what others lack."""
+
+
+class DecisionReport(ReportPart, frozen=True, kw_only=True):
+    """One container with a large change."""
+
+    cluster: str
+    namespace: str
+    workload: str
+    """Kind/name."""
+    container: str
+    team: str
+    replicas: int | None
+    cpu_now: str | None
+    cpu_proposed: str | None
+    memory_now: str | None
+    memory_proposed: str | None
+    cpu_reason: str
+    """The code of the reason."""
+    memory_reason: str
+    monthly_saved: float | None
+
+
+class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/fleet-recommend-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "FleetRecommendReport"
+    at: str
+    """The moment at which ages are counted."""
+    days: int
+    rule: str
+    total: RequestLine
+    clusters: list[RequestLine]
+    """The most waste first, as in the lists below."""
+    teams: list[RequestLine]
+    namespaces: list[RequestLine]
+    largest: list[DecisionReport]
+    """The containers with the largest changes of the cost."""
+    gone: dict[str, int]
+    """Cluster → containers that have usage and no pod any more; they are in no sum."""
+    failures: list[FailureReport]
+    notes: list[str]
+
+
+class ClusterPlanLine(ReportPart, frozen=True, kw_only=True):
+    """The compaction of one cluster."""
+
+    cluster: str
+    nodes: int
+    nodes_to_remove: int
+    evictions: int
+    karpenter_nodes: int
+    """Nodes that Karpenter owns: the plan leaves them alone."""
+    monthly_cost: float | None
+    """Dollars of all nodes; null where no price is known."""
+    monthly_saved: float | None
+    notes: list[str]
+
+
+class PoolLine(ReportPart, frozen=True, kw_only=True):
+    """One pool of one cluster."""
+
+    cluster: str
+    pool: str
+    """Empty for nodes in no pool."""
+    nodes: int
+    nodes_to_remove: int
+    monthly_cost: float | None
+    monthly_saved: float | None
+
+
+class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/fleet-plan-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "FleetPlanReport"
+    nodes: int
+    nodes_to_remove: int
+    evictions: int
+    monthly_cost: float
+    """Dollars of all nodes with a price."""
+    monthly_saved: float
+    clusters: list[ClusterPlanLine]
+    """The largest saving first."""
+    pools: list[PoolLine]
+    """The largest saving first."""
+    failures: list[FailureReport]
+
+
+class MergeReport(ReportPart, frozen=True, kw_only=True):
+    """A cluster that could run in another one."""
+
+    source: str
+    target: str
+    monthly_saved: float
+    nodes_removed: int
+    nodes_added: int
+    pods: int
+    volumes: int
+    """Volumes that somebody has to move."""
+    shared_namespaces: list[str]
+    text: str
+
+
+class FleetMachinesReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/fleet-machines-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "FleetMachinesReport"
+    groups: list[MachineGroupReport]
+    """The most expensive first."""
+    failures: list[FailureReport]
+    notes: list[str]
+
+
+class ClusterMoneyLine(ReportPart, frozen=True, kw_only=True):
+    """The money of one cluster."""
+
+    cluster: str
+    nodes: int
+    monthly_cost: float | None
+    """Dollars of all nodes; null where no price is known."""
+    requests: RequestLine | None
+    """Null without a history."""
+    saved_by_plan: float | None
+    """Dollars a month that a compaction saves today, with the present requests."""
+    nodes_to_remove: int
+    karpenter_nodes: int
+    monthly_worst: float
+    """What it is ordered by: the waste of requests and the saving of the plan."""
+    notes: list[str]
+
+
+class FleetReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/fleet-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "FleetReport"
+    at: str | None
+    monthly_cost: float
+    monthly_waste: float
+    saved_by_plan: float
+    clusters: list[ClusterMoneyLine]
+    """Worst first: by the waste of requests and what a plan saves."""
+    teams: list[RequestLine]
+    """The most waste first."""
+    pools: list[PoolLine]
+    """The largest saving first."""
+    merges: list[MergeReport]
+    """Clusters to merge, the largest saving first."""
+    machines: list[MachineGroupReport]
+    """Machine types for groups of like clusters."""
+    failures: list[FailureReport]
+    notes: list[str]
+
+
+def report_failures(failures: Iterable[ClusterFailure]) -> list[FailureReport]:
+    """The failures as reports contain them, sorted."""
+    return [FailureReport(cluster=one.cluster, problem=one.problem) for one in sorted(set(failures))]
+
+
+def dollars(micro_dollars: int) -> float:
+    """Dollars with cents."""
+    return round(micro_dollars / MICRO_DOLLARS, 2)
+
+
+def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
+    """The sums of a group as reports contain them."""
+
+    def known(amount: float) -> float | None:
+        return round(amount, 3) if sums.priced else None
+
+    return RequestLine(
+        by=by, value=value, containers=sums.containers, changes=sums.changes, unknown=sums.unknown,
+        too_small=sums.too_small, cpu_now=known(sums.cpu_now / 1000), cpu_proposed=known(sums.cpu_proposed / 1000),
+        memory_now=known(sums.memory_now / 1024), memory_proposed=known(sums.memory_proposed / 1024),
+        monthly_now=known(dollars(sums.cost_now)), monthly_proposed=known(dollars(sums.cost_proposed)),
+        monthly_saved=known(dollars(sums.saved)), monthly_waste=known(dollars(sums.waste)),
+    )  # fmt: skip
+
+
+def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
+    """All values of a group, the most waste first."""
+    ordered = sorted(groups.items(), key=lambda item: (-item[1].waste, item[0]))
+    return [report_sums(by, value, sums) for value, sums in ordered]
+
+
+def build_recommend_report(
+    decided: FleetDecisions, failures: Iterable[ClusterFailure], now: int, days: int, rule: str, notes: Sequence[str]
+) -> FleetRecommendReport:
+    """The report of `trimtab fleet recommend`. It does not depend on the engine."""
+    sums = decided.sums
+    return FleetRecommendReport(
+        at=format_timestamp(now), days=days, rule=rule, total=report_sums("total", "", sums.total),
+        clusters=report_groups("cluster", sums.groups.get("cluster", {})),
+        teams=report_groups("team", sums.groups.get("team", {})),
+        namespaces=report_groups("namespace", sums.groups.get("namespace", {})),
+        largest=[_report_decision(one) for one in sums.largest], gone=dict(sorted(sums.gone.items())),
+        failures=report_failures([*decided.failures, *failures]), notes=list(notes),
+    )  # fmt: skip
+
+
+def _report_decision(one: ContainerDecision) -> DecisionReport:
+    def cpu(amount: int | None) -> str | None:
+        return None if amount is None else quantity.format_quantity("cpu", amount)
+
+    def memory(amount: int | None) -> str | None:
+        return None if amount is None else quantity.format_quantity("memory", amount)
+
+    return DecisionReport(
+        cluster=one.cluster, namespace=one.namespace, workload=f"{one.kind}/{one.workload}", container=one.container,
+        team=one.team, replicas=one.replicas, cpu_now=cpu(one.cpu_now), cpu_proposed=cpu(one.cpu_proposed),
+        memory_now=memory(one.memory_now), memory_proposed=memory(one.memory_proposed), cpu_reason=one.cpu_reason,
+        memory_reason=one.memory_reason, monthly_saved=None if one.cost_now is None else dollars(one.saved),
+    )  # fmt: skip
+
+
+def report_pools(digests: Iterable[ClusterDigest]) -> list[PoolLine]:
+    """All pools of all clusters, the largest saving first."""
+    pools = sorted(
+        (pool for digest in digests for pool in digest.pools),
+        key=lambda pool: (-pool.saved, -pool.nodes_to_remove, -pool.cost, pool.cluster, pool.pool),
+    )
+    return [_report_pool(pool) for pool in pools]
+
+
+def _report_pool(pool: PoolSums) -> PoolLine:
+    return PoolLine(
+        cluster=pool.cluster, pool=pool.pool, nodes=pool.nodes, nodes_to_remove=pool.nodes_to_remove,
+        monthly_cost=dollars(pool.cost) if pool.cost else None,
+        monthly_saved=dollars(pool.saved) if pool.cost else None,
+    )  # fmt: skip
+
+
+def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[ClusterFailure]) -> FleetPlanReport:
+    """The report of `trimtab fleet plan`."""
+    ordered = sorted(digests, key=lambda one: (-one.saved_by_plan, -one.nodes_to_remove, one.cluster))
+    return FleetPlanReport(
+        nodes=sum(one.nodes for one in digests), nodes_to_remove=sum(one.nodes_to_remove for one in digests),
+        evictions=sum(one.evictions for one in digests), monthly_cost=dollars(sum(one.cost for one in digests)),
+        monthly_saved=dollars(sum(one.saved_by_plan for one in digests)),
+        clusters=[
+            ClusterPlanLine(
+                cluster=one.cluster, nodes=one.nodes, nodes_to_remove=one.nodes_to_remove, evictions=one.evictions,
+                karpenter_nodes=one.karpenter_nodes, monthly_cost=dollars(one.cost) if one.cost else None,
+                monthly_saved=dollars(one.saved_by_plan) if one.cost else None, notes=one.notes,
+            )
+            for one in ordered
+        ],
+        pools=report_pools(digests), failures=report_failures(failures),
+    )  # fmt: skip
+
+
+def report_merge(merge: ClusterMerge) -> MergeReport:
+    """A merge as reports contain it."""
+    new = f", which need{'s' * (merge.nodes_added == 1)} {merge.nodes_added} new nodes" if merge.nodes_added else ""
+    text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
+    if merge.volumes:
+        text += f" {merge.volumes} volumes have to be moved."
+    if merge.shared_namespaces:
+        text += f" Both have the namespaces {', '.join(merge.shared_namespaces[:5])}."
+    return MergeReport(
+        source=merge.source, target=merge.target, monthly_saved=dollars(merge.saved),
+        nodes_removed=merge.nodes_removed, nodes_added=merge.nodes_added, pods=merge.pods, volumes=merge.volumes,
+        shared_namespaces=list(merge.shared_namespaces), text=text,
+    )  # fmt: skip
+
+
+def build_fleet_report(
+    digests: Sequence[ClusterDigest], decided: FleetDecisions | None, merges: Iterable[ClusterMerge],
+    machines: Sequence[MachineGroupReport], failures: Iterable[ClusterFailure], at: int | None, notes: Sequence[str],
+) -> FleetReport:  # fmt: skip
+    """The report of `trimtab fleet report`; `decided` is None without a history."""
+    groups = {} if decided is None else decided.sums.groups
+    by_cluster = groups.get("cluster", {})
+    lines = [_report_cluster(one, by_cluster.get(one.cluster)) for one in digests]
+    return FleetReport(
+        at=None if at is None else format_timestamp(at), monthly_cost=dollars(sum(one.cost for one in digests)),
+        monthly_waste=0.0 if decided is None else dollars(decided.sums.total.waste),
+        saved_by_plan=dollars(sum(one.saved_by_plan for one in digests)),
+        clusters=sorted(lines, key=lambda line: (-line.monthly_worst, line.cluster)),
+        teams=report_groups("team", groups.get("team", {})), pools=report_pools(digests),
+        merges=[report_merge(merge) for merge in merges], machines=list(machines),
+        failures=report_failures(failures), notes=list(notes),
+    )  # fmt: skip
+
+
+def _report_cluster(digest: ClusterDigest, sums: RequestSums | None) -> ClusterMoneyLine:
+    return ClusterMoneyLine(
+        cluster=digest.cluster, nodes=digest.nodes, monthly_cost=dollars(digest.cost) if digest.cost else None,
+        requests=None if sums is None else report_sums("cluster", digest.cluster, sums),
+        saved_by_plan=dollars(digest.saved_by_plan) if digest.cost else None,
+        nodes_to_remove=digest.nodes_to_remove, karpenter_nodes=digest.karpenter_nodes,
+        monthly_worst=dollars(digest.saved_by_plan + (sums.waste if sums is not None else 0)), notes=digest.notes,
+    )  # fmt: skip

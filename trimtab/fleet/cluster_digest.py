@@ -1,0 +1,229 @@
+"""What is left of a cluster's snapshot for questions about several clusters: some kilobytes, whatever its size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.sizing.ranking.workload import ARCH_LABEL, DaemonShare, PoolWorkload, measure_workload
+
+MEBIBYTE = 1 << 20
+KARPENTER_LABEL = "karpenter.sh/nodepool"
+
+
+class PoolSums(msgspec.Struct, array_like=True, frozen=True):
+    """One pool of one cluster."""
+
+    cluster: str
+    pool: str
+    """Empty for nodes in no pool."""
+    nodes: int
+    nodes_to_remove: int
+    """Nodes that a plan drains."""
+    cost: int
+    """Micro-dollars a month of all its nodes; 0 where no price is known."""
+    saved: int
+    """Micro-dollars a month of the nodes that a plan drains."""
+
+
+class PodSize(msgspec.Struct, array_like=True, frozen=True, order=True):
+    """The requests of some equal pods."""
+
+    millicores: int
+    mebibytes: int
+    count: int = 1
+
+
+class FreeNode(msgspec.Struct, array_like=True, frozen=True):
+    """What a node has left for pods."""
+
+    millicores: int
+    mebibytes: int
+    pods: int
+
+
+class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
+    """One cluster."""
+
+    cluster: str
+    nodes: int
+    pods: int
+    cost: int
+    """Micro-dollars a month of all nodes; 0 where no price is known at all."""
+    saved_by_plan: int
+    nodes_to_remove: int
+    evictions: int
+    pools: list[PoolSums]
+    regions: list[str]
+    architectures: list[str]
+    karpenter_nodes: int
+    """Nodes that Karpenter owns: a plan leaves them alone."""
+    workload: PoolWorkload | None
+    """None where the pods request no cpu or no memory."""
+    missing_workload: str = ""
+    """Why there is no workload; empty where there is one."""
+    machine_types: dict[str, int] = {}
+    pod_sizes: list[PodSize] = []
+    """All pods that would move with a merge: neither finished, nor of DaemonSets, nor static."""
+    node_selectors: list[str] = []
+    """`key=value` of every label that a pod demands of its node, names of single nodes and zones left out."""
+    node_labels: list[str] = []
+    """`key=value` of every label of the nodes."""
+    free_nodes: list[FreeNode] = []
+    typical_node: FreeNode | None = None
+    """A new node of the most frequent type without pods but those of DaemonSets; None without a readable node."""
+    typical_cost: int = 0
+    """Micro-dollars a month of such a node."""
+    volumes: int = 0
+    """Volumes with a driver, which do not move to another cluster by themselves."""
+    namespaces: list[str] = []
+    notes: list[str] = []
+
+
+_OWN_LABELS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+
+
+def list_free_nodes(inventory: Inventory) -> list[FreeNode]:
+    """What each node that accepts pods has left, sorted."""
+    used = _sum_by_node(inventory.pods)
+    free = []
+    for node in inventory.nodes:
+        amounts = node.allocatable
+        if isinstance(amounts, Unreadable) or node.is_cordoned or not node.is_ready or node.removal_taint is not None:
+            continue
+        if any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.taints):
+            continue
+        cpu, memory, pods = used.get(node.name, (0, 0, 0))
+        free.append(
+            FreeNode(
+                max(0, amounts.get("cpu", 0) - cpu),
+                max(0, amounts.get("memory", 0) - memory) // MEBIBYTE,
+                max(0, amounts.get("pods", 110) - pods),
+            )
+        )
+    return sorted(free, key=lambda one: (-one.millicores, -one.mebibytes, -one.pods))
+
+
+def _sum_by_node(pods: Iterable[PodInfo]) -> dict[str, tuple[int, int, int]]:
+    sums: dict[str, tuple[int, int, int]] = {}
+    for pod in pods:
+        if pod.node and not pod.is_finished:
+            cpu, memory = _requests(pod)
+            before = sums.get(pod.node, (0, 0, 0))
+            sums[pod.node] = (before[0] + cpu, before[1] + memory, before[2] + 1)
+    return sums
+
+
+def _requests(pod: PodInfo) -> tuple[int, int]:
+    requests = pod.requirements.requests
+    return (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
+
+
+def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
+    """The pods that would move with a merge, the largest first."""
+    sizes = Counter(
+        (cpu, -(-memory // MEBIBYTE))
+        for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
+        for cpu, memory in (_requests(pod),)
+    )  # fmt: skip
+    return sorted((PodSize(*size, count) for size, count in sizes.items()), reverse=True)
+
+
+def list_node_selectors(inventory: Inventory) -> list[str]:
+    """The labels that pods demand of their nodes by `nodeSelector`."""
+    wanted = {
+        f"{key}={value}"
+        for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
+        for key, value in pod.requirements.node_selector.items() if key not in _OWN_LABELS
+    }  # fmt: skip
+    return sorted(wanted)
+
+
+def list_node_labels(inventory: Inventory) -> list[str]:
+    """The labels of all nodes."""
+    return sorted(
+        {f"{key}={value}" for node in inventory.nodes for key, value in node.labels.items() if key not in _OWN_LABELS}
+    )
+
+
+def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None:
+    """A node of the most frequent type, and what a new one has left beside DaemonSets."""
+    readable = [node for node in inventory.nodes if not isinstance(node.allocatable, Unreadable)]
+    if not readable:
+        return None
+    types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "") for node in readable)
+    common = max(sorted(types), key=lambda name: types[name])
+    node = min((one for one in readable if one.labels.get(INSTANCE_TYPE_LABEL, "") == common), key=lambda n: n.name)
+    daemons = [pod for pod in inventory.pods if pod.node == node.name and (pod.is_daemon or pod.is_static)]
+    cpu, memory = (sum(amounts) for amounts in zip((0, 0), *map(_requests, daemons), strict=True))
+    amounts = node.allocatable
+    assert not isinstance(amounts, Unreadable)
+    free = FreeNode(
+        max(0, amounts.get("cpu", 0) - cpu), max(0, amounts.get("memory", 0) - memory) // MEBIBYTE,
+        max(0, amounts.get("pods", 110) - len(daemons)),
+    )  # fmt: skip
+    return node, free
+
+
+def list_regions(inventory: Inventory) -> list[str]:
+    """The regions of the nodes; none where no node names one."""
+    return sorted({node.labels[REGION_LABEL] for node in inventory.nodes if REGION_LABEL in node.labels})
+
+
+def list_architectures(inventory: Inventory) -> list[str]:
+    """The architectures of the nodes."""
+    return sorted({node.labels.get(ARCH_LABEL, "amd64") for node in inventory.nodes})
+
+
+def count_machine_types(inventory: Inventory) -> dict[str, int]:
+    """Machine type → nodes, most first."""
+    counts = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in inventory.nodes)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def measure_cluster(inventory: Inventory) -> tuple[PoolWorkload | None, str]:
+    """The workload of all nodes, or why there is none."""
+    workload = measure_workload(inventory, inventory.nodes)
+    return (None, str(workload)) if isinstance(workload, NotYet) else (workload, "")
+
+
+def count_karpenter_nodes(inventory: Inventory) -> int:
+    """The nodes that Karpenter owns."""
+    return sum(KARPENTER_LABEL in node.labels for node in inventory.nodes)
+
+
+def count_volumes(inventory: Inventory) -> int:
+    """The claims of pods whose volume has a driver."""
+    used = {(pod.namespace, claim) for pod in inventory.pods if not pod.is_finished for claim in pod.claims}
+    return sum(1 for claim in used if claim in inventory.claims and inventory.claims[claim].driver)
+
+
+def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
+    """The workload of several clusters, each with its number of nodes: sums, and DaemonSets averaged over all nodes."""
+    all_parts = list(parts)
+    nodes = sum(count for _, count in all_parts) or 1
+    largest: list[tuple[float, float]] = []
+    for cores, gib in sorted({size for part, _ in all_parts for size in part.largest_pods}, reverse=True):
+        if not largest or gib > largest[-1][1]:
+            largest.append((cores, gib))
+
+    def average(name: str) -> float:
+        return sum(float(getattr(part.daemons, name)) * count for part, count in all_parts) / nodes
+
+    return PoolWorkload(
+        cores=sum(part.cores for part, _ in all_parts), gib=sum(part.gib for part, _ in all_parts),
+        pods=sum(part.pods for part, _ in all_parts), volumes=sum(part.volumes for part, _ in all_parts),
+        # Each cluster has nodes in zones of its own, whatever the zones are called.
+        zones=sum(part.zones for part, _ in all_parts),
+        daemons=DaemonShare(
+            cores=average("cores"), gib=average("gib"), pods=average("pods"), volumes=average("volumes")
+        ),
+        largest_pods=tuple(largest),
+        architectures=frozenset(name for part, _ in all_parts for name in part.architectures),
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""One day of one resource of one container as a row of a table, and the merge of such rows in any order.
+
+A row is what a fleet's history is made of: rows of many days, clusters and writers are merged on any number of
+machines. So a merge depends on no order: counts are integers that are added, of a moment or a peak the earliest or the
+largest is kept, and bytes are in one form only. The same rows give the same bytes, whoever merges them.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
+from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, pack_day, unpack_days
+from trimtab.histogram.histogram import UsageHistogram
+from trimtab.histogram.live_history import LiveHistory
+from trimtab.histogram.oom_kills import OomRecord
+from trimtab.histogram.pod_averages import Average
+from trimtab.histogram.time_buckets import ALL_HOURS, DAY, HOURS_PER_DAY
+
+PodAverages = dict[str, Average]
+"""Pod → (last second, number of values, average), of workloads with several pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class DailyRow:
+    """One day of one resource of one container of a workload."""
+
+    container: ContainerKey
+    resource: str
+    first: int
+    """The second of the first value; `last` is that of the last one. Both are within the day."""
+    last: int
+    hours: int
+    """A bit for each hour of the day in which usage was observed."""
+    histogram: bytes
+    """The day and its histogram, as `pack_canonical_day` writes them."""
+    pods: bytes = b""
+    """The average use of each pod, as `encode_pods` writes it; empty for a single pod."""
+    oom: OomRecord | None = None
+    """The OOM kills of the container up to the end of the day; only rows of memory have them."""
+
+
+def pack_canonical_day(day: int, histogram: UsageHistogram) -> bytes:
+    """A day and its histogram as bytes without loss: equal histograms have equal bytes, whatever they were merged
+    from."""
+    cells = histogram.counts
+    first = next((place for place, count in enumerate(cells) if count), len(cells))
+    end = next((place for place in range(len(cells), first, -1) if cells[place - 1]), first)
+    base = histogram.base + first if end > first else 0
+    trimmed = UsageHistogram(
+        base, array(cells.typecode, cells[first:end]), histogram.zeros, histogram.top, is_paired=histogram.is_paired
+    )
+    return pack_day(day, trimmed, over=False)
+
+
+def encode_pods(pods: Mapping[str, Average]) -> bytes:
+    """The averages as bytes, sorted by pod; empty where there are fewer than two."""
+    return msgspec.msgpack.encode(dict(sorted(pods.items()))) if len(pods) > 1 else b""
+
+
+def decode_pods(encoded: bytes) -> PodAverages:
+    """The averages that `encode_pods` encoded. Raises DamagedHistogram."""
+    try:
+        return msgspec.msgpack.decode(encoded, type=PodAverages) if encoded else {}
+    except msgspec.DecodeError as error:
+        raise DamagedHistogram(f"the averages of pods cannot be decoded: {error}") from None
+
+
+def rows_of_batch(history: BatchHistory, day: int) -> Iterator[DailyRow]:
+    """The rows of one day of a batch history, sorted by container and resource."""
+    for container in history.list_containers():
+        for resource in RESOURCES:
+            window = history.dense_windows.get((container, resource))
+            if window is None or day not in window.days:
+                continue
+            pods = history.pod_averages.to_checkpoint((container, resource))
+            oom = history.oom_records.get(container) if resource == "memory" else None
+            first, last = _clip_span(day, window.first, window.last)
+            yield DailyRow(
+                container, resource, first, last, window.hours.get(day, 0),
+                pack_canonical_day(day, window.days[day]), encode_pods(pods), oom,
+            )  # fmt: skip
+
+
+def rows_of_live(history: LiveHistory, day: int) -> Iterator[DailyRow]:
+    """The rows of one day of a live history, sorted by container and resource."""
+    for container in history.list_containers():
+        for resource in RESOURCES:
+            window = history.windows.get((container, resource))
+            histogram = None if window is None else window.histograms_of_days((day,)).get(day)
+            if window is None or histogram is None:
+                continue
+            # The averages are those of the last day: older days have none.
+            is_recent = day >= window.newest - 1
+            pods = history.pod_averages.to_checkpoint((container, resource)) if is_recent else {}
+            oom = history.oom_records.get(container) if resource == "memory" else None
+            first, last = _clip_span(day, window.first, window.last)
+            yield DailyRow(
+                container, resource, first, last, window.hours_of(day), pack_canonical_day(day, histogram),
+                encode_pods(pods), oom,
+            )  # fmt: skip
+
+
+def _clip_span(day: int, first: int, last: int) -> tuple[int, int]:
+    return max(first, day * DAY), min(last, day * DAY + DAY - 1)
+
+
+def check_row(row: DailyRow) -> int:
+    """The day of a row. Raises DamagedHistogram where the row contradicts itself."""
+    days = unpack_days(row.histogram)
+    if len(days) != 1:
+        raise DamagedHistogram(f"{row.container}: {len(days)} days in one row")
+    day = days[0][0]
+    if not day * DAY <= row.first <= row.last < (day + 1) * DAY or not 0 <= row.hours <= ALL_HOURS:
+        raise DamagedHistogram(f"{row.container}: its seconds are not those of its day")
+    return day
+
+
+@dataclass(slots=True)
+class MergedContainerHistory:
+    """What the rows of one container add up to."""
+
+    windows: dict[str, DailyHistograms]
+    oom: OomRecord | None
+    pods: dict[str, PodAverages]
+    """Resource → the averages of its pods."""
+
+
+def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
+    """All rows of one container, in any order, as windows of the last `days` days. Raises DamagedHistogram."""
+    parts = {resource: _Parts({}, {}, {}) for resource in RESOURCES}
+    kills: list[OomRecord] = []
+    for row in rows:
+        if row.resource not in parts:
+            raise DamagedHistogram(f"{row.container}: a row of {row.resource}; there are rows of cpu and memory")
+        parts[row.resource].add_row(row)
+        if row.oom is not None:
+            kills.append(row.oom)
+    return MergedContainerHistory(
+        {resource: part.build_window(days) for resource, part in parts.items()},
+        merge_kills(kills, days * DAY),
+        {resource: part.pods for resource, part in parts.items()},
+    )
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The days of one resource."""
+
+    histograms: dict[int, UsageHistogram]
+    hours: dict[int, int]
+    pods: PodAverages
+    first: int = 0
+    last: int = 0
+
+    def add_row(self, row: DailyRow) -> None:
+        for day, histogram in unpack_days(row.histogram):
+            present = self.histograms.get(day)
+            if present is None:
+                self.histograms[day] = histogram
+            else:
+                present.merge(histogram)
+            self.hours[day] = self.hours.get(day, 0) | row.hours
+        self.first = min(self.first or row.first, row.first)
+        self.last = max(self.last, row.last)
+        for name, average in decode_pods(row.pods).items():
+            self.pods[name] = max(average, self.pods.get(name, average))
+
+    def build_window(self, days: int) -> DailyHistograms:
+        if not self.histograms:
+            return DailyHistograms(days)
+        return DailyHistograms.from_days(self.histograms, self.hours, self.first, self.last, days)
+
+
+def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord | None:
+    """The record of several that counts, compared at one moment for all of them: the end of the last kill."""
+    known = list(records)
+    if not known:
+        return None
+    now = max(record.last for record in known)
+    return max(known, key=lambda one: (one.floor_at(now, window_seconds), one.last, one.count, one.at, one.used))
+
+
+def merge_day_rows(rows: Iterable[DailyRow]) -> list[DailyRow]:
+    """Rows of any containers with one row for each container, resource and day, sorted. Raises DamagedHistogram."""
+    groups: dict[tuple[ContainerKey, str, int], list[DailyRow]] = {}
+    for row in rows:
+        groups.setdefault((row.container, row.resource, check_row(row)), []).append(row)
+    return [_merge_day(day, group) for (_, _, day), group in sorted(groups.items(), key=lambda item: item[0])]
+
+
+def _merge_day(day: int, group: list[DailyRow]) -> DailyRow:
+    if len(group) == 1:
+        return group[0]
+    parts = _Parts({}, {}, {})
+    for row in group:
+        parts.add_row(row)
+    kills = merge_kills([row.oom for row in group if row.oom is not None], HOURS_PER_DAY * DAY)
+    return DailyRow(
+        group[0].container, group[0].resource, parts.first, parts.last, parts.hours[day],
+        pack_canonical_day(day, parts.histograms[day]), encode_pods(parts.pods), kills,
+    )  # fmt: skip

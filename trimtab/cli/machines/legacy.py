@@ -75,8 +75,6 @@ def verb(
     run there, PreferNoSchedule otherwise. Placeholder pods of low priority let the cluster autoscaler buy nodes for the
     pods of the next nodes, and are deleted once those fit. The compactor then drains the nodes by the settings of
     their pool, within its budgets and windows. Nothing moves while the new pool is at its maximum or out of stock.
-
-    Experimental: whole migrations have only been simulated. Try it on a test cluster first.
     """
     if not pool_nodes.pool:
         raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
 import subprocess
 import sys
 from dataclasses import replace
-from io import StringIO
+from io import StringIO, TextIOWrapper
+from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
@@ -16,6 +19,7 @@ from tests.cluster_of import node, pod
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.top import draw
 from trimtab.cli.top.app import TopScreen
+from trimtab.cli.top.command import can_draw_screen
 from trimtab.cli.top.view import TopView, build_top_view, select_part
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -178,6 +182,17 @@ def test_without_a_login_the_error_is_kubectls() -> None:
     result = run_verb("top", "--once", "--kubeconfig", "/nonexistent")
     assert result.exit_code == 2
     assert result.output == "error: stat /nonexistent: no such file or directory\n"
+
+
+def test_a_screen_is_drawn_only_where_every_stream_is_a_terminal(tmp_path: Path) -> None:
+    """With standard error in a file the screen would be drawn into the file, and the terminal stay empty."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "r+b", buffering=0) as raw, (tmp_path / "errors").open("w") as file:
+        terminal = TextIOWrapper(raw)
+        assert can_draw_screen((terminal, terminal, terminal))
+        assert not can_draw_screen((terminal, terminal, file))
+        terminal.detach()
+    os.close(ours)
 
 
 def test_the_command_itself_needs_no_textual() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -41,7 +41,7 @@ def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) ->
     Nothing is changed. The live screen needs the extra `top` (`pip install '.[top]'`); `--once` does not.
     Keys: p the next pool, l only nodes that leave, d decisions, r refresh, q quit.
     """
-    is_live = not once and sys.stdout.isatty()
+    is_live = not once and can_draw_screen((sys.stdin, sys.stdout, sys.stderr))
     if is_live and find_spec(EXTRA) is None:
         expected = "the extra `top` (pip install '.[top]' in a clone), or --once"
         raise UsageError([ConfigError(file="trimtab top", expected=expected, got=f"no package {EXTRA}")])
@@ -53,6 +53,11 @@ def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) ->
         from trimtab.cli.top.app import TopScreen
 
         TopScreen(lambda: _read_view(watched), interval_seconds, pool).run()
+
+
+def can_draw_screen(streams: Iterable[TextIO]) -> bool:
+    """Return whether all of these are a terminal: Textual draws on standard error and reads from standard input."""
+    return all(stream.isatty() for stream in streams)
 
 
 @contextmanager

@@ -23,8 +23,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield started
 
 
+SMALL_BUCKETS = """
+import sys
+from trimtab.fleet import container_blocks
+container_blocks.BYTES_PER_BUCKET = 40_000
+from trimtab.cli import main
+main()
+"""
+"""The command with as many buckets for a small history as a large one has."""
+
+
 def fleet(*arguments: str | Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "trimtab", "fleet", *map(str, arguments)]
+    command = [sys.executable, "-c", SMALL_BUCKETS, "fleet", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
 
 
@@ -46,7 +56,7 @@ def test_a_report_of_five_clusters_is_the_same_from_spark(cluster: SparkCluster,
 
 
 def test_a_worker_that_dies_in_mid_shuffle_changes_no_byte(cluster: SparkCluster, tmp_path: Path) -> None:
-    usage = write_generated(tmp_path / "usage", containers=4000, days=7, clusters=20)
+    usage = write_generated(tmp_path / "usage", containers=2000, days=4, clusters=10)
     asked = ("recommend", "--usage", usage, "-o", "json")
     local = finished(fleet(*asked, "--write", tmp_path / "local"))
     running = fleet(*asked, "--write", tmp_path / "spark", "--engine", cluster.url, *DRIVER_OPTIONS)

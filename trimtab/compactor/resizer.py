@@ -16,6 +16,7 @@ from typing import Protocol
 from msgspec.structs import replace as change
 
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.owner import Owner
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason
@@ -120,6 +121,8 @@ class Resizer:
     """Uid → (the version that was written on, monotonic time)."""
     _told: set[str] = field(default_factory=set)
     """Owners whose wave is in the history: one entry stands for all pods of a wave."""
+    _top_owners: dict[tuple[str, Owner], str] = field(default_factory=dict)
+    """(namespace, owner) → its topmost owner."""
     _evict_at: dict[str, float] = field(default_factory=dict)
     """Uid → monotonic time before which its eviction is not tried again."""
 
@@ -201,8 +204,9 @@ class Resizer:
         if self._searched_at is not None and now - self._searched_at < self.interval:
             return
         self._searched_at = now
+        self._top_owners.clear()
         context = ResizeContext(
-            now=view.now, top_owner=self.source.top_owner_of, open_uids=frozenset(self._all_open()),
+            now=view.now, top_owner=self._top_owner_of, open_uids=frozenset(self._all_open()),
             leaving_nodes=leaving_nodes, use=use, unsupported=self.obstacle,
         )  # fmt: skip
         settings = {pool.name: self.settings_of(pool) for pool in view.pools}
@@ -233,6 +237,16 @@ class Resizer:
         gone = {name for name, memory in self.pool_states.states.items() if memory.resizes.open}
         return sorted({pool.name for pool in view.pools} | gone)
 
+    def _top_owner_of(self, pod: ResizablePod) -> str:
+        """Returns namespace/Kind/name of the pod's topmost owner; the pods of one owner share the answer until the next
+        search."""
+        if pod.owner is None:
+            return self.source.top_owner_of(pod)
+        key = (pod.namespace, pod.owner)
+        if key not in self._top_owners:
+            self._top_owners[key] = self.source.top_owner_of(pod)
+        return self._top_owners[key]
+
     def _count_owners(self, view: ClusterView) -> dict[str, Counter[str]]:
         """Returns pool → owner → how many of its pods run in the pool; only for owners of proposals."""
         owners = {proposal.owner for proposal in self.advice.proposals}
@@ -243,7 +257,7 @@ class Resizer:
             node.name: pool.name for node in view.inventory.nodes if (pool := index.only_pool_of(node)) is not None
         }
         for pod in self._pods.values():
-            if pod.is_running and pod.node in pool_of and (owner := self.source.top_owner_of(pod)) in owners:
+            if pod.is_running and pod.node in pool_of and (owner := self._top_owner_of(pod)) in owners:
                 counts.setdefault(pool_of[pod.node], Counter())[owner] += 1
         return counts
 

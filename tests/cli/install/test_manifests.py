@@ -321,3 +321,15 @@ def test_only_the_recommender_may_write_parameters() -> None:
     ))  # fmt: skip
     assert guard["spec"]["matchConditions"][0]["expression"] == "object.metadata.name == 'trimtab-requests'"
     assert "system:serviceaccount:trimtab-system:trimtab-recommender" in guard["spec"]["validations"][0]["expression"]
+
+
+def test_the_permission_to_resize_pods_is_granted_only_on_request() -> None:
+    def resizing(values: InstallValues) -> list[str]:
+        return [
+            item["metadata"]["name"]
+            for item in render_manifests(values)
+            if item["kind"] == "ClusterRole" and "pods/resize" in str(item["rules"])
+        ]
+
+    assert resizing(InstallValues()) == []
+    assert resizing(InstallValues(resize=True)) == ["trimtab-compactor-resize"]

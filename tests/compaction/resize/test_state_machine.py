@@ -325,3 +325,9 @@ def test_times_in_the_future_are_brought_to_now():
 def test_open_resizes_are_never_forgotten():
     old = ResizeRecords(open={"uid-web-1": record(since=1)}, times=(1,))
     assert old.without_old_entries(NOW) == change(old, times=())
+
+
+def test_what_the_node_still_holds_for_a_pod_needs_no_room_to_be_reverted():
+    refused = running(cpu="200m", has={"cpu": "500m", "memory": "512Mi"}, conditions=(pending("Infeasible"),))
+    step = step_of(record(), refused, free={"a": {"cpu": 0}})
+    assert isinstance(step, Revert)

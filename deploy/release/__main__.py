@@ -101,7 +101,7 @@ def absolute_links(text: str, repository: str, version: str) -> str:
 
 def _urls(repository: str) -> str:
     links = {"Homepage": "", "Documentation": "/tree/main/docs", "Changelog": "/blob/main/CHANGELOG.md",
-             "Issues": "/issues", "Source": ""}  # fmt: skip
+             "Issues": "/issues", "Security": "/security/advisories/new", "Source": ""}  # fmt: skip
     lines = [f'{name} = "{repository}{path}"' for name, path in links.items()]
     return "\n[project.urls]\n" + "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from docs.chart.values import schema, values_yaml
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import READER_BINDING
 from trimtab.cli.install.names import CONFIGURATION_NAME, METRICS_API, InstallValues, Manifest
+from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import PREFIX
@@ -49,6 +50,7 @@ def _chart() -> dict[str, str]:
         f"{CHART}/README.md": chart_readme(),
         f"{CHART}/values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
         f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(build_crd()),
+        f"{CHART}/crds/poolstatuses.yaml": _WRITTEN + _yaml(build_pool_status_crd()),
         **{f"{CHART}/templates/{name}": _COMMENT + text for name, text in templates().items()},
         f"{CHART}/templates/NOTES.txt": _NOTES,
         **{f"{CHART}/{name}": text for name, text in observed.files().items()},

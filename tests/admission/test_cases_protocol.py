@@ -162,7 +162,7 @@ def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
     asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {PROBE_ANNOTATION: "doctor"}}}
     found = response(answer_review(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
     assert (found["allowed"], "patch" in found) == (True, False)
-    assert found["warnings"] == [f"{PROBE_WARNING}, with 1 policies, paused"]
+    assert found["warnings"] == [f"{PROBE_WARNING}, with 1 policy, paused"]
 
 
 def test_what_is_stored_is_decided_whatever_it_asks():

@@ -23,8 +23,8 @@ from tests.build import (
 from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import UNSET, Metadata, Revised, change
-from trimtab.cluster.api.pod import PodSpec
+from trimtab.cluster.api.meta import UNSET, Metadata, Revised, SelectorRequirement, change
+from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, DaemonSetSpec, PodTemplateSpec, WorkloadStatus
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.policy.decide import decide
@@ -180,6 +180,19 @@ def test_a_machine_that_a_policy_names_is_there(required, stays):
     there = [node(name, labels={"kubernetes.io/hostname": name}, cpu="4", memory="8Gi") for name in ("n1", "n2")]
     found, told, _ = outcome(asks("1"), [policy(f"{{placement: {{require: [{required}]}}}}")], *there)
     assert (found.spec.affinity is not UNSET, told) == (stays, set() if stays else {"no-node-could-run-it"})
+
+
+@pytest.mark.parametrize(("named", "stays"), [("n2", True), ("gone", False)])
+def test_a_node_that_the_pod_names_by_its_field_is_there(named, stays):
+    """Every node was taken to be the one named, so one that held the request was found."""
+    name = NodeSelectorTerm(match_fields=(SelectorRequirement(key="metadata.name", operator="In", values=(named,)),))
+    small = NodeSelectorTerm(match_expressions=(SelectorRequirement(key="small", operator="Exists"),))
+    required = NodeAffinity(required=NodeSelector(node_selector_terms=(small, name)))
+    hosts = [{"kubernetes.io/hostname": "n1", "small": ""}, {"kubernetes.io/hostname": "n2"}]
+    nodes = [node(f"n{i + 1}", labels=labels, cpu=f"{1 + 3 * i}", memory="8Gi") for i, labels in enumerate(hosts)]
+    came = asks("100m", affinity=Affinity(node_affinity=required))
+    found, told, _ = outcome(came, [ALWAYS], usage(cpu=("1", "2")), *nodes)
+    assert (cpu_of(found), told) == ((["2"], set()) if stays else (["100m"], {"no-node-could-run-it"}))
 
 
 def test_only_the_policy_that_caused_it_is_taken_back():

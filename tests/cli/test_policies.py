@@ -137,7 +137,11 @@ def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(text: str) ->
 
 
 def test_the_crd_is_a_custom_resource_definition() -> None:
-    assert yaml.safe_load(trimtab("schema", "--crd").stdout)["kind"] == "CustomResourceDefinition"
+    documents = yaml.safe_load_all(trimtab("schema", "--crd").stdout)
+    assert [(one["kind"], one["metadata"]["name"]) for one in documents] == [
+        ("CustomResourceDefinition", "podpolicies.trimtab.dev"),
+        ("CustomResourceDefinition", "poolstatuses.trimtab.dev"),
+    ]
 
 
 def test_mistakes_in_json_have_lines_too(tmp_path: Path) -> None:

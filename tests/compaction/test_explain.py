@@ -54,7 +54,7 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        ({}, "it could be drained instead of others: before any drain its 1 pods"),
+        ({}, "it could be drained instead of others: before any drain other nodes have room for its 1 pod"),
         ({"spec": {"nodeSelector": {HOST: "b"}}}, "it could not be drained instead"),
     ],
 )

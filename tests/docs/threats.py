@@ -185,6 +185,11 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/compactor/test_forged.py::test_the_state_knows_the_drain_before_the_node_is_cordoned",
         "tests/policy/test_marker.py::test_a_forged_marker_keeps_no_pod_from_its_class",
     ),
+    "a forged PoolStatus": (
+        "tests/compactor/test_pool_status_writer.py::test_what_somebody_else_wrote_is_replaced_and_changes_no_decision",
+        "tests/e2e/test_pool_status.py::test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed",
+        f"{_ADVERSARY}/test_forged_pool_status.py::test_only_the_compactors_account_writes_a_pool_status",
+    ),
     "a leaked signing key": (
         "tests/e2e/test_signing_keys.py::test_after_one_rotation_a_drain_goes_on_and_is_signed_anew",
         "tests/e2e/test_signing_keys.py::test_after_two_rotations_it_is_nobodys_and_doctor_says_so",

@@ -212,7 +212,7 @@ CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "compactor": [("compactor", "status"), ("compactor", "history"), ("compactor", "status", "-o", "json")],
     "pools": [("pools", "import", "{pod}", "--take-over")],
     "runtimeclass": [("runtimeclass", "measure", *LIVE, "--summary", "{pod}")],
-    "policies": [("policies", "list"), ("policies", "check", "{pod}")],
+    "policies": [("policies", "list"), ("policies", "check", "{pod}"), ("policies", "rollout", "x", *LIVE)],
     "capture": [("capture",), ("capture", "--hash-names")],
     "certs": [("certs", "status", "--live"), ("certs", "rotate"), ("certs", "status", "{certs}")],
     "install": [("install",), ("install", "--apply", "--dry-run")],
@@ -231,6 +231,8 @@ CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "vpa": [("vpa", "propose", *LIVE, "--usage", "{pod}")],
     "metrics-api": [("metrics-api", "check", "{pod}"), ("metrics-api", "--rules", "{pod}", "--certs", "{certs}")],
     "autoscaler": [("autoscaler", "propose", *LIVE, "--usage", "{pod}")],
+    "top": [("top", "--once")],
+    "savings": [("savings",), ("savings", "-o", "json")],
     "why": [("why", "pod", "default/web", *LIVE), ("why", "pod", "default/web")],
     **dict.fromkeys(("explain", "completion", "version", "help", "demo"), ()),
 }

@@ -17,6 +17,7 @@ from trimtab.admission.admission_result import (
 from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
@@ -126,7 +127,8 @@ PROBE_WARNING = "trimtab: here"
 
 def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
     """Returns the finding for a probe pod. Only for dry runs: no annotation exempts a pod that is stored."""
-    warning = f"{PROBE_WARNING}, with {len(policies.all)} policies{', paused' if terms.paused else ''}"
+    count = format_count(len(policies.all), "policy", "policies")
+    warning = f"{PROBE_WARNING}, with {count}{', paused' if terms.paused else ''}"
     response = wire.encode_allowed(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
     return AdmissionFinding(outcome=AdmissionOutcome.SKIPPED, warnings=(warning,), response=response)
 

@@ -11,6 +11,7 @@ from trimtab.admission.spread_domains import describe_unreachable_domains, has_e
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
+from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.node_shapes import MACHINE_LABELS, Machines, NodeShape, NodeShapes
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
@@ -156,8 +157,15 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
 
 def _term_matches(term: NodeSelectorTerm, shape: NodeShape, machines: Machines | None) -> bool:
     expressions, fields = value_or(term.match_expressions, ()), value_or(term.match_fields, ())
-    return bool(expressions or fields) and all(
-        _expression_matches(expression, shape, machines) for expression in expressions
+    return (
+        bool(expressions or fields)
+        and all(_expression_matches(expression, shape, machines) for expression in expressions)
+        # A node is known by its label kubernetes.io/hostname, which has the node's name.
+        and all(
+            _is_machine_of_shape(shape, HOSTNAME_LABEL, field.values, machines)
+            for field in fields
+            if field.operator == "In"
+        )
     )
 
 

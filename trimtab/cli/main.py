@@ -32,6 +32,8 @@ VERBS = {
     "idle": ("trimtab.cli.idle.command", "Show what could sleep, what is mostly empty, and what no pod names."),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
+    "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
+    "top": ("trimtab.cli.top.command", "Watch pools and nodes live: what is next, and what it waits for."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
     "why": ("trimtab.cli.why.command", "Show why a pod is as it is: annotation, policies, decisions, Events, log."),
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),

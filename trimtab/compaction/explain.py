@@ -6,6 +6,7 @@ that rejects it, as kube-scheduler's event does.
 
 from collections.abc import Iterable
 
+from trimtab.cluster.format_count import format_count
 from trimtab.compaction.plan_types import Move, Plan
 from trimtab.compaction.reasons import WORTH_KEEPING
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
@@ -65,7 +66,8 @@ def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
     others = [n for n in range(len(model.nodes)) if n != node and not model.closed_nodes[n]]
     placement = drain_exactly(FreeCapacity(model), node, pods, others)
     if isinstance(placement, DrainPlacement):
-        return f"it could be drained instead of others: before any drain its {len(pods)} pods fit on other nodes"
+        count = format_count(len(pods), "pod")
+        return f"it could be drained instead of others: before any drain other nodes have room for its {count}"
     return f"it could not be drained instead, even before any other node is drained: {placement.reason}"
 
 

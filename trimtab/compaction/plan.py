@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import with_options
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
@@ -153,7 +154,7 @@ class Planner:
         if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.pods_to_move[node]):
             return True
         self.problem.refusals[node] = r.NO_GAIN(
-            f"node {self.model.nodes[node].name} would move {len(self.problem.pods_to_move[node])} pods"
+            f"node {self.model.nodes[node].name} would move {format_count(len(self.problem.pods_to_move[node]), 'pod')}"
         )
         return False
 
@@ -291,9 +292,9 @@ class Planner:
                 for number, turn in zip(*self._eviction_turns(node), strict=True)
             ]
         )  # fmt: skip
-        reason = r.GOES(
-            f"all {len(moves)} pods of node {name} fit on other nodes" if moves else f"node {name} is empty"
-        )
+        count = format_count(len(moves), "pod")
+        says = f"node {name} has {count} to move, and other nodes have room" if moves else f"node {name} is empty"
+        reason = r.GOES(says)
         return DrainStep(
             node=name, pool=problem.pool_of[node].name, saves=problem.savings[node], moves=moves, reason=reason
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -226,7 +227,8 @@ class CompactionPlanner:
         order it would leave a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
         before = self.pool_states.state_of(note.pool)
-        self.pool_states.set_state(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves)))
+        pods = Counter(move.namespace for move in note.moves)
+        self.pool_states.set_state(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves), pods))
         try:
             self.pool_states.save_states((note.pool,))
         except ActuatorError:
@@ -335,13 +337,17 @@ class CompactionPlanner:
     def _record_plan(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
         """Records the plan for `trimtab compactor status`, and reports it where it differs from the one before."""
         nodes = tuple(step.node for step in new_plan.all_steps if step.pool == pool.name)
+        first_wave = sum(step.pool == pool.name for step in new_plan.waves[0].steps) if new_plan.waves else 0
         memory = self.pool_states.state_of(pool.name)
         refusal = new_plan.pools.get(pool.name)
         why = f"{refusal.code.name}: {refusal}" if refusal is not None else ""
         is_same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
         if is_same and memory.plan_at is not None:
+            if memory.plan_wave != first_wave:
+                self.pool_states.set_state(pool.name, change(memory, plan_wave=first_wave))
             return
-        self.pool_states.set_state(pool.name, change(memory, plan=nodes, plan_why=why, plan_at=view.now))
+        plan = change(memory, plan=nodes, plan_wave=first_wave, plan_why=why, plan_at=view.now)
+        self.pool_states.set_state(pool.name, plan)
         count = f"{len(nodes) or 'no'} node{'' if len(nodes) == 1 else 's'}"
         reason = refusal or PLANNED(f"{count} of pool {pool.name} can be drained")
         self.pool_states.record_decision("planned", reason, pool=pool.name, at=view.now, rehearsed=pool.dry_run)

@@ -24,6 +24,7 @@ from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.node_signatures import open_signer as opened_keys
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
+from trimtab.compactor.pool_status_writer import PoolStatusWriter
 from trimtab.compactor.resize_reader import ResizeReader
 from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
@@ -127,6 +128,9 @@ class Process:
         """Runs rounds while the replica leads with the keys of the Secret. When these change, everything is read
         again."""
         before = looked = clock.elapsed_seconds()
+        statuses = PoolStatusWriter(
+            self.replica.fenced_writer, self.settings.namespace, self.log, clock.elapsed_seconds
+        )
         while self.replica.may_continue() and not signing.outdated:
             wait = loop.run_round()
             now = clock.elapsed_seconds()
@@ -136,6 +140,7 @@ class Process:
                 with suppress(KubeFault):
                     signing.read_secret()
             loop.error_guard.run_guarded("tell", partial(self.metrics.update_from, loop, now - before))
+            loop.error_guard.run_guarded("tell", partial(statuses.update, loop))
             self.metrics.update_errors(loop.error_guard)
             before = now
             self.replica.wait_while_leading(wait)

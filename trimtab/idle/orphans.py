@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pool import CAPI_OWNER, OPENSHIFT_MACHINE, POOL_LABELS
 from trimtab.cluster.quantity import NotAQuantity, to_whole_units
 from trimtab.cluster.reason import Code, NotYet, Reason
@@ -321,8 +322,8 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
     without = [node for node in machines if not _group_of_node(node)]
     if len(without) == len(machines):
         if machines:
-            sentence = "no node shows a node group"
-            yield NotYet(reason=NO_GROUPS_READ(sentence), have=f"{len(machines)} nodes", need="a node with a group")
+            sentence, found = "no node shows a node group", format_count(len(machines), "node")
+            yield NotYet(reason=NO_GROUPS_READ(sentence), have=found, need="a node with a group")
         return
     yield from ("Node" for _ in machines)
     for node in without:

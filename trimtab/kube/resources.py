@@ -32,6 +32,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
+    "PoolStatus": Custom,
     "RuntimeClass": DatedRuntimeClass,
     "AutoscalerStatus": ConfigMap,
     "Lease": Lease,
@@ -161,6 +162,9 @@ LIST_SOURCES["NetworkPolicy"] = ListSource(
 
 LIST_SOURCES["PodPolicy"] = ListSource(
     kind="PodPolicy", group_version="trimtab.dev/v1alpha1", plural="podpolicies", namespaced=False, optional=True
+)
+LIST_SOURCES["PoolStatus"] = ListSource(
+    kind="PoolStatus", group_version="trimtab.dev/v1alpha1", plural="poolstatuses", optional=True
 )
 
 LIST_SOURCES |= {name: replace(LIST_SOURCES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}

@@ -95,8 +95,13 @@ def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
     # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
-    digest = hashlib.blake2b(f"{policy.name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % 100 < policy.spec.rollout
+    return rollout_place(policy.name, subject) < policy.spec.rollout
+
+
+def rollout_place(policy_name: str, subject: PodContext) -> int:
+    """Returns the pod's place in a rollout of the policy, 0 to 99: it is included where `rollout` is larger."""
+    digest = hashlib.blake2b(f"{policy_name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % 100
 
 
 def namespace_test(match: Match, *, required: bool = False) -> PodPredicate:

@@ -146,6 +146,9 @@ def _printer_columns() -> list[Schema]:
 
 
 def _structural_root() -> Schema:
+    spec = _structural(spec_schema())
+    # kubectl prints a share as it is stored: the default reads as one that is written.
+    spec["properties"]["rollout"] = {**spec["properties"]["rollout"], "default": "100%"}
     return {
         "type": "object",
         "description": "A policy that changes pods when they are admitted.",
@@ -154,7 +157,7 @@ def _structural_root() -> Schema:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": _structural(spec_schema()),
+            "spec": spec,
             "status": status.status_schema(),
         },
     }

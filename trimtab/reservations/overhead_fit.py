@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
 from trimtab.reservations.reasons import TOO_FLAT
 
@@ -53,7 +54,7 @@ def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
     if len(points) < MIN_POINTS or span < MIN_POD_SPAN:
         return NotYet(
             reason=TOO_FLAT(f"the measured nodes differ by {span:.0f} pods"),
-            have=f"{len(points)} groups of nodes, {span:.0f} pods apart",
+            have=f"{format_count(len(points), 'group')} of nodes, {span:.0f} pods apart",
             need=f"{MIN_POINTS} groups, {MIN_POD_SPAN} pods apart",
         )
     slope = max(0.0, weighted_median(_pair_slopes(points)))

@@ -69,6 +69,7 @@ WELL = ObservedCluster(
     version=(1, 36),
     own_namespace=NamespaceState(paused=""),
     crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
+    pool_status_crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
     processes={name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES},
     secret=PAIR,
     signatures=SignatureState(webhook_keys=True, keys=True, annotations=DrainAnnotations(), states={}),

@@ -53,7 +53,7 @@ def policies_of(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, dic
 def test_what_rights_cannot_say_of_an_account_a_policy_of_the_api_server_says() -> None:
     assert policies_of().keys() == {
         "trimtab-webhook-cabundle", "trimtab-compactor-configmaps", "trimtab-compactor-nodes",
-        "trimtab-recommender-configmaps",
+        "trimtab-compactor-poolstatuses", "trimtab-recommender-configmaps",
     }  # fmt: skip
     bound = {item["spec"]["policyName"] for item in EVERYTHING if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     assert bound == policies_of().keys()

@@ -69,7 +69,7 @@ def test_the_ring_keeps_the_last_decisions() -> None:
 
 def test_a_node_that_was_taken_wipes_the_strikes() -> None:
     struck = PoolState().with_failure("n1", NOW, strike=True).with_failure("n2", NOW, strike=False)
-    assert (struck.strikes, struck.with_success("n3").strikes) == (1, 0)
+    assert (struck.strikes, struck.with_success("n3", NOW).strikes) == (1, 0)
 
 
 @pytest.mark.parametrize(("times", "wait"), [(1, 300), (2, 600), (9, 7200)])

@@ -133,9 +133,9 @@ def audit_contents(
 
     is_live: every kind was asked for, so that what is not among the contents does not exist.
     """
-    documents, mistakes = _parse_documents(contents)
+    documents, mistakes = parse_documents(contents)
     snapshot_build = build_snapshot(documents)
-    policies, notes, policy_mistakes = _choose_policies(tuple(policy_paths), documents)
+    policies, notes, policy_mistakes = choose_policies(tuple(policy_paths), documents)
     mistakes += [*snapshot_build.mistakes, *policy_mistakes]
     if mistakes:
         raise UsageError(mistakes)
@@ -157,16 +157,15 @@ def audit_contents(
     )
 
 
-def _parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
+def parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
+    """Return the documents of all contents, and the mistakes in their YAML or JSON."""
     readings = [read_documents(name, content) for name, content in contents]
     return [document for reading in readings for document in reading.documents], [
         mistake for reading in readings for mistake in reading.mistakes
     ]
 
 
-def _choose_policies(
-    paths: tuple[str, ...], documents: list[Document]
-) -> tuple[Policies, list[str], list[ConfigError]]:
+def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[Policies, list[str], list[ConfigError]]:
     """Return the policies of --policies, else of the cluster, else the recommended set, with notes and mistakes.
 
     An invalid policy of the cluster is a note and is ignored.

@@ -10,11 +10,12 @@ from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.timestamps import Seconds, format_timestamp, is_any_open
+from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.compaction.drain.start import closed_reason, opening_reason
+from trimtab.compaction.drain.start import closed_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.drain.waiting import pool_mode, waiting_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
@@ -157,10 +158,11 @@ def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> S
 
 def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolStatus:
     pool_state = state.pool_states.get(name, PoolState())
-    reason = closed_reason(pool, pool_state, state.read_at, DrainTimeouts()) if pool is not None else None
+    terms = DrainTimeouts()
+    reason = closed_reason(pool, pool_state, state.read_at, terms) if pool is not None else None
     return PoolStatus(
         name=name,
-        mode="gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act",
+        mode=pool_mode(pool),
         closed=reason is not None,
         strikes=pool_state.strikes,
         evictions_last_hour=Observations(evictions=pool_state.evictions).recent_evictions(state.read_at),
@@ -168,30 +170,10 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
         saved_nodes=pool_state.saved,
         next=list(pool_state.plan),
         planned_at=format_timestamp(pool_state.plan_at) if pool_state.plan_at is not None else None,
-        waits_for=str(reason) if reason is not None else _find_wait_reason(pool, pool_state, state),
+        waits_for=waiting_reason(
+            pool, pool_state, state.read_at, terms, paused=state.paused, is_led=bool(state.leader)
+        ),
     )
-
-
-def _find_wait_reason(pool: Pool | None, pool_state: PoolState, state: CompactorState) -> str:
-    if pool is None:
-        return "the pool's ConfigMap, which does not exist"
-    if state.paused:
-        return state.paused
-    if not state.leader:
-        return "no compactor leads"
-    if pool.dry_run:
-        return "the pool is in dry run until its ConfigMap has mode: act"
-    if not is_any_open(pool.windows, state.read_at):
-        return "the pool's next window"
-    if (pause := opening_reason(pool, pool_state, state.read_at)) is not None:
-        return str(pause)
-    draining = sorted(pool_state.drains)
-    if len([node for node in draining if node not in pool_state.empty]) >= pool.drains:
-        return f"the end of the drain of {draining[0]}"
-    recent_evictions = Observations(evictions=pool_state.evictions).recent_evictions(state.read_at)
-    if recent_evictions >= pool.evictions_per_hour:
-        return f"the limit of {pool.evictions_per_hour} evictions per hour"
-    return "" if pool_state.plan else pool_state.plan_why or "a plan that frees a node"
 
 
 def _report_drains(state: CompactorState) -> list[DrainReport]:

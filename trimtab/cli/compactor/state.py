@@ -100,12 +100,23 @@ def open_client(login: ClusterLogin) -> Iterator[Client]:
 def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
     """Read the compactor's state, and with `pods` the pods of the cluster. Raises RuntimeFailure."""
     with open_client(login) as client:
-        config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=login.namespace)
-        sources = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
-        kinds = [*sources, LIST_SOURCES["Node"], LIST_SOURCES["Namespace"], *([LIST_SOURCES["Pod"]] if pods else [])]
-        observation = list_kinds(client, kinds)
-        snapshot = observation.snapshot
-        leader = _read_leader(client, login.namespace)
+        observation = list_kinds(client, state_sources(login.namespace, pods=pods))
+        leader = read_leader(client, login.namespace)
+    return build_compactor_state(observation.snapshot, observation.unreadable, leader, login.namespace)
+
+
+def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
+    """Return the lists that the state consists of."""
+    config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=namespace)
+    labelled = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
+    kinds = ("Node", "Namespace", *(("Pod",) if pods else ()))
+    return (*labelled, *(LIST_SOURCES[kind] for kind in kinds))
+
+
+def build_compactor_state(
+    snapshot: Snapshot, unreadable: Sequence[Unreadable], leader: str, namespace: str
+) -> CompactorState:
+    """Return the state that these objects are; `unreadable`: objects that could not be decoded."""
     shapes = snapshot.objects_of(ConfigMap)
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
@@ -116,16 +127,16 @@ def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> Compacto
     }
     return CompactorState(
         read_at=int(clock.utc_now().timestamp()),
-        namespace=login.namespace,
+        namespace=namespace,
         snapshot=snapshot,
         pools=pools_of(shapes),
         pool_states={pool: pool_state for pool, pool_state in states.items() if isinstance(pool_state, PoolState)},
         problems=(
             *(str(pool_state) for pool_state in states.values() if isinstance(pool_state, Unreadable)),
-            *map(str, observation.unreadable),
+            *map(str, unreadable),
         ),
         leader=leader,
-        paused=pause_reason_in(snapshot.objects_of(Namespace), login.namespace),
+        paused=pause_reason_in(snapshot.objects_of(Namespace), namespace),
     )
 
 
@@ -136,7 +147,8 @@ def _with_label(source: ListSource, label: str) -> ListSource:
     )  # fmt: skip
 
 
-def _read_leader(client: Client, namespace: str) -> str:
+def read_leader(client: Client, namespace: str) -> str:
+    """Return the holder of the compactor's Lease; empty if there is none."""
     doing = f"read Lease {namespace}/{LEASE}"
     try:
         lease: _Lease = decode_as(

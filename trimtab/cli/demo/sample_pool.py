@@ -10,12 +10,13 @@ from rich.text import Text
 
 from trimtab.cli.plan import pools
 from trimtab.cli.plan import report as report_module
-from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.cost import format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
 from trimtab.cli.plan.table import GREY
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.resizable_pod import ResizablePod, read_resizable_pods
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.wanted_requests import WantedRequest, WantedRequests
@@ -49,7 +50,8 @@ def draw_sample_pool(console: Console) -> None:
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
     console.print(
-        f"Simulated with a scheduler that spreads: {simulation.nodes_before} nodes → {simulation.nodes_after} in "
+        f"Simulated with a scheduler that spreads, and nodes that are marked (`simulate --marked`): "
+        f"{simulation.nodes_before} nodes → {simulation.nodes_after} in "
         f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice,"
         f" {simulation.pending_successors} left pending.",
         highlight=False,

@@ -21,6 +21,7 @@ from trimtab.cli.doctor.reasons import (
     POLICY_FAILING,
     POLICY_INVALID,
     POOL_INVALID,
+    POOL_STATUS_MISSING,
     POOL_WITHOUT_SCALING,
     PROCESS_MISSING,
     REQUIRED_CLASS_MISSING,
@@ -31,6 +32,7 @@ from trimtab.cli.doctor.reasons import (
 )
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import PROCESSES, account_name
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
 from trimtab.policy.schema import VERSION
 
@@ -95,7 +97,8 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     else:
         expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
         findings = [finding for policy in expected for finding in _check_account_policy(policy)]
-        yield from findings or [report_ok(f"{len(expected)} policies restrict Trimtab's accounts to their work")]
+        count = format_count(len(expected), "policy restricts", "policies restrict")
+        yield from findings or [report_ok(f"{count} Trimtab's accounts to their work")]
 
 
 def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
@@ -238,6 +241,11 @@ def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         )
     else:
         yield report_ok(f"PodPolicy {VERSION} is served")
+    pools = cluster.pool_status_crd
+    if isinstance(pools, Unreadable):
+        yield report_unknown(pools)
+    elif pools is None or VERSION not in pools.served:
+        yield report_warning(POOL_STATUS_MISSING, "PoolStatus is not served: `kubectl get pools` shows nothing")
 
 
 def _format_version(version: tuple[int, int]) -> str:
@@ -260,7 +268,12 @@ INSTALLATION_CHECKS = (
         judge=check_namespace,
         may=(NAMESPACE_MISSING, ALL_PAUSED),
     ),
-    Check(name="crd", asks="Are PodPolicy documents served?", judge=check_crd, may=(CRD_MISSING,)),
+    Check(
+        name="crd",
+        asks="Are PodPolicy and PoolStatus documents served?",
+        judge=check_crd,
+        may=(CRD_MISSING, POOL_STATUS_MISSING),
+    ),
 )
 
 

@@ -27,6 +27,7 @@ from trimtab.cluster.cluster_autoscaler import (
     parse_flags,
     with_options,
 )
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
 
@@ -100,9 +101,8 @@ def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str])
         return report_unknown(cluster.pools)
     if not cluster.pools.pools:
         return report_ok("there is none, and there is no pool to compact")
-    return report_warning(
-        AUTOSCALER_MISSING, f"{len(cluster.pools.pools)} pools, and no ConfigMap kube-system/cluster-autoscaler-status"
-    )
+    count = format_count(len(cluster.pools.pools), "pool")
+    return report_warning(AUTOSCALER_MISSING, f"{count}, and no ConfigMap kube-system/cluster-autoscaler-status")
 
 
 def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding:

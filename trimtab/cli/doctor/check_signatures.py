@@ -21,6 +21,7 @@ from trimtab.cli.doctor.reasons import (
     WEBHOOK_KEY_MISSING,
 )
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool import RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
@@ -87,7 +88,7 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     yield from findings
     if not findings:
         yield report_ok(
-            f"{len(signatures.annotations.ours)} nodes have an annotation of the compactor, all of them authentic"
+            f"authentic annotations of the compactor are on {format_count(len(signatures.annotations.ours), 'node')}"
         )
     for node, namespace in sorted(signatures.annotations.others.items()):
         yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")

@@ -25,6 +25,7 @@ from trimtab.cli.doctor.reasons import (
 )
 from trimtab.cli.install.admission_policies import POOLS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.vpa_webhook import VPA_WEBHOOK_NAME as VPA
@@ -92,7 +93,7 @@ def _compare_ca_bundles(
             CA_BUNDLE_UNKNOWN, f"{', '.join(unknown_names)}: the caBundle does not trust the certificate that is served"
         )
     elif bundles and not empty_names and len(set(filled.values())) == 1:
-        yield report_ok(f"{len(bundles)} webhooks trust the certificate that is served")
+        yield report_ok(f"the certificate that is served is trusted by {format_count(len(bundles), 'webhook')}")
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:

@@ -246,6 +246,9 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         crd=read(
             lambda: reader.read_object("CustomResourceDefinition", "podpolicies.trimtab.dev", observed.decode_crd)
         ),
+        pool_status_crd=read(
+            lambda: reader.read_object("CustomResourceDefinition", "poolstatuses.trimtab.dev", observed.decode_crd)
+        ),
         processes=processes,
         secret=read(reader.read_certificate),
         signatures=read_signatures(client, namespace, read),

@@ -260,6 +260,7 @@ class ObservedCluster:
     version: Read[tuple[int, int]]
     own_namespace: Read[NamespaceState | None]
     crd: Read[CrdState | None]
+    pool_status_crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
     """The webhook's certificate and key; None if the Secret does not exist or holds none."""
@@ -397,9 +398,7 @@ def _included_namespaces(selector: Plain) -> frozenset[str] | None:
 def decode_crd(document: Plain) -> CrdState:
     conditions = (document.get("status") or {}).get("conditions") or ()
     return CrdState(
-        established=any(
-            condition["type"] == "Established" and condition["status"] == "True" for condition in conditions
-        ),
+        established=any(each["type"] == "Established" and each["status"] == "True" for each in conditions),
         served=frozenset(version["name"] for version in document["spec"]["versions"] if version.get("served")),
     )
 

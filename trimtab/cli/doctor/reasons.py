@@ -302,6 +302,12 @@ CRD_MISSING = Code(
     "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
     "installs the CustomResourceDefinition once and never upgrades it.",
 )
+POOL_STATUS_MISSING = Code(
+    "pool-status-missing",
+    "The API server does not serve PoolStatus, so `kubectl get pools` shows nothing. Nothing else depends on it.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs a new CustomResourceDefinition only with the first installation.",
+)
 POLICY_INVALID = Code(
     "policy-not-loaded",
     "A PodPolicy is invalid, so it is not in force, or an older version of it is.",

@@ -16,13 +16,14 @@ from click import ClickException
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
-from trimtab.cli.plan.cost import HOURS_PER_MONTH, compute_node_costs
+from trimtab.cli.plan.cost import compute_node_costs
 from trimtab.cli.plan.inputs import PlanOptions, parse_documents, read_inputs
 from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests, read_current_requests
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import PoolIndex
 from trimtab.cluster.snapshot import build_snapshot
+from trimtab.compaction.drain.savings import HOURS_PER_MONTH
 from trimtab.compaction.plan import make_plan
 from trimtab.fleet import cluster_digest as digests
 from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums

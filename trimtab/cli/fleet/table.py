@@ -17,7 +17,7 @@ from trimtab.cli.fleet.report import (
     PoolLine,
     RequestLine,
 )
-from trimtab.cli.plan.cost import format_count
+from trimtab.cluster.format_count import format_count
 
 MAX_ROWS = 20
 """Rows of a table; JSON has all of them."""

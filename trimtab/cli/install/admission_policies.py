@@ -24,6 +24,7 @@ from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATI
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
+from trimtab.compaction.pool_status import PLURAL as POOL_STATUSES
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
@@ -31,6 +32,7 @@ from trimtab.policy.schema import GROUP, PLURAL
 from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 
+COMPACTOR_ACCOUNT = account_name("compactor")
 _API = "admissionregistration.k8s.io"
 _LABELS = "trimtab.dev/"
 """The prefix of the labels by which Trimtab's processes select ConfigMaps."""
@@ -54,6 +56,7 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
         yield from _ca_bundle_policy()
     yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
     yield from _node_policy()
+    yield from _pool_status_policy()
     names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-", RESERVATIONS_NAME, f"{HISTORY_PREFIX}-"]
     labels = [RECOMMENDATIONS, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL]
     yield from _config_map_policy("recommender", names, labels)
@@ -97,6 +100,27 @@ def _node_policy() -> Iterator[Manifest]:
     yield from render_policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
 
 
+def _pool_status_policy() -> Iterator[Manifest]:
+    """Restrict who writes a PoolStatus to the compactor of its namespace; whoever may delete one may still do so.
+
+    An update that changes nothing is let through: that is how stored objects are migrated.
+    """
+    rule = {
+        "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+        "resources": [POOL_STATUSES, f"{POOL_STATUSES}/*"], "scope": "Namespaced",
+    }  # fmt: skip
+    account = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{COMPACTOR_ACCOUNT}'"
+    same = " && ".join(
+        f"has(object.{name}) == has(oldObject.{name}) && (!has(object.{name}) || object.{name} == oldObject.{name})"
+        for name in ("pool", "status")
+    )
+    message = "only the compactor of this namespace writes a PoolStatus; the settings of a pool are in its ConfigMap"
+    yield from render_policy(
+        "compactor", POOL_STATUSES, rule, f"!({account})",
+        [(f"request.operation == 'UPDATE' && {same}", message)], condition="not-the-compactor",
+    )  # fmt: skip
+
+
 def _other_taints_cel(variable: str) -> str:
     """Return CEL for the taints without Trimtab's, in order; without `timeAdded`, which the API server sets."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
@@ -138,14 +162,23 @@ def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[s
 
 
 def render_policy(
-    process: str, subject: str, rule: Manifest, user: str, validations: Sequence[tuple[str, str]]
+    process: str,
+    subject: str,
+    rule: Manifest,
+    user: str,
+    validations: Sequence[tuple[str, str]],
+    *,
+    condition: str = "the-account-itself",
 ) -> Iterator[Manifest]:
-    """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only this account."""
+    """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only these writers.
+
+    user: CEL that is true for them; condition: its name.
+    """
     name = f"{account_name(process)}-{subject}"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [{"name": "the-account-itself", "expression": user}],
+        "matchConditions": [{"name": condition, "expression": user}],
         "validations": [{"expression": expression, "message": message} for expression, message in validations],
     }
     yield build_manifest(f"{_API}/v1", "ValidatingAdmissionPolicy", name, component=process, spec=spec)

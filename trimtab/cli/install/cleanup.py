@@ -39,11 +39,12 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import pool_state
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.pool_status import KIND as POOL_STATUS
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_leaving_taint, is_ours
 from trimtab.kube import listing, nodes, objects
-from trimtab.kube.errors import Conflict, NotAllowed
+from trimtab.kube.errors import Conflict, NotAllowed, NotFound
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
@@ -183,6 +184,16 @@ class Uninstaller:
                 name = shape.metadata.name
                 step = CleanupStep(self._object_ref("ConfigMap", name), "kept")
                 yield step if is_kept else self._delete("ConfigMap", name, self.namespace)
+        for name in self._list_pool_statuses():
+            yield self._delete(POOL_STATUS, name, self.namespace)
+
+    def _list_pool_statuses(self) -> list[str]:
+        """Return the names of the PoolStatuses; none where their definition is not installed."""
+        try:
+            source = replace(LIST_SOURCES[POOL_STATUS], namespace=self.namespace, metadata_only=True)
+            return [name for (_, name), _ in listing.iter_objects(self.writer.client, source)]
+        except NotFound:
+            return []
 
     def _restore_node(self, name: str, keys: NodeSigner | None) -> str:
         """Restore one node, and return the outcome as text.

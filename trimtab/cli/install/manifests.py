@@ -8,6 +8,7 @@ from trimtab.cli.install.metrics_api import render_metrics_api
 from trimtab.cli.install.names import InstallValues, Manifest, component_labels
 from trimtab.cli.install.parameter_access import render_parameter_access
 from trimtab.cli.install.rbac import render_accounts
+from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.schema import build_crd
 
 KEPT = ("Namespace", "CustomResourceDefinition")
@@ -20,6 +21,7 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
     return (
         render_namespace(values),
         build_crd(),
+        build_pool_status_crd(),
         *render_accounts(values),
         *render_account_policies(values),
         *render_parameter_access(values),

@@ -79,6 +79,7 @@ _READMISSION = (
 """The objects that the requests of an evicted pod's successor depend on, without those that a plan needs anyway."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
+_POOL_STATUSES = Rule("trimtab.dev", ("poolstatuses",), ("list", "create", "patch", "delete"))
 _EVENTS = Rule("events.k8s.io", ("events",), ("get", "create", "patch"))
 _RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _AUTOSCALER = Rule("", ("configmaps",), WATCH, (AUTOSCALER_STATUS,))
@@ -158,7 +159,7 @@ NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,), is_for_certificate=True),
     ),
     "watchdog": (_RECOMMENDATIONS, _lease_rule("watchdog")),
-    "compactor": (_lease_rule("compactor"), _RECORDS, _COMPACTOR_KEYS),
+    "compactor": (_lease_rule("compactor"), _RECORDS, _COMPACTOR_KEYS, _POOL_STATUSES),
     "recommender": (_lease_rule("recommender"), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
     METRICS_API: (
         Rule("", ("configmaps",), ("get",), ("trimtab-metrics",)),
@@ -173,6 +174,7 @@ NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
             "coordination.k8s.io", ("leases",), ("delete",), tuple(account_name(process) for process in PROCESSES[1:])
         ),
         Rule("", ("configmaps",), ("list", "delete")),
+        Rule("trimtab.dev", ("poolstatuses",), ("list", "delete")),
     ),
 }
 """Granted in Trimtab's own namespace."""
@@ -288,6 +290,10 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("compactor", "watch", "verticalpodautoscalers"): _VPA,
     ("compactor", "watch", "capacitybuffers"): _BUFFERS,
     ("compactor", "create", "configmaps"): _FIRST_OBJECT,
+    ("compactor", "patch", "poolstatuses"): "there is a pool with valid settings",
+    ("compactor", "create", "poolstatuses"): _FIRST_OBJECT,
+    ("compactor", "delete", "poolstatuses"): "a pool was deleted, or another client wrote a PoolStatus without a pool",
+    ("uninstall", "delete", "poolstatuses"): "the compactor wrote one",
     ("compactor", "patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
     ("compactor", "get", "events"): _EARLIER_EVENT,
     ("uninstall", "delete", "apiservices"): "the metrics API is installed",

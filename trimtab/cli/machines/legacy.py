@@ -18,6 +18,7 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, LEGACY_TAINT_KEY, NodeInfo
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
@@ -175,14 +176,15 @@ def _find_room(pool_nodes: SelectedNodes, migration: Migration) -> MissingRoom:
 def _describe(
     pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, refusals: Iterable[str], missing: MissingRoom
 ) -> Iterable[str]:
-    yield f"{len(pool_nodes.nodes)} nodes of {pool_nodes.pool}: taint {LEGACY_TAINT_KEY}:{taint.taint.effect}"
+    count = format_count(len(pool_nodes.nodes), "node")
+    yield f"{count} of {pool_nodes.pool}: taint {LEGACY_TAINT_KEY}:{taint.taint.effect}"
     yield from (f"  because {reason}" for reason in taint.reasons)
     yield from (f"refused: {refusal}" for refusal in refusals)
     if not missing.nodes:
         yield f"no node of {pool_nodes.pool} has pods of the workload: nothing is left to move"
     elif missing.pods:
         where = ", ".join(missing.nodes)
-        yield f"{target} lacks room for {len(missing.pods)} of the {len(missing.moving)} pods of {where}"
+        yield f"{target} lacks room for {len(missing.pods)} of {format_count(len(missing.moving), 'pod')} of {where}"
     else:
         yield f"{target} has room for the pods of {', '.join(missing.nodes)}: the compactor may drain them"
 

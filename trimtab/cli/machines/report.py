@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from trimtab.cli.machines.inputs import PricedTypes, SelectedNodes
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
 from trimtab.sizing.ranking.packing import PackingCheck
@@ -231,7 +232,8 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
         return ""
     if check.unplaced:
         first = check.unplaced[0]
-        return f"{len(check.unplaced)} pods fit on no such node, the first is {first.pod}: {first.reason.sentence}"
+        count = format_count(len(check.unplaced), "pod")
+        return f"no such node takes {count}, the first is {first.pod}: {first.reason.sentence}"
     if check.ratio < 0.95:
         return "the model keeps room for average pods on each node (--buffer-pods); the real pods need less of it"
     if check.ratio <= 1.05:

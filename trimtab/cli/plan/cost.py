@@ -11,6 +11,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pool import Goal, Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.compaction.drain.savings import convert_amount, format_amount
 from trimtab.compaction.plan_types import Plan
 from trimtab.machines.prices import (
     GUESSED_SOURCES,
@@ -127,16 +128,6 @@ def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
     return quote_price(node, pool.prices if pool else {})
 
 
-HOURS_PER_MONTH = 730
-"""As the price pages of cloud providers count: 365 * 24 / 12."""
-_SCALES = {
-    "micro-dollars an hour": (HOURS_PER_MONTH / 1_000_000, "dollars a month"),
-    "millicores": (1 / 1000, "cores"),
-    "nodes": (1, "nodes"),
-}
-_SHARES = (1 / 1_000_000, "average nodes")
-
-
 class Saving(ReportPart, frozen=True, kw_only=True):
     amount: float
     unit: str
@@ -145,18 +136,10 @@ class Saving(ReportPart, frozen=True, kw_only=True):
 
 def convert_saving(amount: int, unit: str) -> Saving:
     """Return a plan's amount and unit in the unit of the report."""
-    factor, name = _SCALES.get(unit, _SHARES)
-    return Saving(amount=round(amount * factor, 2), unit=name)
-
-
-def format_count(count: int, name: str) -> str:
-    """Return the count with its noun, as in "1 node" and "1,234 nodes"."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+    converted, name = convert_amount(amount, unit)
+    return Saving(amount=converted, unit=name)
 
 
 def format_saving(saving: Saving) -> str:
     """Return the saving as text, as in "$1,234 a month" and "5,390 cores"."""
-    if saving.unit == "dollars a month":
-        return f"${saving.amount:,.0f} a month" if saving.amount >= 100 else f"${saving.amount:,.2f} a month"
-    number = f"{saving.amount:,.1f}".removesuffix(".0")
-    return f"{number} {saving.unit.removesuffix('s') if saving.amount == 1 else saving.unit}"
+    return format_amount(saving.amount, saving.unit)

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.plan.cost import format_count
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import POOL_LABELS, pool_source
 from trimtab.compaction.misplaced_pods import Misplaced, Misplacement

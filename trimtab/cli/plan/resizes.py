@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.plan.cost import Saving, convert_saving, format_count, format_saving
+from trimtab.cli.plan.cost import Saving, convert_saving, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes, with_resized_requests
 from trimtab.compaction.resize.types import ResizeAdvice, ResizeProposal

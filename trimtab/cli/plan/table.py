@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.plan.comparison import KarpenterReport, KeeperReport
-from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.cost import format_saving
 from trimtab.cli.plan.report import (
     ExplainReport,
     LeftToAutoscalerReport,
@@ -20,6 +20,7 @@ from trimtab.cli.plan.report import (
 )
 from trimtab.cli.plan.resizes import draw_resizes
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
+from trimtab.cluster.format_count import format_count
 
 MAX_NAMES = 2
 """The number of pods that are named per reason."""

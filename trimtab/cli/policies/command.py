@@ -1,4 +1,4 @@
-"""The command line of `trimtab policies`, with the subcommands check, test, list, explain, compile and schema."""
+"""The command line of `trimtab policies`: check, test, list, explain, rollout, compile and schema."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -20,8 +20,10 @@ from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.given_policies import load_given_policies
+from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import load_snapshot
+from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
 from trimtab.policy.podpolicy import PodPolicy
@@ -65,10 +67,11 @@ class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @click.group("policies", cls=SuggestingGroup)
 def verb() -> None:
-    """Check, test, list and explain policies; print their schema."""
+    """Check, test, list and explain policies; show rollouts; print their schema."""
 
 
 verb.add_command(compile_policies)
+verb.add_command(show_rollout)
 
 
 @verb.command("check")
@@ -128,11 +131,12 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
 
 
 @verb.command("schema")
-@click.option("--crd", "as_crd", is_flag=True, help="Print the CustomResourceDefinition instead, as YAML.")
+@click.option("--crd", "as_crd", is_flag=True, help="Print Trimtab's CustomResourceDefinitions instead, as YAML.")
 def print_schema(as_crd: bool) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
-        sys.stdout.write(yaml.safe_dump(build_crd(), sort_keys=False, width=120))
+        definitions = [build_crd(), build_pool_status_crd()]
+        sys.stdout.write(yaml.safe_dump_all(definitions, sort_keys=False, width=120))
     else:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
 

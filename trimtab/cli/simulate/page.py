@@ -4,8 +4,9 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Page, PageStage, Row, build_blocks, render_html
-from trimtab.cli.plan.cost import format_count, format_saving
+from trimtab.cli.plan.cost import format_saving
 from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateReport
+from trimtab.cluster.format_count import format_count
 
 
 def render_page(report: SimulateReport) -> str:

@@ -17,6 +17,7 @@ from trimtab.cli.plan.report import (
     report_stays,
 )
 from trimtab.cli.plan.resizes import ResizeReport
+from trimtab.cluster.format_count import format_count
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
 from trimtab.scheduling.cluster_model import build_cluster_model
@@ -155,7 +156,7 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
     for number, simulated_round in enumerate(simulation.rounds, 1):
         arrivals = [landing for landing in simulated_round.landings if landing.target == name]
         if arrivals:
-            yield f"round {number} of {len(simulation.rounds)}: {len(arrivals)} pods move to it"
+            yield f"round {number} of {len(simulation.rounds)}: {format_count(len(arrivals), 'pod')} moved to it"
         if name in simulated_round.nodes:
             yield f"round {number} of {len(simulation.rounds)}: it is drained"
             yield from (_describe_landing(landing) for landing in simulated_round.landings if landing.source == name)

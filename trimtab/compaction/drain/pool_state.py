@@ -19,6 +19,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
+from trimtab.compaction.drain.savings import DaySavings, add_saving
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 from trimtab.compaction.resize.records import ResizeRecords
@@ -81,6 +82,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The nodes of these drains that all their pods have left."""
     promised: dict[str, tuple[str, int]] = {}
     """What each of these saves when the node is removed: (unit, amount)."""
+    promised_pods: dict[str, dict[str, int]] = {}
+    """Node of a drain → namespace → pods that move: the namespaces among which the saving is divided."""
     surged: dict[str, str] = {}
     """namespace/Deployment → the drain that gives it a second replica. Written before the annotation and before the
     scaling; undone only where both the state and the annotation have it."""
@@ -104,9 +107,13 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of drained nodes that were removed, ever."""
     worth: dict[str, int] = {}
     """Unit → what all of them together save."""
+    saved_days: dict[str, DaySavings] = {}
+    """UTC date → what was removed on that day, for a quarter."""
     ring: tuple[HistoryEntry, ...] = ()
     plan: tuple[str, ...] = ()
     """Nodes that the last plan would drain, in order."""
+    plan_wave: int = 0
+    """How many of these are in the first wave."""
     plan_why: str = ""
     """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
     plan_at: Seconds | None = None
@@ -121,22 +128,32 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         strikes = self.strikes + 1 if strike else self.strikes
         return change(self, failures={**self.failures, node: (times, now)}, strikes=strikes)
 
-    def with_success(self, node: str) -> "PoolState":
+    def with_success(self, node: str, now: Seconds) -> "PoolState":
         """Returns the state after the removal of a drained node: earlier failures no longer count against the pool."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
         unit, amount = self.promised.get(node, ("", 0))
         worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
-        return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth)
+        days = add_saving(self.saved_days, now, (unit, amount), self.promised_pods.get(node, {}))
+        return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth, saved_days=days)
 
-    def with_drain(self, node: str, drain: str, promised: tuple[str, int]) -> "PoolState":
-        """Returns the state before a drain of this node begins; `promised`: (unit, amount) that its removal saves."""
-        return change(self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised})
+    def with_drain(
+        self, node: str, drain: str, promised: tuple[str, int], pods: Mapping[str, int] | None = None
+    ) -> "PoolState":
+        """Returns the state before a drain of this node begins.
+
+        promised: (unit, amount) that its removal saves. pods: namespace → pods that move.
+        """
+        return change(
+            self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised},
+            promised_pods={**self.promised_pods, node: dict(pods or {})},
+        )  # fmt: skip
 
     def without_drain(self, node: str) -> "PoolState":
         """Returns the state without the drain: its cordon failed."""
         return change(
             self, drains={name: drain for name, drain in self.drains.items() if name != node},
             promised={name: saving for name, saving in self.promised.items() if name != node},
+            promised_pods={name: pods for name, pods in self.promised_pods.items() if name != node},
         )  # fmt: skip
 
     def knows_drain(self, node: str, drain: str) -> bool:
@@ -159,6 +176,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             self, ended={**self.ended, drain: now}, empty=tuple(name for name in self.empty if name != node),
             drains={name: running for name, running in self.drains.items() if name != node},
             promised={name: saving for name, saving in self.promised.items() if name != node},
+            promised_pods={name: pods for name, pods in self.promised_pods.items() if name != node},
         )  # fmt: skip
 
     def with_setback(self, cause: str, now: Seconds) -> "PoolState":

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
@@ -131,10 +132,9 @@ def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> No
     for pool in pools:
         candidates = [n for n in problem.candidates if problem.pool_of[n] is pool]
         if len(candidates) < pool.under_count:
-            for number in candidates:
-                problem.refusals[number] = FEW(
-                    f"pool {pool.name} has {len(candidates)} nodes under the threshold and requires {pool.under_count}"
-                )
+            count = format_count(len(candidates), "node")
+            says = f"pool {pool.name} has {count} under the threshold and requires {pool.under_count}"
+            problem.refusals |= dict.fromkeys(candidates, FEW(says))
             problem.candidates = [n for n in problem.candidates if problem.pool_of[n] is not pool]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
@@ -96,8 +97,9 @@ def measure_workload(
     gib = sum(amount for _, _, amount in sizes) / GIB
     if cores <= 0 or gib <= 0:
         names = ", ".join(name for name, total in (("cpu", cores), ("memory", gib)) if total <= 0)
-        sentence = f"{len(workload)} pods on {len(on_node)} nodes request no {names}"
-        return NotYet(reason=NO_WORKLOAD(sentence), have=f"{len(workload)} pods", need=f"requests for {names}")
+        count = format_count(len(workload), "pod")
+        sentence = f"no {names} is requested by {count} on {format_count(len(on_node), 'node')}"
+        return NotYet(reason=NO_WORKLOAD(sentence), have=count, need=f"requests for {names}")
     return PoolWorkload(
         cores=cores, gib=gib, pods=len(workload), volumes=_count_volumes(inventory, workload),
         zones=len({node.zone for node in on_node.values()}), daemons=_share_daemons(inventory, bound, speed),

@@ -1,0 +1,61 @@
+"""The compactor's state by watches, for a screen that is updated every few seconds without a new list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from trimtab.cli.compactor.state import (
+    ClusterLogin,
+    CompactorState,
+    build_compactor_state,
+    open_client,
+    read_leader,
+    state_sources,
+)
+from trimtab.cli.main import RuntimeFailure
+from trimtab.kube.client import Client
+from trimtab.kube.informers import ClusterInformers
+
+SYNC_SECONDS = 60.0
+STALE_SECONDS = 150.0
+"""Bookmarks arrive about once a minute: from this age on the screen says how old its content is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedState:
+    """The objects of the state as they are watched."""
+
+    client: Client
+    informers: ClusterInformers
+    namespace: str
+
+    def wait_until_synced(self) -> None:
+        """Wait for the first lists. Raises RuntimeFailure with the first error, or after a minute."""
+        waited = 0.0
+        while not self.informers.wait_until_synced(1.0):
+            waited += 1.0
+            errors = self.informers.errors_by_list()
+            if errors or waited >= SYNC_SECONDS:
+                name, error = next(iter(errors.items()), ("the cluster", f"no answer within {SYNC_SECONDS:g} s"))
+                raise RuntimeFailure(f"{name}: {error}")
+
+    def read(self) -> CompactorState:
+        """Return the state now. Raises KubeFault if the Lease cannot be read."""
+        snapshot, unreadable = self.informers.take_snapshot(), self.informers.unreadable_objects()
+        return build_compactor_state(snapshot, unreadable, read_leader(self.client, self.namespace), self.namespace)
+
+    def errors(self) -> list[str]:
+        """Return what is wrong with the watches, as text."""
+        errors = [f"{name}: {error}" for name, error in self.informers.errors_by_list().items()]
+        age = self.informers.oldest_age()
+        return [*errors, f"the content is {age:.0f} s old"] if age is not None and age > STALE_SECONDS else errors
+
+
+@contextmanager
+def watch_compactor_state(login: ClusterLogin) -> Iterator[WatchedState]:
+    """Yield the state of the cluster, pods included, while it is watched."""
+    sources = state_sources(login.namespace, pods=True)
+    with open_client(login) as client, ClusterInformers(client, sources) as informers:
+        yield WatchedState(client, informers, login.namespace)

@@ -1,0 +1,169 @@
+"""`trimtab policies rollout`: which owners a policy's rollout includes, and at which percentage each of the others
+joins."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from trimtab.admission.audit.original_pod import AuditedPodReader
+from trimtab.cli import live_cluster, output
+from trimtab.cli.admit.running_pods import choose_policies, parse_documents
+from trimtab.cli.complete_names import complete_policies
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.selection import ObjectSelection, add_selection_options
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
+from trimtab.policy.applicable_policies import find_applicable_policies
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
+from trimtab.policy.match import match_dependencies, rollout_place
+from trimtab.policy.pod_context import PodContext
+from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
+from trimtab.runtime.settings import Settings
+
+
+class RolloutOwner(ReportPart, frozen=True, kw_only=True):
+    """One owner of pods that the policy matches."""
+
+    namespace: str
+    owner: str
+    """Kind and name of the topmost owner, or of the pod without one."""
+    pods: int
+    is_included: bool
+    joins_at: int
+    """The smallest percentage at which the owner is included; 1 to 100."""
+
+
+class RolloutReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/rollout-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "RolloutReport"
+    policy: str
+    rollout: int
+    """Percent: that of the policy, or of --at."""
+    owners: list[RolloutOwner]
+    """Those that are included first, in the order in which they join."""
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What was read from the cluster or from files."""
+
+    policies: Policies
+    facts: ClusterFacts
+    pods: tuple[Pod, ...]
+    notes: tuple[str, ...]
+
+
+@click.command("rollout")
+@click.argument("name", metavar="NAME", shell_complete=complete_policies)
+@click.option("--at", "percent", type=click.IntRange(0, 100), metavar="PERCENT", help="As if `rollout` were this.")
+@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the cluster's own.")
+@add_selection_options
+@live_cluster.add_cluster_options
+@output.add_list_output_options
+def show_rollout(
+    name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,
+    cluster: live_cluster.ClusterOptions, output: str, output_file: str | None,
+) -> None:  # fmt: skip
+    """Show which owners of running pods a policy's rollout includes, and when the others join.
+
+    `rollout: 25%` includes the owners that join at 25 or less; the same ones every time, and they stay included as the
+    percentage grows.
+    """
+    found = _read(cluster, paths)
+    policy = _find_policy(found, name)
+    report = build_rollout_report(
+        policy, found.policies, found.facts, found.pods, percent,
+        keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
+        notes=found.notes,
+    )  # fmt: skip
+    _emit(output, output_file, report)
+
+
+def _emit(form: str, output_file: str | None, report: RolloutReport) -> None:
+    if form == "name":
+        lines = [f"{each.namespace}/{each.owner}\n" for each in report.owners if each.is_included]
+        output.write_text("".join(lines), output_file)
+        return
+    output.emit_report(
+        form, output_file, report, lambda console: draw_rollout(console, report), "trimtab policies rollout"
+    )
+
+
+def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inputs:
+    if not cluster.paths:
+        cluster = live_cluster.ClusterOptions((live_cluster.LIVE,), cluster.kubeconfig, cluster.context)
+    documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster, (*SHAPES_BY_KIND, KIND)))
+    snapshot_build = build_snapshot(documents)
+    policies, notes, policy_mistakes = choose_policies(paths, documents)
+    mistakes += [*snapshot_build.mistakes, *policy_mistakes]
+    if mistakes:
+        raise UsageError(mistakes)
+    facts = from_snapshot(snapshot_build.snapshot, own_namespace=Settings().namespace)
+    return _Inputs(policies, facts, snapshot_build.snapshot.objects_of(Pod), tuple(notes))
+
+
+def _find_policy(found: _Inputs, name: str) -> PodPolicy:
+    by_name = {policy.name: policy for policy in found.policies.all}
+    if name not in by_name:
+        names = sorted(by_name)
+        hint = suggest_name(name, names) or ("there are " + ", ".join(names) if names else "there are none")
+        expected = "; ".join((f"a policy ({hint})", *found.notes))
+        raise UsageError([ConfigError(file="NAME", expected=expected, got=name)])
+    return by_name[name]
+
+
+def build_rollout_report(
+    policy: PodPolicy, policies: Policies, facts: ClusterFacts, pods: Iterable[Pod], percent: int | None = None, *,
+    keeps: Callable[[Pod], bool] = lambda pod: True, notes: Iterable[str] = (),
+) -> RolloutReport:  # fmt: skip
+    """Return the owners of the pods that the policy matches, with the percentage at which each joins."""
+    rollout = policy.spec.rollout if percent is None else percent
+    read, counts = AuditedPodReader(match_dependencies(policies).annotations), Counter[tuple[str, str]]()
+    places: dict[tuple[str, str], int] = {}
+    for pod in pods:
+        audited = read(pod)
+        if not audited.running or not keeps(pod):
+            continue
+        subject = PodContext(pod=audited.alike.pod, namespace=audited.namespace, facts=facts)
+        if not any(turn.policy is policy for turn in find_applicable_policies(policies, subject).matching):
+            continue
+        key = (audited.namespace, subject.owner_names[-1] if subject.owners else f"Pod/{audited.name}")
+        counts[key] += 1
+        places[key] = rollout_place(policy.name, subject)
+    owners = [
+        RolloutOwner(namespace=namespace, owner=owner, pods=counts[namespace, owner],
+                     is_included=place < rollout, joins_at=place + 1)
+        for (namespace, owner), place in places.items()
+    ]  # fmt: skip
+    owners.sort(key=lambda each: (each.joins_at, each.namespace, each.owner))
+    return RolloutReport(policy=policy.name, rollout=rollout, owners=owners, notes=list(notes))
+
+
+def draw_rollout(console: Console, report: RolloutReport) -> None:
+    """Draw a sentence and a row for each owner."""
+    included = sum(owner.is_included for owner in report.owners)
+    plural = "" if len(report.owners) == 1 else "s"
+    console.print(
+        f"{escape(report.policy)} at {report.rollout}%: {included} of {len(report.owners)} owner{plural} included"
+    )
+    if report.owners:
+        table = Table("namespace", "owner", "pods", "included", "joins at", box=None, pad_edge=False)
+        for owner in report.owners:
+            is_included = "yes" if owner.is_included else "no"
+            table.add_row(
+                escape(owner.namespace), escape(owner.owner), str(owner.pods), is_included, f"{owner.joins_at}%"
+            )
+        console.print(table)
+    for note in report.notes:
+        console.print(escape(note), style="dim")

@@ -1,0 +1,1 @@
+"""`trimtab savings`: what removed nodes saved, by pool and by team."""

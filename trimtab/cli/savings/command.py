@@ -1,0 +1,70 @@
+"""The command line of `trimtab savings`."""
+
+from typing import Any
+
+import click
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.compactor import state
+from trimtab.cli.compactor.history import parse_since
+from trimtab.cli.complete_names import complete_pools
+from trimtab.cli.main import UsageError
+from trimtab.cli.savings.report import build_savings_report, draw_savings, parse_day
+from trimtab.cluster.api.core import Namespace
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain.savings import MAX_DAYS
+from trimtab.compactor.settings import Settings
+
+
+@click.command("savings")
+@click.option(
+    "--since", default="30d", show_default=True, metavar="DURATION|DATE",
+    help=f"Such as 12h, 30d, 4w or 2026-11-01; {MAX_DAYS} days are stored. Whole days count, in UTC.",
+)  # fmt: skip
+@click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
+@click.option(
+    "--team-label", metavar="LABEL", help="A label of namespaces whose value is the team. Default: each namespace."
+)
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+)
+@live_cluster.add_login_options
+@output.add_output_options
+def verb(
+    since: str, pool: str | None, team_label: str | None, output: str, output_file: str | None, **login: Any
+) -> None:
+    """Show what removed nodes saved, by pool and by team.
+
+    A node's saving is divided among the namespaces whose pods were moved from it, by their number. Reads what the
+    compactor stored in the cluster; `trimtab compactor history` has the single decisions.
+    """
+    found = state.read_compactor_state(state.ClusterLogin(**login))
+    if pool is not None and pool not in found.pool_states:
+        names = sorted(found.pool_states)
+        hint = suggest_name(pool, names) or ("there are " + ", ".join(names) if names else "the compactor stored none")
+        raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
+    labels = {
+        shape.metadata.name: value_or(shape.metadata.labels, {}) for shape in found.snapshot.objects_of(Namespace)
+    }
+
+    def team_of(namespace: str) -> str:
+        return labels.get(namespace, {}).get(team_label, "(no team)") if team_label else namespace
+
+    begin = _parse_since(since, found.read_at)
+    report = build_savings_report(found.pool_states, begin, found.read_at, team_of, only=pool)
+    _emit(output, output_file, report)
+
+
+def _emit(form: str, output_file: str | None, report: Any) -> None:
+    output.emit_report(form, output_file, report, lambda console: draw_savings(console, report), "trimtab savings")
+
+
+def _parse_since(text: str, now: Seconds) -> Seconds:
+    seconds = parse_since(text)
+    begin = now - seconds if seconds is not None else parse_day(text)
+    if begin is None:
+        expected = "a duration such as 12h, 30d or 4w, or a date such as 2026-11-01"
+        raise UsageError([ConfigError(file="--since", expected=expected, got=text)])
+    return begin

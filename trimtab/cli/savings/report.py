@@ -1,0 +1,167 @@
+"""The report of `trimtab savings`, and its tables.
+
+The compactor stores for each day and pool how many nodes were removed, what they save, and which namespaces their pods
+were of. The money so far assumes that a removed node would have run on until now, so it is at most what was saved.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.savings import (
+    MONEY,
+    OTHER_NAMESPACES,
+    DaySavings,
+    add_amounts,
+    convert_amount,
+    format_amount,
+)
+
+HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
+OTHERS = "(others)"
+"""Pods of namespaces that a day does not name, and nodes without pods."""
+TeamOf = Callable[[str], str]
+"""Namespace → team."""
+
+
+class SavedAmount(ReportPart, frozen=True, kw_only=True):
+    """What removed nodes save, in one unit."""
+
+    amount: float
+    unit: str
+    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
+
+
+class SavingsPart(ReportPart, frozen=True, kw_only=True):
+    """The savings of one pool, team or day."""
+
+    name: str
+    nodes: int | None
+    """The nodes that were removed; null for a team, which shares nodes with others."""
+    saves: list[SavedAmount]
+    dollars_so_far: float | None
+    """The money since the removals, if the nodes would have run on until now; null without prices."""
+
+
+class SavingsReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/savings-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "SavingsReport"
+    since: str
+    until: str
+    """RFC 3339; whole days in UTC count."""
+    total: SavingsPart
+    pools: list[SavingsPart]
+    teams: list[SavingsPart]
+    days: list[SavingsPart]
+    """Only days on which a node was removed."""
+    notes: list[str]
+
+
+def build_savings_report(
+    states: Mapping[str, PoolState], since: Seconds, now: Seconds, team_of: TeamOf, *, only: str | None = None
+) -> SavingsReport:
+    """Return the savings since a time, of all pools or only of one."""
+    chosen = {pool: state for pool, state in sorted(states.items()) if only in (None, pool)}
+    first_day = format_timestamp(since)[:10]
+    days = {
+        (pool, name): day for pool, state in chosen.items() for name, day in state.saved_days.items()
+        if name >= first_day
+    }  # fmt: skip
+    by_pool = {pool: [day for (name, _), day in days.items() if name == pool] for pool in chosen}
+    by_day = {name: [day for (_, each), day in days.items() if each == name] for name in sorted({d for _, d in days})}
+    earlier = sum(state.saved for state in chosen.values()) - sum(
+        day.nodes for state in chosen.values() for day in state.saved_days.values()
+    )
+    notes = ["The money so far is an upper bound: it assumes that a removed node would have run on until now."]
+    if earlier:
+        notes.append(f"{_count(earlier)} before the days that are stored: they are in no sum.")
+    return SavingsReport(
+        since=format_timestamp(_start_of_day(since)), until=format_timestamp(now),
+        total=_sum_days("total", days.values(), now),
+        pools=[_sum_days(pool, found, now) for pool, found in by_pool.items()],
+        teams=_sum_teams(days.values(), now, team_of),
+        days=[_sum_days(name, found, now) for name, found in by_day.items()],
+        notes=notes,
+    )  # fmt: skip
+
+
+def _start_of_day(at: Seconds) -> Seconds:
+    return at - at % DAY_SECONDS
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes:,} node was removed" if nodes == 1 else f"{nodes:,} nodes were removed"
+
+
+def _sum_days(name: str, days: Iterable[DaySavings], now: Seconds) -> SavingsPart:
+    found = list(days)
+    worth = add_amounts(day.worth for day in found)
+    dollars = sum(_dollars(day.worth.get(MONEY, 0), day, now) for day in found)
+    return _part(name, sum(day.nodes for day in found), worth, dollars)
+
+
+def _sum_teams(days: Iterable[DaySavings], now: Seconds, team_of: TeamOf) -> list[SavingsPart]:
+    worth: dict[str, dict[str, int]] = {}
+    dollars: dict[str, float] = {}
+    for day in days:
+        for unit, shares in day.namespaces.items():
+            for namespace, amount in shares.items():
+                team = OTHERS if namespace == OTHER_NAMESPACES else team_of(namespace)
+                worth[team] = add_amounts((worth.get(team, {}), {unit: amount}))
+                dollars[team] = dollars.get(team, 0) + (_dollars(amount, day, now) if unit == MONEY else 0)
+    parts = [_part(team, None, worth[team], dollars[team]) for team in worth]
+    return sorted(parts, key=lambda part: (part.name == OTHERS, [-each.amount for each in part.saves], part.name))
+
+
+def _part(name: str, nodes: int | None, worth: Mapping[str, int], dollars: float) -> SavingsPart:
+    converted = [convert_amount(amount, unit) for unit, amount in sorted(worth.items())]
+    return SavingsPart(
+        name=name, nodes=nodes, saves=[SavedAmount(amount=amount, unit=unit) for amount, unit in converted],
+        dollars_so_far=round(dollars, 2) if MONEY in worth else None,
+    )  # fmt: skip
+
+
+def _dollars(micro_dollars_an_hour: int, day: DaySavings, now: Seconds) -> float:
+    return micro_dollars_an_hour / 1e6 * max(0, now - day.at) / HOUR_SECONDS
+
+
+def draw_savings(console: Console, report: SavingsReport) -> None:
+    """Draw the total, a table by pool and one by team."""
+    console.print(f"since {report.since[:10]}: {_describe(report.total)}")
+    if report.pools:
+        console.print(_draw_parts("pool", report.pools))
+    if report.teams:
+        console.print(_draw_parts("team", report.teams))
+    for note in report.notes:
+        console.print(escape(note), style="dim")
+
+
+def _describe(total: SavingsPart) -> str:
+    amounts = "".join(f", {format_amount(each.amount, each.unit)}" for each in total.saves)
+    money = f", at most {_money(total)} so far" if total.dollars_so_far is not None else ""
+    return f"{_count(total.nodes or 0)}{amounts}{money}"
+
+
+def _money(part: SavingsPart) -> str:
+    return "–" if part.dollars_so_far is None else f"${part.dollars_so_far:,.2f}"
+
+
+def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
+    has_nodes = what == "pool"
+    table = Table(what, *(("nodes",) if has_nodes else ()), "saves", "at most, so far", box=None, pad_edge=False)
+    for part in parts:
+        saves = ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
+        table.add_row(escape(part.name), *((str(part.nodes),) if has_nodes else ()), saves, _money(part))
+    return table
+
+
+def parse_day(text: str) -> Seconds | None:
+    """Return the beginning of a day such as 2026-11-01 in UTC; None for any other text."""
+    return parse_timestamp(f"{text}T00:00:00Z") if len(text) == 10 else None

@@ -1,0 +1,1 @@
+"""`trimtab top`: pools and nodes, live; nothing is changed."""

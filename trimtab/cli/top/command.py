@@ -1,0 +1,66 @@
+"""The command line of `trimtab top`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from trimtab.cli import live_cluster
+from trimtab.cli.compactor.state import ClusterLogin
+from trimtab.cli.compactor.watched_state import WatchedState, watch_compactor_state
+from trimtab.cli.complete_names import complete_pools
+from trimtab.cli.main import UsageError
+from trimtab.cli.output import create_console
+from trimtab.cli.top.draw import draw_once
+from trimtab.cli.top.view import TopView, build_top_view, select_part
+from trimtab.cluster.config_error import ConfigError
+from trimtab.compactor.settings import Settings
+
+EXTRA = "textual"
+
+
+@click.command("top")
+@click.option("--pool", shell_complete=complete_pools, help="Show only this pool at first.")
+@click.option(
+    "--interval", "interval_seconds", type=click.FloatRange(min=1), default=5.0, show_default=True, metavar="SECONDS",
+    help="The time between two updates. The cluster is watched, not listed again.",
+)  # fmt: skip
+@click.option("--once", is_flag=True, help="Print it once as text; the default where standard output is no terminal.")
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+)
+@live_cluster.add_login_options
+def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) -> None:
+    """Watch pools and nodes live: what is next, what it waits for, the last decisions, what was saved.
+
+    Nothing is changed. The live screen needs the extra `top` (`pip install '.[top]'`); `--once` does not.
+    Keys: p the next pool, l only nodes that leave, d decisions, r refresh, q quit.
+    """
+    is_live = not once and sys.stdout.isatty()
+    if is_live and find_spec(EXTRA) is None:
+        expected = "the extra `top` (pip install '.[top]' in a clone), or --once"
+        raise UsageError([ConfigError(file="trimtab top", expected=expected, got=f"no package {EXTRA}")])
+    with _open_views(ClusterLogin(**login)) as watched:
+        if not is_live:
+            console = create_console()
+            console.print(draw_once(select_part(_read_view(watched), pool), console.width))
+            return
+        from trimtab.cli.top.app import TopScreen
+
+        TopScreen(lambda: _read_view(watched), interval_seconds, pool).run()
+
+
+@contextmanager
+def _open_views(login: ClusterLogin) -> Iterator[WatchedState]:
+    with watch_compactor_state(login) as watched:
+        watched.wait_until_synced()
+        yield watched
+
+
+def _read_view(watched: WatchedState) -> TopView:
+    return build_top_view(watched.read(), watched.errors())

@@ -1,0 +1,121 @@
+"""Draws the parts of `trimtab top` for a width in characters; the state of a node is a word, never a colour alone."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.drain.pool_state import HistoryEntry
+
+FULL, EMPTY = "█", "░"
+WIDE, MEDIUM = 110, 76
+"""Characters from which on all columns, or all but memory, have room."""
+STATE_STYLES = {
+    "draining": "bold yellow", "drained": "green", "next": "bold cyan", "planned": "cyan", "cordoned": "magenta",
+    "not ready": "red",
+}  # fmt: skip
+
+
+def draw_headline(view: TopView) -> Text:
+    """Return one line: the time, the leader or the pause, and what was saved."""
+    text = Text(format_timestamp(view.at)[11:19] + "Z  ")
+    if view.paused:
+        text.append(f"PAUSED: {view.paused}  ", "bold red")
+    elif not view.leader:
+        text.append("no compactor leads  ", "bold red")
+    else:
+        text.append(f"leader {view.leader}  ")
+    return text.append(f"saved {view.saved}", "bold")
+
+
+def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
+    """Return a line for each pool, and under it what is next and what that waits for."""
+    if not pools:
+        return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
+    table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
+    bar = 12 if width >= WIDE else 6
+    for title in ("POOL", "MODE", "NODES", "CPU", *(("MEMORY",) if width >= MEDIUM else ()), "SAVED"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "NODES" else "left")
+    lines: list[RenderableType] = []
+    for pool in pools:
+        table.add_row(
+            escape(pool.name), pool.mode, str(pool.nodes), draw_bar(pool.cpu, bar),
+            *((draw_bar(pool.memory, bar),) if width >= MEDIUM else ()), escape(pool.saved),
+        )  # fmt: skip
+        text = Text(f"{pool.name}: ", "bold", overflow="fold")
+        text.append(_describe_next(pool), "cyan")
+        if pool.waits:
+            text.append(f"; waits for: {pool.waits}", "yellow")
+        lines.append(text)
+    return Group(table, *lines)
+
+
+def _describe_next(pool: PoolOverview) -> str:
+    if not pool.next:
+        return "nothing is next"
+    named, later = pool.next[:4], pool.planned - len(pool.next)
+    more = f" and {len(pool.next) - len(named)} more" if len(pool.next) > len(named) else ""
+    after = f", {later} later" if later > 0 else ""
+    return f"next wave {', '.join(named)}{more}{after}"
+
+
+def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
+    """Return a line with bars for each node."""
+    if not nodes:
+        return Text("no node", "dim")
+    table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
+    bar = 20 if width >= WIDE else 10 if width >= MEDIUM else 6
+    titles = ("NODE", *(("POOL",) if width >= MEDIUM else ()), "CPU", *(("MEMORY",) if width >= MEDIUM else ()))
+    for title in (*titles, *(("PODS",) if width >= MEDIUM else ()), "STATE"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "PODS" else "left")
+    for node in nodes:
+        table.add_row(
+            escape(node.name), *((escape(node.pool) or "–",) if width >= MEDIUM else ()), draw_bar(node.cpu, bar),
+            *((draw_bar(node.memory, bar), str(node.pods)) if width >= MEDIUM else ()),
+            Text(_describe_state(node), STATE_STYLES.get(node.state, "")),
+        )  # fmt: skip
+    return table
+
+
+def _describe_state(node: NodeBar) -> str:
+    if node.state == "draining":
+        return f"draining, {node.leaving} left"
+    return f"{node.state} #{node.turn}" if node.state in ("next", "planned") else node.state
+
+
+def draw_bar(percent: int | None, width: int) -> Text:
+    """Return a bar and its number; a question mark where the share is not known."""
+    if percent is None:
+        return Text("?".ljust(width) + "   ?%", "dim")
+    filled = max(0, min(width, round(percent * width / 100)))
+    style = "red" if percent > 100 else "green" if percent >= 70 else "yellow" if percent >= 35 else "blue"
+    text = Text()
+    text.append(FULL * filled, style)
+    text.append(EMPTY * (width - filled), "dim")
+    return text.append(f"{percent:4}%")
+
+
+def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) -> RenderableType:
+    """Return the last decisions, the newest first."""
+    if not decisions:
+        return Text("no decision is stored", "dim")
+    table = Table(box=None, pad_edge=False, expand=True, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for entry in decisions[:limit]:
+        what = f"{entry.what} (dry run)" if entry.rehearsed and width >= MEDIUM else entry.what
+        table.add_row(format_timestamp(entry.at)[5:16].replace("T", " "), what, escape(entry.why))
+    return table
+
+
+def draw_once(view: TopView, width: int) -> Group:
+    """Return all parts one below the other, for a pipe or a single look."""
+    parts: list[RenderableType] = [draw_headline(view), Text(""), draw_pools(view.pools, width), Text("")]
+    parts += [draw_nodes(view.nodes, width), Text(""), draw_decisions(view.decisions, width, 10)]
+    parts += [Text(problem, "yellow") for problem in view.problems]
+    return Group(*parts)

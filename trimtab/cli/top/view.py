@@ -1,0 +1,201 @@
+"""What `trimtab top` shows at one moment, as values: pools, nodes, decisions, savings."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from trimtab.cli.compactor.report import build_status_report
+from trimtab.cli.compactor.state import CompactorState
+from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pool import PoolIndex
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+from trimtab.compaction.drain.savings import format_savings
+
+MAX_DECISIONS = 200
+STATE_ORDER = ("draining", "drained", "next", "planned", "cordoned", "not ready", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBar:
+    """One node: what is requested of it, and what will become of it."""
+
+    name: str
+    pool: str
+    """Empty for a node of no pool."""
+    state: str
+    """draining, drained, next (in the first wave), planned, cordoned, not ready; empty for a node that stays."""
+    turn: int
+    """Its place in the plan, from 1; 0 for a node that is not in the plan."""
+    cpu: int | None
+    memory: int | None
+    """Percent of allocatable that is requested; None if it cannot be read."""
+    pods: int
+    leaving: int
+    """Pods of a drain that still have to leave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOverview:
+    """One pool, and what it would do next."""
+
+    name: str
+    mode: str
+    nodes: int
+    cpu: int | None
+    memory: int | None
+    """Percent of the allocatable of all its nodes."""
+    next: tuple[str, ...]
+    """The nodes of the next wave, in order."""
+    planned: int
+    """All nodes of the plan."""
+    waits: str
+    saved: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopView:
+    """Everything on the screen."""
+
+    at: Seconds
+    leader: str
+    paused: str
+    pools: tuple[PoolOverview, ...]
+    nodes: tuple[NodeBar, ...]
+    """Of pools first; in a pool those that leave first, then by name."""
+    decisions: tuple[HistoryEntry, ...]
+    """The newest is first."""
+    saved: str
+    """Of all pools together."""
+    problems: tuple[str, ...]
+
+
+def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopView:
+    """Return what is shown of this state, which has the pods of the cluster."""
+    inventory = snapshot_inventory(state.snapshot)
+    report = build_status_report(state)
+    index = PoolIndex(state.pools.pools)
+    pods: dict[str, list[PodInfo]] = {}
+    for pod in inventory.pods:
+        if pod.node and not pod.is_finished:
+            pods.setdefault(pod.node, []).append(pod)
+    leaving = {drain.node: drain.pods_left for drain in report.drains}
+    bars, sums = [], dict[str, _Sums]()
+    turns = {
+        name: {node: turn for turn, node in enumerate(memory.plan, 1)} for name, memory in state.pool_states.items()
+    }
+    for node in inventory.nodes:
+        pool = index.first_pool_of(node)
+        name = pool.name if pool is not None else ""
+        memory = state.pool_states.get(name, PoolState())
+        node_sums = _sum_node(node, pods.get(node.name, []))
+        turn = turns.get(name, {}).get(node.name, 0)
+        bars.append(
+            NodeBar(
+                name=node.name, pool=name, state=_node_state(node, memory, turn), turn=turn,
+                cpu=node_sums.percent("cpu"), memory=node_sums.percent("memory"), pods=len(pods.get(node.name, [])),
+                leaving=leaving.get(node.name, 0),
+            )
+        )  # fmt: skip
+        sums.setdefault(name, _Sums()).add(node_sums)
+    counts = Counter(bar.pool for bar in bars)
+    return TopView(
+        at=state.read_at, leader=report.leader, paused=report.paused,
+        pools=tuple(
+            PoolOverview(
+                name=pool.name, mode=pool.mode, nodes=counts[pool.name],
+                cpu=sums.get(pool.name, _Sums()).percent("cpu"), memory=sums.get(pool.name, _Sums()).percent("memory"),
+                next=_next_wave(state.pool_states.get(pool.name, PoolState())), planned=len(pool.next),
+                waits=pool.waits_for, saved=_saved((state.pool_states.get(pool.name, PoolState()),)),
+            )
+            for pool in report.pools
+        ),
+        nodes=tuple(sorted(bars, key=_order)),
+        decisions=_last_decisions(state.pool_states),
+        saved=_saved(state.pool_states.values()),
+        problems=(*report.mistakes, *problems),
+    )  # fmt: skip
+
+
+def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:
+    """Return the view with only this pool (None: all), and with only those nodes that leave or are cordoned."""
+    return replace(
+        view,
+        pools=tuple(each for each in view.pools if pool in (None, each.name)),
+        nodes=tuple(
+            node for node in view.nodes if pool in (None, node.pool) and (node.turn or node.state or not only_leaving)
+        ),
+        decisions=tuple(entry for entry in view.decisions if pool in (None, entry.pool)),
+    )
+
+
+def _order(bar: NodeBar) -> tuple[bool, str, int, int, str]:
+    return (not bar.pool, bar.pool, STATE_ORDER.index(bar.state), bar.turn, bar.name)
+
+
+def _next_wave(memory: PoolState) -> tuple[str, ...]:
+    return memory.plan[: memory.plan_wave or None]
+
+
+def _saved(states: Iterable[PoolState]) -> str:
+    found = list(states)
+    worth: Counter[str] = Counter()
+    for state in found:
+        worth.update(state.worth)
+    return format_savings(sum(state.saved for state in found), worth)
+
+
+def _last_decisions(states: Mapping[str, PoolState]) -> tuple[HistoryEntry, ...]:
+    entries = [entry for state in states.values() for entry in state.ring]
+    return tuple(sorted(entries, key=lambda entry: entry.at, reverse=True)[:MAX_DECISIONS])
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Requested and allocatable amounts; `is_known` is false where one cannot be read."""
+
+    requested: Counter[str]
+    allocatable: Counter[str]
+    is_known: bool
+
+    def __init__(self) -> None:
+        self.requested, self.allocatable, self.is_known = Counter(), Counter(), True
+
+    def add(self, other: "_Sums") -> None:
+        self.requested.update(other.requested)
+        self.allocatable.update(other.allocatable)
+        self.is_known = self.is_known and other.is_known
+
+    def percent(self, resource: str) -> int | None:
+        total = self.allocatable[resource]
+        return round(self.requested[resource] * 100 / total) if self.is_known and total > 0 else None
+
+
+def _sum_node(node: NodeInfo, pods: Iterable[PodInfo]) -> _Sums:
+    sums = _Sums()
+    if isinstance(node.allocatable, Unreadable):
+        sums.is_known = False
+        return sums
+    for resource in ("cpu", "memory"):
+        sums.allocatable[resource] = node.allocatable.get(resource, 0)
+    for pod in pods:
+        requests = pod.requirements.requests
+        if isinstance(requests, Unreadable):
+            sums.is_known = False
+            continue
+        for resource in ("cpu", "memory"):
+            sums.requested[resource] += requests.get(resource, 0)
+    return sums
+
+
+def _node_state(node: NodeInfo, memory: PoolState, turn: int) -> str:
+    if node.name in memory.drains:
+        return "drained" if node.name in memory.empty else "draining"
+    if not node.is_ready:
+        return "not ready"
+    if node.is_cordoned:
+        return "cordoned"
+    return "" if not turn else "next" if turn <= (memory.plan_wave or len(memory.plan)) else "planned"

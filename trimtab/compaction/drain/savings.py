@@ -1,0 +1,107 @@
+"""What removed nodes saved, by day and namespace, and how an amount of a plan reads.
+
+The node's share of a namespace is that of its pods among the pods that were moved from the node. A day is a UTC date.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+
+MAX_DAYS = 92
+"""The days that are stored: a quarter."""
+MAX_NAMESPACES = 20
+"""The namespaces of a day that are stored by name, those with the largest shares; the others are one sum. A state has
+to fit into a ConfigMap."""
+OTHER_NAMESPACES = ""
+"""The name of that sum, and of a node without pods. No namespace has it."""
+
+HOURS_PER_MONTH = 730
+"""As the price pages of cloud providers count: 365 * 24 / 12."""
+MONEY = "micro-dollars an hour"
+_SCALES = {
+    MONEY: (HOURS_PER_MONTH / 1_000_000, "dollars a month"),
+    "millicores": (1 / 1000, "cores"),
+    "nodes": (1, "nodes"),
+}
+_SHARES = (1 / 1_000_000, "average nodes")
+
+
+class DaySavings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The nodes of a pool that were removed on one day."""
+
+    nodes: int
+    at: Seconds
+    """The mean of the times of their removals."""
+    worth: dict[str, int] = {}
+    """Unit → what all of them together save."""
+    namespaces: dict[str, dict[str, int]] = {}
+    """Unit → namespace → its share; the shares of a unit add up to its worth."""
+
+
+def add_saving(
+    days: Mapping[str, DaySavings], now: Seconds, saving: tuple[str, int], pods: Mapping[str, int]
+) -> dict[str, DaySavings]:
+    """Returns the days with a node that was removed now; `saving`: (unit, amount); `pods`: namespace → moved pods."""
+    unit, amount = saving
+    name = format_timestamp(now)[:10]
+    day = days.get(name, DaySavings(nodes=0, at=now))
+    worth, namespaces = day.worth, day.namespaces
+    if unit:
+        worth = {**worth, unit: worth.get(unit, 0) + amount}
+        shares = add_amounts((namespaces.get(unit, {}), divide_by_pods(amount, pods)))
+        namespaces = {**namespaces, unit: _keep_largest(shares)}
+    at = (day.at * day.nodes + now) // (day.nodes + 1)
+    added = {**days, name: DaySavings(nodes=day.nodes + 1, at=at, worth=worth, namespaces=namespaces)}
+    return {name: added[name] for name in sorted(added)[-MAX_DAYS:]}
+
+
+def divide_by_pods(amount: int, pods: Mapping[str, int]) -> dict[str, int]:
+    """Returns namespace → share of the amount in proportion to its pods; the shares add up to the amount exactly."""
+    total = sum(pods.values())
+    if total <= 0:
+        return {OTHER_NAMESPACES: amount}
+    shares, given, counted = {}, 0, 0
+    for namespace in sorted(pods):
+        counted += pods[namespace]
+        # Each share is the difference of two roundings of a running sum, so no remainder is left.
+        shares[namespace] = amount * counted // total - given
+        given += shares[namespace]
+    return shares
+
+
+def add_amounts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Returns name → the sum of its amounts."""
+    sums: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            sums[name] = sums.get(name, 0) + amount
+    return sums
+
+
+def _keep_largest(shares: Mapping[str, int]) -> dict[str, int]:
+    named = sorted((name for name in shares if name != OTHER_NAMESPACES), key=lambda name: (-shares[name], name))
+    kept = {name: shares[name] for name in named[:MAX_NAMESPACES]}
+    rest = sum(shares.values()) - sum(kept.values())
+    return {**kept, OTHER_NAMESPACES: rest} if rest else kept
+
+
+def convert_amount(amount: float, unit: str) -> tuple[float, str]:
+    """Returns a plan's amount and unit in the unit that people read: dollars a month, cores, nodes, average nodes."""
+    factor, name = _SCALES.get(unit, _SHARES)
+    return round(amount * factor, 2), name
+
+
+def format_amount(amount: float, unit: str) -> str:
+    """Returns a converted amount as text, as in "$1,234 a month" and "5,390 cores"."""
+    if unit == "dollars a month":
+        return f"${amount:,.0f} a month" if amount >= 100 else f"${amount:,.2f} a month"
+    number = f"{amount:,.1f}".removesuffix(".0")
+    return f"{number} {unit.removesuffix('s') if amount == 1 else unit}"
+
+
+def format_savings(nodes: int, worth: Mapping[str, int]) -> str:
+    """Returns the savings of removed nodes as text, as in "3 nodes, $12.40 a month"."""
+    amounts = [format_amount(*convert_amount(amount, unit)) for unit, amount in sorted(worth.items()) if amount]
+    return ", ".join((f"{nodes:,} node{'' if nodes == 1 else 's'}", *amounts))

@@ -1,0 +1,44 @@
+"""Says in one sentence what a pool waits for before its next drain begins."""
+
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.timestamps import Seconds, is_any_open
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.start import closed_reason, opening_reason
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.plan_types import Observations
+
+
+def pool_mode(pool: Pool | None) -> str:
+    """Returns act, rehearse or off; gone for a pool of which only the state exists."""
+    return "gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act"
+
+
+def waiting_reason(
+    pool: Pool | None, memory: PoolState, now: Seconds, terms: DrainTimeouts, *, paused: str = "", is_led: bool = True
+) -> str:
+    """Returns the condition for the next drain of the pool to begin; empty without one.
+
+    paused: why nothing may be done now, as text; empty when it may. is_led: whether a compactor holds the Lease.
+    """
+    if pool is None:
+        return "the pool's ConfigMap, which does not exist"
+    if (closed := closed_reason(pool, memory, now, terms)) is not None:
+        return str(closed)
+    if paused:
+        return paused
+    if not is_led:
+        return "no compactor leads"
+    if not pool.enabled:
+        return "the pool is off until its ConfigMap has `enabled: true`"
+    if pool.dry_run:
+        return "the pool is in dry run until its ConfigMap has mode: act"
+    if not is_any_open(pool.windows, now):
+        return "the pool's next window"
+    if (opened := opening_reason(pool, memory, now)) is not None:
+        return str(opened)
+    draining = sorted(memory.drains)
+    if len([node for node in draining if node not in memory.empty]) >= pool.drains:
+        return f"the end of the drain of {draining[0]}"
+    if Observations(evictions=memory.evictions).recent_evictions(now) >= pool.evictions_per_hour:
+        return f"the limit of {pool.evictions_per_hour} evictions per hour"
+    return "" if memory.plan else memory.plan_why or "a plan that frees a node"

@@ -1,0 +1,149 @@
+"""A pool as `kubectl get` shows it: what it does, what it would drain next, what it waits for, what it has saved.
+
+A PoolStatus is written for people and for dashboards. No decision ever reads one, so a forged one has no effect, and
+the compactor writes over it. Settings of a pool are in its ConfigMap.
+"""
+
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.savings import format_savings
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.drain.waiting import pool_mode, waiting_reason
+
+GROUP, VERSION, KIND, PLURAL = "trimtab.dev", "v1alpha1", "PoolStatus", "poolstatuses"
+SHORT_NAME = "pools"
+MAX_PLAN_NODES = 50
+MAX_NAMED_NODES = 3
+MAX_TEXT = 1000
+Schema = dict[str, Any]
+
+
+class PoolStatusFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The field `status` of a PoolStatus."""
+
+    mode: str
+    """act, rehearse or off."""
+    nodes: int
+    """The nodes of the pool."""
+    draining: int
+    """Nodes that are being drained, or are empty and wait for their removal."""
+    next: str
+    """The nodes that the last plan would drain first, as text; `nothing` without any."""
+    plan: tuple[str, ...]
+    """The nodes that the last plan would drain, in order; at most 50."""
+    wave: int
+    """How many of these are in the first wave."""
+    waits: str
+    """What the next drain waits for; empty if nothing holds it up."""
+    saved_nodes: int
+    """The nodes that were removed after a drain, since the pool's state exists."""
+    saved: str
+    """What these save, as text."""
+    updated: str = ""
+    """When the compactor wrote this, RFC 3339."""
+
+
+def pool_statuses(view: ClusterView, states: dict[str, PoolState], terms: DrainTimeouts) -> dict[str, PoolStatusFields]:
+    """Returns pool → its status, of all pools that have valid settings. `updated` is empty."""
+    counts = {pool.name: sum(pool.has_node(node) for node in view.inventory.nodes) for pool in view.pools}
+    statuses = {}
+    for pool in view.pools:
+        memory = states.get(pool.name, PoolState())
+        statuses[pool.name] = PoolStatusFields(
+            mode=pool_mode(pool), nodes=counts[pool.name], draining=len(memory.drains), next=name_first(memory.plan),
+            plan=memory.plan[:MAX_PLAN_NODES], wave=memory.plan_wave,
+            waits=waiting_reason(pool, memory, view.now, terms, paused=view.paused)[:MAX_TEXT],
+            saved_nodes=memory.saved, saved=format_savings(memory.saved, memory.worth),
+        )  # fmt: skip
+    return statuses
+
+
+def name_first(nodes: tuple[str, ...]) -> str:
+    """Returns the first names as text, as in "n1, n2, n3 and 4 more"."""
+    more = len(nodes) - MAX_NAMED_NODES
+    return ", ".join(nodes[:MAX_NAMED_NODES]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+def build_document(name: str, namespace: str, pool: str, status: PoolStatusFields, now: Seconds) -> Schema:
+    """Returns the PoolStatus of the pool; `name` is the object's."""
+    fields = msgspec.to_builtins(msgspec.structs.replace(status, updated=format_timestamp(now)))
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}", "kind": KIND,
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "trimtab"}},
+        "pool": pool, "status": fields,
+    }  # fmt: skip
+
+
+def build_pool_status_crd() -> Schema:
+    """Returns the CustomResourceDefinition of PoolStatus."""
+    version = {
+        "name": VERSION, "served": True, "storage": True,
+        "additionalPrinterColumns": _printer_columns(),
+        "schema": {"openAPIV3Schema": _schema()},
+    }  # fmt: skip
+    names = {
+        "kind": KIND, "listKind": f"{KIND}List", "plural": PLURAL, "singular": KIND.lower(),
+        "shortNames": [SHORT_NAME], "categories": ["trimtab"],
+    }  # fmt: skip
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}", "labels": {"app.kubernetes.io/name": "trimtab"}},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def _printer_columns() -> list[Schema]:
+    columns = (
+        ("Mode", "string", ".status.mode", 0),
+        ("Nodes", "integer", ".status.nodes", 0),
+        ("Draining", "integer", ".status.draining", 0),
+        ("Next", "string", ".status.next", 0),
+        ("Saved", "string", ".status.saved", 0),
+        ("Updated", "date", ".status.updated", 0),
+        ("Waits", "string", ".status.waits", 0),
+        ("Wave", "integer", ".status.wave", 1),
+    )
+    return [{"name": n, "type": t, "jsonPath": p, "priority": r} for n, t, p, r in columns]
+
+
+_DESCRIPTIONS = {
+    "mode": "act, rehearse or off.",
+    "nodes": "The nodes of the pool.",
+    "draining": "Nodes that are being drained, or are empty and wait for their removal.",
+    "next": "The nodes that the last plan would drain first, as text.",
+    "plan": "The nodes that the last plan would drain, in order; at most 50.",
+    "wave": "How many nodes of the plan are in the first wave.",
+    "waits": "What the next drain waits for; empty if nothing holds it up.",
+    "savedNodes": "The nodes that were removed after a drain.",
+    "saved": "What the removed nodes save, as text.",
+    "updated": "When the compactor wrote this; it writes at least every five minutes.",
+}
+
+
+def _schema() -> Schema:
+    kinds: dict[str, Schema] = {
+        "nodes": {"type": "integer"}, "draining": {"type": "integer"}, "wave": {"type": "integer"},
+        "savedNodes": {"type": "integer"}, "plan": {"type": "array", "items": {"type": "string"}},
+        "updated": {"type": "string", "format": "date-time"},
+    }  # fmt: skip
+    fields = {
+        name: {**kinds.get(name, {"type": "string"}), "description": says} for name, says in _DESCRIPTIONS.items()
+    }
+    return {
+        "type": "object",
+        "description": "What a pool does, written by the compactor alone. No process reads it: the settings of a pool "
+        "are in its ConfigMap, and what another client writes here has no effect.",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "pool": {"type": "string", "description": "The name of the pool."},
+            "status": {"type": "object", "properties": fields},
+        },
+    }

@@ -1,0 +1,112 @@
+"""Writes what each pool does to a PoolStatus, for `kubectl get pools`.
+
+A PoolStatus is never read for a decision. What another client writes into one is replaced at the next update, and one
+without a pool is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.compaction.drain.pool_state import NAME_PREFIX
+from trimtab.compaction.pool_status import KIND, PoolStatusFields, build_document, pool_statuses
+from trimtab.compactor.loop import Loop
+from trimtab.compactor.pool_state_store import config_map_name
+from trimtab.kube import objects
+from trimtab.kube.errors import KubeFault, NotFound
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, collection_path
+from trimtab.runtime.log import Logger
+
+INTERVAL_SECONDS = 15.0
+"""The shortest time between two updates."""
+HEARTBEAT_SECONDS = 300
+"""An unchanged status is written again after this time, so that its age says whether a compactor works."""
+MAX_STORED = 500
+"""The most objects that are read: any client with the permission may create as many as it likes."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Stored(msgspec.Struct):
+    metadata: _Metadata
+    pool: Any = None
+    status: Any = None
+
+
+class _StoredList(msgspec.Struct):
+    items: list[_Stored] | None = None
+
+
+@dataclass(slots=True)
+class PoolStatusWriter:
+    """Writes the PoolStatus of every pool, for the leader."""
+
+    writer: Writer
+    namespace: str
+    log: Logger
+    elapsed: Callable[[], float]
+    interval: float = INTERVAL_SECONDS
+    _updated_at: float | None = field(default=None)
+    _problem: str = ""
+
+    def update(self, loop: Loop) -> None:
+        """Writes what differs from the last round, if that is due. An error is logged once, and nothing waits."""
+        view, now = loop.view, self.elapsed()
+        if view is None or (self._updated_at is not None and now - self._updated_at < self.interval):
+            return
+        self._updated_at = now
+        statuses = pool_statuses(view, loop.pool_states.states, loop.drainer.timeouts)
+        try:
+            self._write(statuses, view.now)
+        except NotFound:
+            self._report("the definition of PoolStatus is not installed, so kubectl does not show pools")
+        except KubeFault as error:
+            self._report(str(error))
+        else:
+            self._problem = ""
+
+    def _write(self, statuses: Mapping[str, PoolStatusFields], now: Seconds) -> None:
+        wanted = {object_name(pool): (pool, status) for pool, status in statuses.items()}
+        stored = self._list()
+        for name in stored.keys() - wanted.keys():
+            objects.delete(self.writer, KIND, name, self.namespace)
+        for name, (pool, status) in sorted(wanted.items()):
+            if name not in stored or is_outdated(stored[name], pool, status, now):
+                objects.apply(self.writer, build_document(name, self.namespace, pool, status, now))
+
+    def _list(self) -> dict[str, tuple[Any, Any]]:
+        """Returns name → (pool, status) of what is stored, which any client may have written."""
+        doing, path = f"list {LIST_SOURCES[KIND].plural}", collection_path(LIST_SOURCES[KIND], self.namespace)
+        listed: _StoredList = decode_as(
+            self.writer.client.get(path, {"limit": MAX_STORED}, doing=doing), _StoredList, doing
+        )
+        return {item.metadata.name: (item.pool, item.status) for item in listed.items or ()}
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            self.log.warning("pool-status.not-written", problem=problem, effect="nothing but `kubectl get pools`")
+
+
+def object_name(pool: str) -> str:
+    """Returns the name of the pool's PoolStatus: the pool's, or a similar one where that is no valid object name."""
+    return config_map_name(pool).removeprefix(NAME_PREFIX)
+
+
+def is_outdated(stored: tuple[Any, Any], pool: str, status: PoolStatusFields, now: Seconds) -> bool:
+    """Returns whether the stored (pool, status) differs, or is older than the heartbeat, or from the future."""
+    stored_pool, fields = stored
+    if stored_pool != pool or not isinstance(fields, dict):
+        return True
+    updated = fields.get("updated")
+    at = parse_timestamp(updated) if isinstance(updated, str) else None
+    wanted = {**msgspec.to_builtins(status), "plan": list(status.plan), "updated": updated}
+    return fields != wanted or at is None or not 0 <= now - at < HEARTBEAT_SECONDS

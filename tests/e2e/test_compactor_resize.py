@@ -328,9 +328,11 @@ def _dies_at(stage: Stage, write: int) -> bool:
     stage.acts(resize={"canary": 100, "verify": "2s"})
     with ResizingKubelet(stage.team, stage.name) as kubelet:
         first = Compactor(stage.cluster, stage.folder, program=(DYING, str(write)), POLICIES=str(stage.policy), **SOON)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while first.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.1)
+            if first.told("resize-verified"):  # and then its Events and its state
+                deadline = min(deadline, time.monotonic() + 5)
+            time.sleep(0.2)
         died = first.process.poll() is not None
         first.stop(9)
         for pod in stage.team.running("app=web"):

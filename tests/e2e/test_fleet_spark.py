@@ -33,9 +33,9 @@ main()
 """The command with as many buckets for a small history as a large one has."""
 
 
-def fleet(*arguments: str | Path) -> subprocess.Popen[bytes]:
+def fleet(*arguments: str | Path, folder: Path | None = None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", SMALL_BUCKETS, "fleet", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder)
 
 
 def finished(process: subprocess.Popen[bytes], code: int = 0) -> bytes:
@@ -50,9 +50,12 @@ def written(folder: Path) -> dict[str, bytes]:
 
 def test_a_report_of_five_clusters_is_the_same_from_spark(cluster: SparkCluster, tmp_path: Path) -> None:
     clusters, usage = five_clusters(tmp_path), history(tmp_path)
-    asked = ("report", "--clusters", clusters, "--usage", usage, "--now", NOW, "-o", "json")
-    local = finished(fleet(*asked), code=3)
-    assert finished(fleet(*asked, "--engine", cluster.url, *DRIVER_OPTIONS), code=3) == local
+    # Executors have another working directory than the command.
+    here = (clusters.relative_to(tmp_path), usage.relative_to(tmp_path))
+    asked = ("report", "--clusters", here[0], "--usage", here[1], "--now", NOW, "-o", "json")
+    local = finished(fleet(*asked, folder=tmp_path), code=3)
+    assert b'"failures": [\n    {\n      "cluster": "broken"' in local
+    assert finished(fleet(*asked, "--engine", cluster.url, *DRIVER_OPTIONS, folder=tmp_path), code=3) == local
 
 
 def test_a_worker_that_dies_in_mid_shuffle_changes_no_byte(cluster: SparkCluster, tmp_path: Path) -> None:

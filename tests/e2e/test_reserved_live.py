@@ -24,11 +24,12 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.kubelet_pages import KubeletPages, Requests, serving_kubelets
 from tests.e2e.recommenders import USER, allow
 from tests.usage.summaries import node_summary
+from trimtab.cluster.published_reservations import RESERVATIONS_KEY
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
 from trimtab.recommender.metrics import ReservationMetrics
 from trimtab.recommender.reservation_sources import configmap_store, list_nodes, read_from_kubelets
-from trimtab.recommender.reservations import RESERVATIONS_KEY, RESERVATIONS_NAME, ReservationMeasurer
+from trimtab.recommender.reservations import RESERVATIONS_NAME, ReservationMeasurer
 from trimtab.runtime import log
 
 MIB = 1 << 20

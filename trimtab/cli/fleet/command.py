@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -162,11 +163,18 @@ def _decide(
     engine: Engine, usage: str, files: Sequence[StoredDay], listed: ClusterList, sizing: SizingSettings,
     now: int, days: int, rows: int, write_to: str,
 ) -> FleetDecisions:  # fmt: skip
+    # Executors have another working directory.
+    location, target = (_absolute(text) for text in (usage, write_to))
     settings = DecisionSettings(
-        location=usage, bucket_count=1, days=days, now=now, sizing=sizing, rows=rows, output=write_to
+        location=location, bucket_count=1, days=days, now=now, sizing=sizing, rows=rows, output=target
     )
     with show_spinner("Deciding"):
         return decide_fleet(engine, files, listed.states, settings, read_current)
+
+
+def _absolute(location: str) -> str:
+    """A path without the working directory; a URL, or no location, as it is."""
+    return location if not location or "://" in location else str(Path(location).resolve())
 
 
 def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]:

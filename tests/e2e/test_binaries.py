@@ -82,7 +82,7 @@ def test_without_go_the_message_says_what_to_do(cache: Path, monkeypatch: pytest
 
 def test_another_minor_has_binaries_of_its_own(cache: Path) -> None:
     assert modules.kubernetes("1.34").key != modules.kubernetes("1.36").key
-    with pytest.raises(LookupError, match=r"known are 1\.34, 1\.36"):
+    with pytest.raises(LookupError, match=r"known are 1\.34, 1\.35, 1\.36, 1\.37"):
         modules.kubernetes("1.20")
 
 

@@ -98,7 +98,7 @@ def test_read_a_refusal(desk: Desk) -> None:
     assert "What to do" in listed
     assert "the policy removes it" in offline
     assert "shop/cart-5d4f-x2x7k" in why
-    assert "shop/cart-5d4f-x2x7k" in running
+    assert "running pods lack changes of policies" in running
     assert "pod-must-stay" in explained
     assert "shop/debug-shell" in explained
     assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in all_codes()}

@@ -34,7 +34,8 @@ def clone(tmp_path: Path) -> Path:
     for name in ("bin", "lib", "include"):
         (venv / name).symlink_to(ours / name)
     shutil.copy(ours / "pyvenv.cfg", venv)
-    (venv / ".ready").touch()
+    for stamp in (".installed", ".ready"):  # as the Makefile makes them, in this order
+        (venv / stamp).touch()
     return tmp_path
 
 

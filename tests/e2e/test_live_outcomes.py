@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.controlplane.autoscaler import status
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
@@ -86,8 +87,12 @@ def test_tolerations_of_two_policies_for_one_key_leave_no_pod_pending(ours: Ours
 
 
 def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: Ours, cluster: Cluster) -> None:
-    """The tainted zone stays empty, so the other one took a pod and no more. An author's own constraint does that."""
+    """The tainted zone stays empty, so the other one took a pod and no more. An author's own constraint does that.
+
+    The autoscaler names its groups, and none may grow from zero: otherwise the constraint stays, with a warning.
+    """
     tag = cluster.namespace[-5:]
+    cluster.apply(status({f"open-{tag}": 1}))
     key, taint = f"zone-{tag}", {"key": "of", "value": "others", "effect": "NoSchedule"}
     cluster.pool(f"open-{tag}", 1, cpu="8", memory="32Gi", labels={key: "a"})
     cluster.pool(f"closed-{tag}", 1, cpu="8", memory="32Gi", labels={key: "b"}, taints=[taint])
@@ -101,6 +106,7 @@ def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: 
     found = cluster.eventually(lambda: all_running(cluster, 3))
     assert not any(pod["spec"].get("topologySpreadConstraints") for pod in found)
     assert len(cluster.running("app=strict")) == 1
+    cluster.delete("ConfigMap", "cluster-autoscaler-status", "kube-system")
 
 
 def all_running(cluster: Cluster, count: int) -> list[dict[str, Any]] | None:

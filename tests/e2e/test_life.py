@@ -31,8 +31,9 @@ KEPT = {
     ("Namespace", "", NAMESPACE), ("ServiceAccount", NAMESPACE, "default"),
     ("ConfigMap", NAMESPACE, "kube-root-ca.crt"),
     ("CustomResourceDefinition", "", "podpolicies.trimtab.dev"), ("APIService", "", "v1alpha1.trimtab.dev"),
+    ("CustomResourceDefinition", "", "poolstatuses.trimtab.dev"),
 }  # fmt: skip
-"""What Helm leaves, as documented: the namespace that it did not make, and the CRD."""
+"""What Helm leaves, as documented: the namespace that it did not make, and the CRDs."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,8 @@ def life(whole_cluster: Cluster, helm: Helm, tmp_path_factory: pytest.TempPathFa
         found = Life(team, helm, kubelet)
         found.install()
         yield found
-        for kind, name in (("namespace", NAMESPACE), ("crd", "podpolicies.trimtab.dev")):
+        crds = ("podpolicies.trimtab.dev", "poolstatuses.trimtab.dev")
+        for kind, name in (("namespace", NAMESPACE), *(("crd", crd) for crd in crds)):
             team.kubectl("delete", kind, name, "--ignore-not-found", "--wait")
     team.clean_up()
 

@@ -11,6 +11,7 @@ from kubernetes.client import ApiClient
 
 from trimtab.compactor.process import HUNG_SECONDS, NAME, Process
 from trimtab.compactor.settings import Settings
+from trimtab.compactor.successor_requests import load_policy_files
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.leader_process import create_leader_process
 from trimtab.runtime import environment, log
@@ -41,7 +42,7 @@ def main() -> None:
         NAME, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
     )
     stop_on_signals(standing.shutdown)
-    Process(settings, standing).run()
+    Process(settings, standing, load_policy_files(settings.policies)).run()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from certs.problems import CertsError, Problem
 
 
 def is_certificate_due(pair: KeyPair, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
-    """Returns every reason to replace this pair; empty until two thirds of its life have passed.
+    """Returns every reason to replace this pair, or an empty tuple until two thirds of its life have passed.
 
     `names` are those that it must carry; a missing one is a reason too. Never raises: a pair that cannot be read is due
     because of that.
@@ -47,7 +47,7 @@ def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...
 
 
 def chain_problems(folder: CertificateFiles) -> tuple[Problem, ...]:
-    """Returns a problem if the chain does not lead to a certificate of the bundle; empty if it does."""
+    """Returns a problem if the chain does not lead to a certificate of the bundle, or an empty tuple if it does."""
     try:
         chain, bundle = folder.pair.read_certificates(), read_chain(folder.bundle, "ca.crt")
     except CertsError as e:

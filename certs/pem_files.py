@@ -67,7 +67,7 @@ def read_key(pem: bytes, file: str) -> SigningKey:
 
 
 def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Returns the DNS names, then the IP addresses of a certificate, in its order; empty if it has none."""
+    """Returns the DNS names, then the IP addresses of a certificate, in its order, or an empty tuple if it has none."""
     try:
         alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -117,7 +117,7 @@ class CertificateFiles:
 
     @property
     def authority(self) -> KeyPair | None:
-        """The current authority; None if its key is not in the folder."""
+        """The current authority, or None if its key is not in the folder."""
         if self.authority_key is None:
             return None
         return KeyPair(certificate=self.bundle, key=self.authority_key)

@@ -38,13 +38,13 @@ class RotationState:
     """All inputs at one moment, as one server reads them."""
 
     store: CertificateFiles | None
-    """The shared files; None if the store is empty."""
+    """The shared files, or None if the store is empty."""
     places: tuple[bytes, ...] = ()
     """The bundle in each place that Trimtab writes, as PEM; empty bytes if there is none. Read before the store."""
     settled: bool = False
     """True if every place has held the store's bundle for so long that every client has noticed."""
     serving: CertificateFiles | None = None
-    """The files that this server serves; None while it serves none."""
+    """The files that this server serves, or None while it serves none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ class PolicyStateWatcher:
         self._client.close()
 
     def data_age(self) -> float | None:
-        """Seconds since the oldest list was known to be current; None while one was never read."""
+        """Returns the seconds since the oldest list was known to be current, or None while one was never read."""
         return self._changes.informers.oldest_age()
 
     @property
@@ -215,7 +215,7 @@ class PolicyStateWatcher:
         return tuple(name for name, state in self._changes.informers.health_by_list().items() if not state.synced)
 
     def list_errors(self) -> dict[str, str]:
-        """Current errors by list."""
+        """Returns the current errors by list."""
         return self._changes.errors_by_list()
 
     def unreadable_objects(self) -> tuple[Unreadable, ...]:
@@ -223,7 +223,7 @@ class PolicyStateWatcher:
         return self._changes.informers.unreadable_objects()
 
     def count_problems(self) -> int:
-        """The number of objects that cannot be decoded, or whose previous content is used."""
+        """Returns the number of objects that cannot be decoded, or whose previous content is used."""
         return len(self.unreadable_objects()) + len(self.world.facts.problems) + len(self.world.broken)
 
     def _run(self) -> None:

@@ -31,7 +31,7 @@ class ClientDisconnected(Exception):
 async def read_body(
     receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | None:
-    """Returns the body; None if it exceeds `max_bytes`.
+    """Returns the body, or None if it exceeds `max_bytes`.
 
     Raises `ClientDisconnected` if the client disconnected, `TooManyBodies` if there is no memory for it, `TimeoutError`
     if the body is not complete `seconds` after its first bytes. The wait for the first bytes is the server's

@@ -133,7 +133,7 @@ def decide_pod(
 def _oversized_decision(
     size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
-    """Returns the result for a pod that is too large to be decided; None if no policy would decide it anyway."""
+    """Returns the result for a pod that is too large to be decided, or None if no policy would decide it anyway."""
     if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
@@ -183,7 +183,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
 
     @property
     def user_name(self) -> str:
-        """The user name of the requester; empty if it is absent or unreadable."""
+        """The user name of the requester, or an empty string if it is absent or unreadable."""
         try:
             return msgspec.json.decode(self.user_info, type=_User).username
         except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -46,7 +46,7 @@ class Objection:
     prevents: bool = True
     """True if the cause must be taken back; False if the objection is uncertain and only reported."""
     quota: str | None = None
-    """The ResourceQuota without room; None if the objection is about something else."""
+    """The ResourceQuota without room, or None if the objection is about something else."""
 
 
 def find_objection(
@@ -59,7 +59,7 @@ def find_objection(
     of_quotas: bool = True,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> Objection | None:
-    """Returns the first objection to the changed pod that does not hold for the pod as submitted; None if there is
+    """Returns the first objection to the changed pod that does not hold for the pod as submitted, or None if there is
     none.
 
     of_quotas: False to check only nodes.

@@ -134,7 +134,7 @@ def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFind
 
 
 def _unexpected_review(review: wire.Review) -> str:
-    """Returns why the review is not for a pod in a known version; empty if it is."""
+    """Returns why the review is not for a pod in a known version, or an empty string if it is."""
     if (review.api_version, review.kind) != (wire.API_VERSION, wire.KIND):
         return f"expected {wire.API_VERSION} {wire.KIND}, got {review.api_version} {review.kind}".strip()
     resource = review.request.resource

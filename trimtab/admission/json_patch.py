@@ -225,7 +225,7 @@ def check_patch(
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
-    """Returns why the patch must not be sent; None if it is sound.
+    """Returns why the patch must not be sent, or None if it is sound.
 
     quota_may_refuse: a policy requires an amount for which the namespace's quota has no room, and a warning says so.
     Then a rejection by the quota is the intended result, not an error of the patch.

@@ -31,7 +31,7 @@ _EVERY_TAINT = Toleration(operator="Exists")
 def explain_missing_node(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> Reason | None:
-    """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted.
+    """Returns why no node can hold the changed pod, or None if one can, or if none could hold the pod as submitted.
 
     The code is `no-known-node-matches` if a node that can hold the pod may be added.
     """
@@ -69,8 +69,8 @@ def explain_missing_node(
 def _unreachable_domains(
     submitted: PodSpec, after: Pod, changed: PodSpec, free: list[Amounts], facts: ClusterFacts, namespace: str
 ) -> Reason | None:
-    """Returns why the spread constraints of the changed pod leave pods of its owner without a node; None if they leave
-    none, or if the constraints of the pod as submitted do."""
+    """Returns why the spread constraints of the changed pod leave pods of its owner without a node, or None if they
+    leave none, or if the constraints of the pod as submitted do."""
     nodes, machines = facts.nodes, facts.machines
     replicas = PodContext(pod=after, namespace=namespace, facts=facts).replicas
     wanted = None if replicas is None else replicas.wanted

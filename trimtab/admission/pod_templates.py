@@ -57,7 +57,7 @@ def _has_containers(value: Any) -> bool:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Returns the value at this path; None if there is none."""
+    """Returns the value at this path, or None if there is none."""
     for step in path:
         if isinstance(value, list) and isinstance(step, int):
             value = value[step]
@@ -67,7 +67,7 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def why_not_admitted(document: Document) -> str | None:
-    """Returns why a manifest that creates pods is not read, or not read completely; None if it creates none, or is
+    """Returns why a manifest that creates pods is not read, or not read completely, or None if it creates none, or is
     read completely."""
     value, kind = document.value, document.kind
     if kind is None or kind == "CustomResourceDefinition":
@@ -99,7 +99,7 @@ def is_unknown_kind(document: Document) -> bool:
 
 
 def group_of(document: Document) -> str:
-    """Returns the API group; empty for the core group."""
+    """Returns the API group, or an empty string for the core group."""
     return str(document.value.get("apiVersion", "")).rpartition("/")[0]
 
 

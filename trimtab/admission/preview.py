@@ -44,7 +44,7 @@ class Preview:
 
     @property
     def outcome(self) -> AdmissionOutcome | None:
-        """The outcome of the first call; None if there was none."""
+        """The outcome of the first call, or None if there was none."""
         return self.calls[0].outcome if self.calls else None
 
     @property
@@ -70,7 +70,7 @@ class Preview:
 
     @property
     def patch_from_sent(self) -> tuple[Operation, ...]:
-        """The patch from the submitted pod to the stored pod; empty if the pod is rejected."""
+        """The patch from the submitted pod to the stored pod, or an empty tuple if the pod is rejected."""
         return diff_pods(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
 
 

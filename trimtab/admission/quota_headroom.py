@@ -64,7 +64,7 @@ class QuotaAnswers:
         self.waits, self.awaited = waits and self.max_answers > 0, None
 
     def find_answer(self, key: _AnswerKey | None) -> bool | None:
-        """Returns the answer that siblings got; None if there is none."""
+        """Returns the answer that siblings got, or None if there is none."""
         return None if key is None else self._answers.get(key)
 
     def store_answer(self, key: _AnswerKey | None, answer: bool) -> None:
@@ -134,7 +134,7 @@ def quota_increases(
 def find_exceeded_quota(
     raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
 ) -> tuple[ResourceQuota, QuotaIncrease] | None:
-    """Returns the first increase that does not fit for all pods of the owner, and its quota; None if all fit."""
+    """Returns the first increase that does not fit for all pods of the owner, and its quota, or None if all fit."""
     by_name = (
         {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())} if raises else {}
     )
@@ -211,7 +211,7 @@ def _unseen_controller(subject: PodContext) -> OwnerKey | None:
 
 
 def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
-    """Returns the key; None for a pod without a controller, or whose controller has no UID."""
+    """Returns the key, or None for a pod without a controller, or whose controller has no UID."""
     controller = subject.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None

@@ -123,7 +123,7 @@ def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterF
 
 
 def _known_amount(context: PodContext, place: ContainerRef, resource: str) -> int | None:
-    """Returns what the container is known to use, in the scheduler's units; None if it is not known."""
+    """Returns what the container is known to use, in the scheduler's units, or None if it is not known."""
     for _, usage in context.usage_of(place.container.name):
         percentiles = usage.percentiles_of(resource) if isinstance(usage, ContainerUsage) else None
         amount = percentiles.amount_at(USUAL_PERCENTILE) if percentiles is not None else None

@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
     as_of: int
     """The generation of facts that the reads were last compared with."""
     signer: MarkerSigner | None
-    """The signer by which an annotation was written or read; None if the pod has none, before and after."""
+    """The signer by which an annotation was written or read, or None if the pod has none, before and after."""
     raised: tuple[QuotaIncrease, ...] | None = None
     """The pod's increases of quotas, once they were computed."""
 

@@ -30,8 +30,8 @@ def has_every_topology(spec: PodSpec, shape: NodeShape) -> bool:
 def describe_unreachable_domains(
     spec: PodSpec, shapes: Sequence[NodeShape], eligible: Sequence[bool], usable: Sequence[bool], replicas: int | None
 ) -> str | None:
-    """Returns a sentence about the first constraint by which some pods of the owner would have no node; None if there
-    is none.
+    """Returns a sentence about the first constraint by which some pods of the owner would have no node, or None if
+    there is none.
 
     eligible: for each shape, whether such a node would admit the pod if it had no taint.
     usable: for each shape, whether such a node can hold the pod.

@@ -32,7 +32,7 @@ def validate_review(body: bytes) -> tuple[int, bytes]:
 
 
 def _why_invalid(request: wire.AdmissionRequest) -> str | None:
-    """Returns why the object must not be stored; None if it may, or if it is neither a policy nor a pool."""
+    """Returns why the object must not be stored, or None if it may, or if it is neither a policy nor a pool."""
     resource = request.resource
     find_errors = _CHECKS.get((resource.group, resource.resource))
     if find_errors is None or request.operation not in ("CREATE", "UPDATE"):
@@ -125,7 +125,8 @@ def _decode_head(raw: bytes) -> _ObjectHead:
 
 
 def _size_problem(head: _ObjectHead, raw: bytes) -> str:
-    """Returns why the object is too large to be validated; empty if it is not, or is neither pool nor policy."""
+    """Returns why the object is too large to be validated, or an empty string if it is not, or is neither pool nor
+    policy."""
     is_policy = bool(len(head.spec))
     if len(raw) <= MAX_BYTES or not (is_policy or POOL_LABEL in (head.metadata.labels or {})):
         return ""

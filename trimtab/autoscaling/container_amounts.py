@@ -21,7 +21,7 @@ class QualityOfService(StrEnum):
 
 
 def read_amount(resource: str, written: Written | None) -> int | None:
-    """Returns millicores or bytes; None if nothing is written, or if it is not a quantity."""
+    """Returns millicores or bytes, or None if nothing is written, or if it is not a quantity."""
     if written is None:
         return None
     try:
@@ -31,12 +31,12 @@ def read_amount(resource: str, written: Written | None) -> int | None:
 
 
 def amount_in(amounts: ResourceList | UnsetType, resource: str) -> int | None:
-    """Returns the amount of a resource in a list of amounts; None if it has none."""
+    """Returns the amount of a resource in a list of amounts, or None if it has none."""
     return read_amount(resource, value_or(amounts, {}).get(resource))
 
 
 def request_of(container: Container, resource: str) -> int | None:
-    """Returns the container's request; without one its limit, as the API server defaults it; None without both."""
+    """Returns the container's request; without one its limit, as the API server defaults it, or None without both."""
     resources = value_or(container.resources, None)
     if resources is None:
         return None
@@ -45,7 +45,7 @@ def request_of(container: Container, resource: str) -> int | None:
 
 
 def limit_of(container: Container, resource: str) -> int | None:
-    """Returns the container's limit; None if it has none."""
+    """Returns the container's limit, or None if it has none."""
     resources = value_or(container.resources, None)
     return None if resources is None else amount_in(resources.limits, resource)
 
@@ -73,7 +73,7 @@ def quality_of(spec: PodSpec) -> QualityOfService:
 
 
 def sum_requests(containers: Iterable[Container], resource: str) -> int | None:
-    """Returns the sum of the requests; None if a container has none."""
+    """Returns the sum of the requests, or None if a container has none."""
     requests = [request_of(container, resource) for container in containers]
     return None if not requests or None in requests else sum(filter(None, requests))
 

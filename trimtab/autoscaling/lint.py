@@ -95,7 +95,7 @@ def check_snapshot(snapshot: LintSnapshot, rules: Iterable[LintRule]) -> LintRes
 
 
 def ignore_reason(snapshot: LintSnapshot, finding: RuleFinding) -> str | None:
-    """Returns the reason for which the finding's object ignores the rule; None if it does not ignore it."""
+    """Returns the reason for which the finding's object ignores the rule, or None if it does not ignore it."""
     return ignored_rules(snapshot, finding.subject).get(finding.rule)
 
 

@@ -111,7 +111,7 @@ class MeasuredReservation:
     cpu: int
     memory: int
     max_pods: int | None = None
-    """The most pods that its network can hold; None if it was not measured."""
+    """The most pods that its network can hold, or None if it was not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class LintSnapshot:
     is_live: bool = False
     """Whether objects come from a cluster and have a status."""
     minor: int | None = None
-    """Kubernetes 1.minor; None if unknown."""
+    """Kubernetes 1.minor, or None if unknown."""
     now: Seconds | None = None
     usage: UsageHistory | None = None
     reservations: tuple[MeasuredReservation, ...] = ()
@@ -182,7 +182,7 @@ class LintSnapshot:
         return tuple(self._workloads_by_namespace.get(namespace, ()))
 
     def target_of(self, namespace: str, target: TargetRef) -> LintWorkload | None:
-        """Returns the workload that an HPA or a VPA names; None if it is not among the objects."""
+        """Returns the workload that an HPA or a VPA names, or None if it is not among the objects."""
         return self.workloads_by_subject.get(LintSubject(target.kind, namespace or DEFAULT_NAMESPACE, target.name))
 
     @cached_property
@@ -290,7 +290,7 @@ class LintSnapshot:
         )
 
     def document_value(self, subject: LintSubject) -> dict[str, Any]:
-        """Returns the manifest of an object as plain values; empty if there is none."""
+        """Returns the manifest of an object as plain values, or an empty mapping if there is none."""
         document = self.documents.get(subject)
         value = document.value if document is not None else None
         return value if isinstance(value, dict) else {}

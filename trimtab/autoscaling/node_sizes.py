@@ -10,8 +10,8 @@ from trimtab.machines.prices import SPOT_LABELS
 
 
 def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
-    """Returns for each resource the most that one node has for pods, less what DaemonSets request on every node; None
-    without nodes. The largest of each resource may be on different nodes: what is above it fits nowhere."""
+    """Returns for each resource the most that one node has for pods, less what DaemonSets request on every node, or
+    None without nodes. The largest of each resource may be on different nodes: what is above it fits nowhere."""
     if not snapshot.nodes:
         return None
     return {

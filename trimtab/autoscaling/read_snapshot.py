@@ -258,7 +258,7 @@ def _oldest_minor(nodes: Iterable[LintNode]) -> int | None:
 
 
 def parse_minor(text: str) -> int | None:
-    """Returns the minor of a version such as 1.36 or v1.36.2; None if it is not one."""
+    """Returns the minor of a version such as 1.36 or v1.36.2, or None if it is not one."""
     match = _VERSION.match(text)
     return int(match[1]) if match is not None else None
 

@@ -19,13 +19,13 @@ class ResourceUsage:
     p95: float
     max: float
     mean: float | None = None
-    """The mean of all samples of all pods; None if only percentiles are known (published recommendations)."""
+    """The mean of all samples of all pods, or None if only percentiles are known (published recommendations)."""
     idle: float | None = None
-    """P90 of the quietest day; None with less than three days of history."""
+    """P90 of the quietest day, or None with less than three days of history."""
     pod_means: tuple[float, ...] = ()
     """The mean of each pod; empty if pods are not told apart."""
     start_peak: float | None = None
-    """The median peak of the first minutes of a container; None if no start was observed."""
+    """The median peak of the first minutes of a container, or None if no start was observed."""
     days: float = 0.0
 
     @property
@@ -55,5 +55,5 @@ class UsageHistory:
     """Values of the label `cluster` among the series of one source; more than one is several clusters in one."""
 
     def find_usage(self, name: ContainerName, resource: str) -> ResourceUsage | None:
-        """Returns the usage of a resource by a container; None if its history is unknown or too short."""
+        """Returns the usage of a resource by a container, or None if its history is unknown or too short."""
         return self.containers.get(name, {}).get(resource)

@@ -49,7 +49,7 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
 
 
 def _choose_file(output: str, output_file: str | None) -> str | None:
-    """Return the file to write. `-o FILE` was the option of the file, and still works where FILE is no word.
+    """Returns the file to write. `-o FILE` was the option of the file, and still works where FILE is no word.
 
     Raises UsageError for another format than json.
     """

@@ -65,7 +65,7 @@ def add_login_options(function: F) -> F:
 
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
-    """Return the status of the Secret's certificate, with a problem for each configuration that does not trust it."""
+    """Returns the status of the Secret's certificate, with a problem for each configuration that does not trust it."""
     from trimtab.kube import certificate_rotation as shared
     from webhook import cert_manager
 
@@ -142,7 +142,7 @@ def _get_object(client: Client, kind: str, name: str, namespace: str = "") -> Wh
 
 @contextmanager
 def connect_client(where: InstallationLogin) -> Iterator[Client]:
-    """Yield a client of the cluster; its errors are raised as UsageError or RuntimeFailure."""
+    """Yields a client of the cluster; its errors are raised as UsageError or RuntimeFailure."""
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 

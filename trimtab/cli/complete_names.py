@@ -16,24 +16,24 @@ MAX_NAMES = 500
 
 
 def complete_namespaces(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the namespaces of the cluster that begin with the word."""
+    """Returns the namespaces of the cluster that begin with the word."""
     return _filter(_list_names(context, "/api/v1/namespaces"), incomplete)
 
 
 def complete_nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the nodes of the cluster that begin with the word."""
+    """Returns the nodes of the cluster that begin with the word."""
     return _filter(_list_names(context, "/api/v1/nodes"), incomplete)
 
 
 def complete_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the pools that have a ConfigMap."""
+    """Returns the pools that have a ConfigMap."""
     namespace = context.params.get("namespace") or "trimtab-system"
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     return _filter(_list_names(context, path, label="trimtab.dev/pool"), incomplete)
 
 
 def complete_policies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the policies of --policies, or the shipped ones."""
+    """Returns the policies of --policies, or the shipped ones."""
     from trimtab.cli.main import UsageError
     from trimtab.cli.policies.given_policies import load_given_policies
 
@@ -45,7 +45,7 @@ def complete_policies(context: click.Context, parameter: click.Parameter, incomp
 
 
 def complete_explained_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names that `trimtab explain` knows."""
+    """Returns the names that `trimtab explain` knows."""
     from trimtab.cli.explain.catalog import load_catalog
 
     return _filter(dict.fromkeys(entry.name for entry in load_catalog()), incomplete)
@@ -69,7 +69,7 @@ class _List(msgspec.Struct):
 
 
 def _list_names(context: click.Context, path: str, *, label: str = "") -> list[str]:
-    """Return the names of all objects, or the values of their label; none if the cluster does not answer in time."""
+    """Returns the names of all objects, or the values of their label; none if the cluster does not answer in time."""
     from trimtab.kube.client import Deadlines, connect_to_cluster
     from trimtab.kube.errors import KubeFault
 

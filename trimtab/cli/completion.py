@@ -38,7 +38,7 @@ def verb(shell: str) -> None:
 
 
 def completion_script(shell: str) -> str:
-    """Return the script of this shell."""
+    """Returns the script of this shell."""
     completer_class = get_completion_class(shell)
     assert completer_class is not None
     completer = completer_class(cli, {}, PROGRAM, VARIABLE)
@@ -47,12 +47,12 @@ def completion_script(shell: str) -> str:
 
 
 def find_completions(words: Sequence[str], incomplete: str) -> list[CompletionItem]:
-    """Return the completions of a word after these words."""
+    """Returns the completions of a word after these words."""
     return ShellComplete(cli, {}, PROGRAM, VARIABLE).get_completions(list(words), incomplete)
 
 
 def format_for_cobra(items: Sequence[CompletionItem]) -> str:
-    """Return the items as cobra's `__complete` prints them."""
+    """Returns the items as cobra's `__complete` prints them."""
     values = [item for item in items if item.type == "plain"]
     lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in values]
     directive = NO_FILES if values or not items else FILES

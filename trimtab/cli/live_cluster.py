@@ -32,7 +32,7 @@ __all__ = ["Content", "read_paths", "shipped_policies"]
 
 
 def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
-    """Return the content of every file of every path. Raises UsageError with all that cannot be read."""
+    """Returns the content of every file of every path. Raises UsageError with all that cannot be read."""
     try:
         return read_files(paths, endings)
     except UnreadableFiles as error:
@@ -94,7 +94,7 @@ def add_cluster_options(function: F) -> F:
 def read_live_objects(
     cluster_options: ClusterOptions, kinds: Iterable[str] = tuple(SHAPES_BY_KIND), *, templates: bool = False
 ) -> list[Content]:
-    """Return the snapshots as (name, content); a live cluster is captured with these kinds.
+    """Returns the snapshots as (name, content); a live cluster is captured with these kinds.
 
     Raises UsageError, and RuntimeFailure if the cluster cannot be read.
     """
@@ -115,7 +115,7 @@ def read_live_objects(
 def capture_cluster(
     cluster_options: ClusterOptions, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False
 ) -> Capture:
-    """Return the objects of these kinds that the API server lists now, as a snapshot file.
+    """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 
     Pod templates of owners are included if `templates` is set or the cluster has policies: only policies need them.
     With a `salt`, names are hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
@@ -144,7 +144,7 @@ def capture_cluster(
 
 @contextmanager
 def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
-    """Yield a client of the live cluster, for a command that changes it.
+    """Yields a client of the live cluster, for a command that changes it.
 
     Raises UsageError without `--cluster live` or a login, and RuntimeFailure for any fault of the API server within.
     """
@@ -166,14 +166,14 @@ def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
 
 
 def _list_progress() -> Callable[[str], None]:
-    """Return a function that shows the kind that is being listed, on a terminal only."""
+    """Returns a function that shows the kind that is being listed, on a terminal only."""
     if not sys.stderr.isatty():
         return lambda what: None
     return lambda what: click.echo(f"\r\x1b[Kreading {what} …\r\x1b[K", err=True, nl=False)
 
 
 def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
-    """Return the objects of these kinds from the files or the cluster.
+    """Returns the objects of these kinds from the files or the cluster.
 
     Raises UsageError with every mistake, and without --cluster.
     """
@@ -188,7 +188,7 @@ def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snap
 
 
 def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
-    """Return the recommender's whole history, empty if it does not run, and notes about unreadable parts."""
+    """Returns the recommender's whole history, empty if it does not run, and notes about unreadable parts."""
     from trimtab.histogram.live_history import LiveHistory
     from trimtab.kube.objects import Writer
     from trimtab.policy.cluster_facts import OWN_NAMESPACE
@@ -207,7 +207,7 @@ def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
 
 
 def read_missing_recommendations(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:
-    """Return by (workload, container) what a recommendation still lacks, and notes about unreadable parts."""
+    """Returns by (workload, container) what a recommendation still lacks, and notes about unreadable parts."""
     from trimtab.histogram.checkpoint import workload_key
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault

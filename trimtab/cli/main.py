@@ -135,7 +135,7 @@ class RuntimeFailure(click.ClickException):
 
 
 def _program_name(script: str) -> str | None:
-    """Return "kubectl NAME" for a script named kubectl-NAME, a plugin of kubectl; None for click's default."""
+    """Returns "kubectl NAME" for a script named kubectl-NAME, a plugin of kubectl, or None for click's default."""
     plugin = script.removeprefix("kubectl-")
     return f"kubectl {plugin}" if plugin != script else None
 

@@ -14,7 +14,7 @@ Decided = tuple[PodTemplateLocation, Preview]
 
 
 def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
-    """Return the text of all files, concatenated, with each document that has a changed pod edited in place."""
+    """Returns the text of all files, concatenated, with each document that has a changed pod edited in place."""
     changed_pods = {  # a file that is named twice is edited once
         (template.document.file, template.document.index, template.path): (template, pod_preview)
         for template, pod_preview in decided
@@ -34,7 +34,7 @@ def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -
 
 
 def _edit_file(text: str, pods: list[Decided]) -> str:
-    """Return the edited text of one file.
+    """Returns the edited text of one file.
 
     Documents are edited from the last to the first, so that the positions of earlier ones stay valid.
     """

@@ -89,7 +89,7 @@ def write_text(text: str, output_file: str | None) -> None:
 
 
 def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:
-    """Return all manifests as one text: a stream of YAML documents, or a JSON List."""
+    """Returns all manifests as one text: a stream of YAML documents, or a JSON List."""
     if form == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
@@ -111,7 +111,7 @@ _ManifestDumper.add_representer(str, _represent_text)
 
 
 def create_console() -> Console:
-    """Return a console for standard output; if that is no terminal, it writes plain columns.
+    """Returns a console for standard output; if that is no terminal, it writes plain columns.
 
     The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
     """
@@ -122,7 +122,7 @@ def create_console() -> Console:
 
 
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
-    """Return the report as text in this form."""
+    """Returns the report as text in this form."""
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     if form == "yaml":
@@ -144,7 +144,7 @@ MIN_ITEMS_WITH_PROGRESS = 200
 
 
 def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
-    """Return the items; their iteration shows a progress bar that disappears at the end."""
+    """Returns the items; their iteration shows a progress bar that disappears at the end."""
     console = Console(stderr=True)
     if len(items) < MIN_ITEMS_WITH_PROGRESS or not console.is_terminal:
         return items
@@ -187,5 +187,5 @@ class ReasonReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_reason(reason: Reason) -> ReasonReport:
-    """Return the reason as reports contain it."""
+    """Returns the reason as reports contain it."""
     return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page_path)

@@ -41,7 +41,7 @@ class PlainConsole(ReportConsole):
 
 
 def format_columns(table: Table) -> list[str]:
-    """Return the lines of the table: its title, its headers, and one line for each row."""
+    """Returns the lines of the table: its title, its headers, and one line for each row."""
     columns = [
         [_cell_text(column.header).upper(), *map(_cell_text, column.cells)] if table.show_header
         else [*map(_cell_text, column.cells)]
@@ -60,7 +60,7 @@ def format_columns(table: Table) -> list[str]:
 
 
 def _cell_text(cell: RenderableType) -> str:
-    """Return the cell on one line; the lines of a cell are joined by a semicolon."""
+    """Returns the cell on one line; the lines of a cell are joined by a semicolon."""
     if isinstance(cell, Group):
         lines = [_cell_text(part) for part in cell.renderables]
     elif isinstance(cell, Text):

@@ -32,7 +32,7 @@ def add_price_option(function: F) -> F:
 
 
 def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigError]]:
-    """Return the prices of all sources as one, the later ones first, and the mistakes in them.
+    """Returns the prices of all sources as one, the later ones first, and the mistakes in them.
 
     Raises UsageError if a file cannot be read, and RuntimeFailure if a server does not answer.
     """
@@ -51,7 +51,7 @@ def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigEr
 
 
 def _fetch(url: str) -> Content:
-    """Return what a GET of the whole URL answers, under its address without credentials."""
+    """Returns what a GET of the whole URL answers, under its address without credentials."""
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.usage.errors import UsageFault
     from trimtab.usage.http_client import HttpApi, RetryPolicy

@@ -141,7 +141,7 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
 
 
 def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
-    """Yield the cost by name, the highest first."""
+    """Yields the cost by name, the highest first."""
     sums: dict[str, _Sum] = {}
     for name, pod in pods:
         team_sum = sums.setdefault(name, _Sum())
@@ -337,7 +337,7 @@ def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
 
 
 def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
-    """Return NAMESPACE/POD of the pods that use more memory than their requests with overhead.
+    """Returns NAMESPACE/POD of the pods that use more memory than their requests with overhead.
 
     The kubelet evicts such pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
     """
@@ -355,7 +355,7 @@ def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...
 
 
 def _memory_request(pod: Pod) -> int | None:
-    """Return the pod's memory request in bytes with its overhead; None if it cannot be read."""
+    """Returns the pod's memory request in bytes with its overhead, or None if it cannot be read."""
     try:
         return pod_requests(pod.spec).get("memory", 0)
     except NotAQuantity:
@@ -363,7 +363,7 @@ def _memory_request(pod: Pod) -> int | None:
 
 
 def _unavailable_classes(snapshot: Snapshot) -> dict[str, str | None]:
-    """Return for each RuntimeClass the reason why no node admits its pods; nothing without nodes in the snapshot."""
+    """Returns for each RuntimeClass the reason why no node admits its pods; nothing without nodes in the snapshot."""
     overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.objects_of(Node)) else {}
     return {name: overhead.no_nodes for name, overhead in overheads.items()}
 

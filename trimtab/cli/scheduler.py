@@ -69,7 +69,7 @@ def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, 
 
 
 def read_weights(pool_nodes: SelectedNodes) -> ResourceWeights:
-    """Return the weights by the nodes' capacity and what a core costs beside a GiB at their cloud.
+    """Returns the weights by the nodes' capacity and what a core costs beside a GiB at their cloud.
 
     Raises UsageError if the capacity of no node can be read.
     """

@@ -25,7 +25,7 @@ class ObjectSelection:
     labels: tuple[SelectorRequirement, ...] = ()
 
     def includes(self, namespace: str, labels: Mapping[str, str] | None = None) -> bool:
-        """Return whether the namespace and the object's labels are selected."""
+        """Returns whether the namespace and the object's labels are selected."""
         if self.namespaces and namespace not in self.namespaces:
             return False
         return all(requirement_matches(requirement, labels or {}) for requirement in self.labels)
@@ -66,7 +66,7 @@ def add_selection_options(function: F) -> F:
 def parse_selection(
     namespaces: tuple[str, ...], selector: str | None, *, all_namespaces: bool = False
 ) -> ObjectSelection:
-    """Return the selection of the options. Raises UsageError for an invalid selector."""
+    """Returns the selection of the options. Raises UsageError for an invalid selector."""
     try:
         labels = selectors.parse(selector) if selector else ()
     except ValueError as error:

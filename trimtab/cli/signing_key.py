@@ -61,7 +61,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
 def _find_lost_signatures(
     client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
 ) -> Iterator[str]:
-    """Yield the annotations and states that only the compactor's previous key signed."""
+    """Yields the annotations and states that only the compactor's previous key signed."""
     from trimtab.cli.doctor.check_signatures import read_drain_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer

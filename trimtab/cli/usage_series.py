@@ -19,7 +19,7 @@ _MAX_CORES = 100_000
 
 
 def read_usage_series(paths: Iterable[str], now: int | None = None) -> tuple[list[Series], list[str]]:
-    """Return every series of all files, and notes about rows that are left out.
+    """Returns every series of all files, and notes about rows that are left out.
 
     Files are CSV, Parquet, or saved answers of Prometheus, gzip or not. Raises UsageError with all mistakes.
     """

@@ -88,7 +88,7 @@ def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
 
 
 def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
-    """Return the mistake with the option instead of the variable, if the value is from the command line."""
+    """Returns the mistake with the option instead of the variable, if the value is from the command line."""
     if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake

@@ -110,7 +110,7 @@ def _pool_names(item: Item) -> Iterator[str]:
 
 
 def _autoscaler_status(item: Item) -> cluster_autoscaler.Autoscaler | None:
-    """Returns the cluster autoscaler's status if the object is its ConfigMap; None otherwise, and where it cannot be
+    """Returns the cluster autoscaler's status if the object is its ConfigMap, or None otherwise, and where it cannot be
     parsed."""
     text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME else ""
     status = cluster_autoscaler.parse_status(text) if text else None

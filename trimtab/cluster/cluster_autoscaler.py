@@ -81,7 +81,7 @@ class Autoscaler:
     """The scaleUp state of the whole cluster."""
     groups: tuple[NodeGroupStatus, ...] = ()
     updated: Seconds | None = None
-    """The time of its latest report; None if that cannot be parsed."""
+    """The time of its latest report, or None if that cannot be parsed."""
     threshold: int = 50
     """Percent of requested resources below which it removes a node (--scale-down-utilization-threshold)."""
     gpu_threshold: int = 50
@@ -103,8 +103,8 @@ class Autoscaler:
         return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
     def is_silent(self, now: Seconds | None) -> bool:
-        """Whether it has not reported for two minutes. A report without a time does not count, nor does a report from
-        the future: with clocks that far apart, its age is unknown."""
+        """Returns whether it has not reported for two minutes. A report without a time does not count, nor does a
+        report from the future: with clocks that far apart, its age is unknown."""
         return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence_reason(self, now: Seconds) -> str:
@@ -181,8 +181,8 @@ def _health_word(healthy: bool) -> str:
 
 
 def parse_go_time(text: str) -> Seconds | None:
-    """Returns the time that Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC") or an RFC 3339 text says; None
-    if it is neither. Fractions and the zone name are cut before the text is parsed."""
+    """Returns the time that Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC") or an RFC 3339 text says, or
+    None if it is neither. Fractions and the zone name are cut before the text is parsed."""
     match = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
     if match is None:
         return None
@@ -366,7 +366,7 @@ def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
 
 
 def growing_groups(config_map: ConfigMap) -> tuple[str, ...] | None:
-    """Returns the names of the groups without a node that may get one, from the status ConfigMap; None if the status
+    """Returns the names of the groups without a node that may get one, from the status ConfigMap, or None if the status
     cannot be parsed: then the groups are unknown."""
     status = config_map.data.get("status", "")
     return None if len(status) > MAX_STATUS_CHARACTERS else _names_of_growing_groups(_TIMES.sub("", status))

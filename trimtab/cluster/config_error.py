@@ -15,7 +15,7 @@ class ConfigError:
     entry: str = ""
     """The document of the file: "PodPolicy teams-burstable", or "document 3" if it has no name yet."""
     line: int | None = None
-    """1-based; None if the input has no lines of its own (a review, an API object)."""
+    """1-based, or None if the input has no lines of its own (a review, an API object)."""
     column: int | None = None
     field: str = ""
     """Dotted path inside the document, such as spec.actions.requests.cpu.min."""
@@ -60,7 +60,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
 
 
 def suggest_name(word: str, names: Iterable[str]) -> str:
-    """Returns "did you mean …?" with the most similar known name; empty if no name is similar."""
+    """Returns "did you mean …?" with the most similar known name, or an empty string if no name is similar."""
     if len(word) > _LONGEST_WORD:
         return ""
     matches = get_close_matches(word, list(names), n=1, cutoff=0.6)

@@ -70,7 +70,8 @@ def join_plurals(kinds: Iterable[str]) -> str:
 
 
 def _driver_of_class(device_class: DeviceClass) -> str:
-    """Returns the driver of which the class accepts any device; empty if the class selects by anything else."""
+    """Returns the driver of which the class accepts any device, or an empty string if the class selects by anything
+    else."""
     if len(device_class.spec.selectors) != 1 or device_class.spec.selectors[0].cel is None:
         return ""
     match = _BY_DRIVER.fullmatch(device_class.spec.selectors[0].cel.expression)

@@ -219,7 +219,7 @@ def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigE
 def _build_pool(
     configuration: EstafetteConfiguration, name: str, settings: Any, contents: EstafetteDocuments
 ) -> Pool | None:
-    """Returns the pool of this name; None if a field is not valid: each such field is added to the mistakes."""
+    """Returns the pool of this name, or None if a field is not valid: each such field is added to the mistakes."""
     fields = settings if isinstance(settings, dict) else {}
     ratio = fields.get("scaleDownCPURequestRatioLimit", 0)
     count = fields.get("scaleDownRequiredUnderutilizedNodeCount", 0)

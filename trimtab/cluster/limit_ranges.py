@@ -46,8 +46,8 @@ class LimitRangeBounds:
 
     @property
     def limit_restored_by(self) -> ResourceBound | None:
-        """The bound that sets a limit again, or rejects the pod without one (a ratio needs a limit too); None if there
-        is none."""
+        """The bound that sets a limit again, or rejects the pod without one (a ratio needs a limit too), or None if
+        there is none."""
         return self.default or self.max or self.ratio
 
 
@@ -117,7 +117,7 @@ def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) ->
 
 
 def limit_range_broken_by_pod(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
-    """Returns the name of the LimitRange whose Pod item the containers together break in one resource; None if none
+    """Returns the name of the LimitRange whose Pod item the containers together break in one resource, or None if none
     does.
 
     (`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` of the LimitRanger plugin, on the sums.)
@@ -151,7 +151,7 @@ Breach = Literal["unspecified", "request", "limit"]
 
 
 def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a minimum (`minConstraint`); None if nothing does. All three values have the same unit."""
+    """Returns what breaks a minimum (`minConstraint`), or None if nothing does. All three values have the same unit."""
     if request is None:
         return "unspecified"
     if request < minimum:
@@ -160,7 +160,7 @@ def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breac
 
 
 def breach_of_max(maximum: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a maximum (`maxConstraint`); None if nothing does. All three values have the same unit."""
+    """Returns what breaks a maximum (`maxConstraint`), or None if nothing does. All three values have the same unit."""
     if limit is None:
         return "unspecified"
     if limit > maximum:
@@ -169,7 +169,7 @@ def breach_of_max(maximum: int, request: int | None, limit: int | None) -> Breac
 
 
 def breach_of_ratio(max_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a maximum ratio (`limitRequestRatioConstraint`); None if nothing does.
+    """Returns what breaks a maximum ratio (`limitRequestRatioConstraint`), or None if nothing does.
 
     "request": the request is missing or zero; "unspecified": the limit is; "limit": it is too large for the request.
     """
@@ -185,7 +185,7 @@ def ratio_of(request: int, limit: int) -> float:
 
 
 def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
-    """Returns the name of a quota that counts this resource's limits for this pod; None if no quota does."""
+    """Returns the name of a quota that counts this resource's limits for this pod, or None if no quota does."""
     for quota in quotas:
         if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
             return quota.metadata.name
@@ -193,7 +193,7 @@ def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: st
 
 
 def quota_with_qos_scope(quotas: Iterable[ResourceQuota]) -> str | None:
-    """Returns the name of a quota that separates BestEffort pods from others; None if no quota does."""
+    """Returns the name of a quota that separates BestEffort pods from others, or None if no quota does."""
     for quota in quotas:
         scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
         if scopes & {"BestEffort", "NotBestEffort"}:
@@ -209,8 +209,8 @@ _DEMANDED_RESOURCES = tuple(
 
 
 def quota_rejecting_pod(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
-    """Returns the name of a quota that rejects the pod because a container does not name what the quota counts; None if
-    none does."""
+    """Returns the name of a quota that rejects the pod because a container does not name what the quota counts, or None
+    if none does."""
     unmet = (q for q in quotas if any(unnamed_resources(effective_hard(q), pod.spec)) and quota_covers(q, pod))
     return next((quota.metadata.name for quota in unmet), None)
 

@@ -61,18 +61,18 @@ class NodeInfo:
     container_runtime: str = ""
     """The name of the container runtime, such as containerd, without its version; empty if it is not known."""
     price: int | None = None
-    """Micro-dollars an hour by a price file; None if no price file names this node. It is not part of the Node
+    """Micro-dollars an hour by a price file, or None if no price file names this node. It is not part of the Node
     object."""
 
     @property
     def removal_taint(self) -> Taint | None:
-        """The taint by which an autoscaler removes the node; None if there is none."""
+        """The taint by which an autoscaler removes the node, or None if there is none."""
         return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
     def maintenance_condition(self) -> str:
-        """The condition by which another client drains or maintains the node now; empty while maintenance is only
-        planned."""
+        """The condition by which another client drains or maintains the node now, or an empty string while maintenance
+        is only planned."""
         return next((condition for condition in self.lifecycle if condition != "MaintenancePlanned"), "")
 
     @property
@@ -87,7 +87,7 @@ class NodeInfo:
 
     @property
     def zone(self) -> str:
-        """The zone of the node; empty if it has no zone label."""
+        """The zone of the node, or an empty string if it has no zone label."""
         return self.labels.get(ZONE_LABEL, "")
 
 
@@ -148,7 +148,7 @@ GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
 
 def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStatus | None:
-    """Returns the one group that the node shows; None if no group or several groups match."""
+    """Returns the one group that the node shows, or None if no group or several groups match."""
     matches = [group for group in groups if _names_group(node, _short_name(group.name))]
     if len(matches) > 1:
         # Groups of several zones may have the same name; the zone is part of the group's address.

@@ -72,7 +72,7 @@ Key = tuple[object, ...]
 
 
 def shaped_node(node: Node) -> SeenNode | None:
-    """Returns the stored part of a node; None if its amounts are not readable, or if it is cordoned and no cloud
+    """Returns the stored part of a node, or None if its amounts are not readable, or if it is cordoned and no cloud
     created it."""
     try:
         # A node whose amounts are not readable has no shape: assuming zero would make pods seem impossible to place.
@@ -96,7 +96,7 @@ def shaped_node(node: Node) -> SeenNode | None:
 
 
 def shape_of(node: Node) -> NodeShape | None:
-    """Returns the shape of a node; None while it accepts no pods, or if its amounts are not readable."""
+    """Returns the shape of a node, or None while it accepts no pods, or if its amounts are not readable."""
     stored = shaped_node(node)
     return stored.shape if stored is not None and stored.shape.is_open else None
 
@@ -214,7 +214,7 @@ def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...],
 
 
 def daemon_spec(workload: Workload) -> PodSpec | None:
-    """Returns the pod spec of a DaemonSet, reduced to what decides where it runs and how much it requests; None for
+    """Returns the pod spec of a DaemonSet, reduced to what decides where it runs and how much it requests, or None for
     another workload, or if only its metadata was read."""
     if not isinstance(workload, DaemonSet) or not workload.spec.template.spec.containers:
         return None

@@ -18,14 +18,14 @@ class Owner:
 
 
 Above = Callable[[str, Owner], Owner | None]
-"""(namespace, owner) → the owner's own controller; None if it has none or is unknown."""
+"""(namespace, owner) → the owner's own controller, or None if it has none or is unknown."""
 
 # Real chains are shorter; only a cycle of owner references is longer.
 _MAX_CHAIN_LENGTH = 6
 
 
 def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
-    """Returns the pod's controllers from the nearest to the topmost; empty for a bare pod.
+    """Returns the pod's controllers from the nearest to the topmost, or an empty tuple for a bare pod.
 
     The Deployment of a ReplicaSet that is not known yet (the first pod of a rollout can arrive before its ReplicaSet)
     follows from the ReplicaSet's name, which ends in the pod's `pod-template-hash`. An Argo Rollout's ReplicaSet has
@@ -45,7 +45,7 @@ _CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-te
 
 
 def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
-    """Returns the controller of a ReplicaSet by the hash in its name; None if the name does not end in the pod's
+    """Returns the controller of a ReplicaSet by the hash in its name, or None if the name does not end in the pod's
     hash."""
     if owner.kind != "ReplicaSet":
         return None

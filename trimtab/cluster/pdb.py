@@ -56,7 +56,7 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
 
 
 def _selector_problem(selector: LabelSelector | None) -> str:
-    """Returns the problem with a selector; empty if it has none."""
+    """Returns the problem with a selector, or an empty string if it has none."""
     for expression in selector.match_expressions if selector else ():
         if expression.operator not in OPERATORS:
             return f"operator {expression.operator!r} is not one of {', '.join(sorted(OPERATORS))}"

@@ -104,7 +104,7 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     created: Seconds | None
     started: Seconds | None
     deletion_requested_at: Seconds | None
-    """The time of its deletion request; None if there is none."""
+    """The time of its deletion request, or None if there is none."""
     grace_seconds: int
     """Its termination grace period in seconds."""
     phase: str

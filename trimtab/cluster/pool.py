@@ -216,17 +216,17 @@ class PoolIndex:
         return tuple(pool for _, pool in sorted(numbered_pools, key=lambda one: one[0]))
 
     def only_pool_of(self, node: NodeInfo) -> Pool | None:
-        """Returns the one pool that has the node; None if no pool or several pools have it."""
+        """Returns the one pool that has the node, or None if no pool or several pools have it."""
         pools = self.pools_of(node)
         return pools[0] if len(pools) == 1 else None
 
     def first_pool_of(self, node: NodeInfo) -> Pool | None:
-        """Returns the first pool that has the node; None if no pool has it."""
+        """Returns the first pool that has the node, or None if no pool has it."""
         return next(iter(self.pools_of(node)), None)
 
 
 def pool_name(node: NodeInfo) -> str:
-    """Returns the pool that the node's own labels or annotations name; empty if none does."""
+    """Returns the pool that the node's own labels or annotations name, or an empty string if none does."""
     return pool_source(node)[0]
 
 
@@ -248,8 +248,8 @@ def pool_source(node: NodeInfo) -> tuple[str, str]:
 
 
 def machine_set_of(machine: str) -> str:
-    """Returns the MachineSet of a Machine given as namespace/name; empty if the name shows that the Machine has
-    none."""
+    """Returns the MachineSet of a Machine given as namespace/name, or an empty string if the name shows that the
+    Machine has none."""
     match = _GENERATED.fullmatch(machine.rpartition("/")[2])
     return match[1] if match else ""
 
@@ -292,7 +292,7 @@ PAUSED_MARK = "trimtab.dev/paused"
 
 
 def pause_reason(metadata: Metadata) -> str:
-    """Returns a sentence that says which mark pauses Trimtab; empty if none does."""
+    """Returns a sentence that says which mark pauses Trimtab, or an empty string if none does."""
     # Both are read: in an emergency, a person may use `kubectl label` or `kubectl annotate`.
     for marks in (value_or(metadata.labels, {}), value_or(metadata.annotations, {})):
         if PAUSED_MARK in marks and marks[PAUSED_MARK].lower() != "false":
@@ -301,7 +301,6 @@ def pause_reason(metadata: Metadata) -> str:
 
 
 def pause_reason_in(namespaces: Iterable[Namespace], name: str) -> str:
-    """Returns a sentence that says which mark on this namespace pauses Trimtab; empty if none does, or if the
-    namespace is
-    missing."""
+    """Returns a sentence that says which mark on this namespace pauses Trimtab, or an empty string if none does, or if
+    the namespace is missing."""
     return next((pause_reason(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")

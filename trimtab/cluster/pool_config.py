@@ -91,8 +91,8 @@ class PoolReader:
     mistakes: list[ConfigError] = field(default_factory=list)
 
     def read_section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-        """Returns the mapping at a path; empty if it is absent or not a mapping. Records a mistake for every unknown
-        key."""
+        """Returns the mapping at a path, or an empty mapping if it is absent or not a mapping. Records a mistake for
+        every unknown key."""
         names = tuple(keys)
         # YAML gives null for a key without a value: a section whose entries are all commented out.
         if value is None:
@@ -176,7 +176,7 @@ TOP_KEYS = ("preset", "nodes", "underUsed", *FIELDS_BY_SECTION[""], *(name for n
 
 
 def read_settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
-    """Returns the pool of this name that the document describes, and the mistakes; None if there are any."""
+    """Returns the pool of this name that the document describes, and the mistakes, or None if there are any."""
     reader = PoolReader(document)
     top = reader.read_section(document.value, (), TOP_KEYS)
     base = top.get("preset", "balanced")
@@ -330,8 +330,8 @@ MAX_ENTRIES = 3_000
 
 
 def _size_problem(text: str) -> str:
-    """Returns the problem with a text that is too large to be one pool's settings; empty if it is not. Checked before
-    YAML is parsed."""
+    """Returns the problem with a text that is too large to be one pool's settings, or an empty string if it is not.
+    Checked before YAML is parsed."""
     if len(text) > MAX_CHARACTERS:
         return f"{len(text)} characters, of at most {MAX_CHARACTERS}"
     # Counting characters is cheap. Parsing takes time and memory for each entry, whatever its length.

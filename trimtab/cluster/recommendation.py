@@ -75,7 +75,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     p99: Written | None = None
     max: Written | None = None
     request: Written | None = None
-    """The request by the recommender's own rule (`adaptive`), with all bounds applied; None if it has no answer."""
+    """The request by the recommender's own rule (`adaptive`), with all bounds applied, or None if it has no answer."""
     share: float | None = None
     """The percentile of recent days that `request` equals, 0 to 1."""
     passed: int = 0
@@ -92,7 +92,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     killed: Seconds | None = None
     """The time of the last of these kills."""
     confidence: float | None = None
-    """0 to 1; None if the document has none."""
+    """0 to 1, or None if the document has none."""
     signs: tuple[str, ...] = ()
     """Reason codes of what lowers the confidence. A code of a newer version is kept."""
     pod: str = ""
@@ -104,7 +104,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     none."""
 
     def amount_at(self, percentile: Decimal) -> Written | None:
-        """Returns the amount at one of the published percentiles (see `usage_rule`); None if it is not published."""
+        """Returns the amount at one of the published percentiles (see `usage_rule`), or None if it is not published."""
         # The names of the fields are those of the JSON document: p5, p50, …; `max` is the 100th percentile.
         amount: Written | None = getattr(self, "max" if percentile == 100 else f"p{percentile.normalize():f}", None)
         return amount
@@ -119,7 +119,7 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     days: float | None = None
     samples: int | None = None
     confidence: float | None = None
-    """0 to 1, of the resource with the lower confidence; None if the document has none."""
+    """0 to 1, of the resource with the lower confidence, or None if the document has none."""
     computed_at: Seconds | None = None
     last_sample_at: Seconds | None = None
     """The time of the newest sample."""
@@ -131,7 +131,7 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return self.cpu if resource == "cpu" else self.memory if resource == "memory" else None
 
     def confidence_of(self, resource: str) -> float | None:
-        """Returns 0 to 1; None if neither the resource nor the container has a confidence."""
+        """Returns 0 to 1, or None if neither the resource nor the container has a confidence."""
         percentiles = self.percentiles_of(resource)
         # Schema 2 has a confidence for each resource; schema 1 has only the container's.
         own = percentiles.confidence if percentiles is not None else None

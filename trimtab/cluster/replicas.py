@@ -18,7 +18,7 @@ class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     revision: str = ""
     """For a Deployment and its ReplicaSets: the revision of the rollout; empty if unknown."""
     selected: tuple[str, ...] | None = None
-    """The labels by which the owner finds its pods; None if only the owner's metadata was read."""
+    """The labels by which the owner finds its pods, or None if only the owner's metadata was read."""
 
     @property
     def at_most(self) -> int:
@@ -27,8 +27,8 @@ class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def replicas_of(kind: str, owner: Workload) -> Replicas | None:
-    """Returns what the owner wants, and by which labels it finds its pods; None if the owner does not say how many it
-    wants (see `_count_replicas`)."""
+    """Returns what the owner wants, and by which labels it finds its pods, or None if the owner does not say how many
+    it wants (see `_count_replicas`)."""
     found = _count_replicas(kind, owner)
     return None if found is None else msgspec.structs.replace(found, selected=_selected_labels(owner))
 
@@ -48,7 +48,7 @@ def _shared_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _count_replicas(kind: str, owner: Workload) -> Replicas | None:
-    """Returns what the owner wants, as its controller reads it; None if the owner does not say.
+    """Returns what the owner wants, as its controller reads it, or None if the owner does not say.
 
     An object of which only the metadata was read has default values everywhere: pass only complete objects.
 
@@ -80,7 +80,7 @@ template."""
 
 
 def replicas_from_annotations(replica_set: Metadata) -> Replicas | None:
-    """Returns what a ReplicaSet's Deployment wants; None if it has no Deployment.
+    """Returns what a ReplicaSet's Deployment wants, or None if it has no Deployment.
 
     The Deployment controller writes it on the ReplicaSet in the same update that sets the ReplicaSet's size
     (`SetReplicasAnnotations`, pkg/controller/deployment/util).
@@ -93,7 +93,8 @@ def replicas_from_annotations(replica_set: Metadata) -> Replicas | None:
 
 
 def _revision(metadata: Metadata) -> str:
-    """Returns the revision of an object; empty if the annotation is not a number of at most `_MAX_DIGITS` digits."""
+    """Returns the revision of an object, or an empty string if the annotation is not a number of at most `_MAX_DIGITS`
+    digits."""
     text = value_or(metadata.annotations, {}).get(_REVISION, "")
     return text if text.isdecimal() and len(text) <= _MAX_DIGITS else ""
 

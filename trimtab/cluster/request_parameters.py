@@ -85,7 +85,7 @@ def encode_rules(rules: NamespaceRules, now: Seconds) -> str:
 
 
 def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
-    """Returns the entry of one container; empty where it has ended or has no amounts."""
+    """Returns the entry of one container, or an empty string where it has ended or has no amounts."""
     ends = usage.ends_at if usage.ends_at is not None else (usage.computed_at or now) + VALIDITY_SECONDS
     parts = []
     for resource in ("cpu", "memory"):

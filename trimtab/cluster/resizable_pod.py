@@ -65,11 +65,11 @@ class RunningContainer(msgspec.Struct, frozen=True, kw_only=True):
     """The resources whose change restarts the container (resizePolicy RestartContainer)."""
 
     def request(self, resource: str) -> int | None:
-        """Returns the request in the scheduler's numbers; None if there is none, or it is not a quantity."""
+        """Returns the request in the scheduler's numbers, or None if there is none, or it is not a quantity."""
         return _amount_of(self.requests, resource)
 
     def limit(self, resource: str) -> int | None:
-        """Returns the limit in the scheduler's numbers; None if there is none, or it is not a quantity."""
+        """Returns the limit in the scheduler's numbers, or None if there is none, or it is not a quantity."""
         return _amount_of(self.limits, resource)
 
 
@@ -135,7 +135,7 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
         return next((container for container in self.containers if container.name == name), None)
 
     def held(self, container: str, resource: str) -> int | None:
-        """Returns the larger of what the container requests and what it has, in the scheduler's numbers; None if
+        """Returns the larger of what the container requests and what it has, in the scheduler's numbers, or None if
         neither is known."""
         own = self.container(container)
         run = next((run for run in self.runs if run.name == container), None)
@@ -152,7 +152,7 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_oom_kill(self) -> Seconds | None:
-        """The time of the last OOM kill of any container; None if its status names none."""
+        """The time of the last OOM kill of any container, or None if its status names none."""
         return max((run.oom_killed_at for run in self.runs if run.oom_killed_at is not None), default=None)
 
 
@@ -236,7 +236,7 @@ def _read_run(status: ContainerStatus) -> ContainerRun:
 
 
 def _oom_kill_in(state: Any) -> Seconds | None:
-    """Returns when the container was killed by this state; 0 if the state does not say when; None if it was not."""
+    """Returns when the container was killed by this state; 0 if the state does not say when, or None if it was not."""
     terminated = state.get("terminated") if isinstance(state, dict) else None
     if not isinstance(terminated, dict) or terminated.get("reason") != OOM_KILLED:
         return None

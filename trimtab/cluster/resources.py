@@ -97,7 +97,7 @@ def pod_requests(spec: PodSpec) -> Amounts:
 
 
 def negative_request(spec: PodSpec) -> Written | None:
-    """Returns a request or an overhead that is less than zero; None if there is none. Raises NotAQuantity."""
+    """Returns a request or an overhead that is less than zero, or None if there is none. Raises NotAQuantity."""
     all_resources = (spec.resources, *(container.resources for container in all_containers(spec)))
     parts = (*map(requests_of, all_resources), value_or(spec.overhead, {}))
     return next((text for part in parts for text in part.values() if quantity.parse(text) < 0), None)
@@ -273,7 +273,7 @@ def _with_largest_requests(container: Container, node_amounts: Held) -> Containe
 
 
 def _largest_pod_level(pod: Pod) -> ResourceList | None:
-    """Returns the pod-level requests raised to what the pod holds; None if it has no pod-level requests, or holds no
+    """Returns the pod-level requests raised to what the pod holds, or None if it has no pod-level requests, or holds no
     more.
 
     The amounts in its status include overhead.

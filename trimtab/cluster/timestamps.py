@@ -16,7 +16,7 @@ _YEAR_10000 = 253_402_300_800
 # Many objects share a timestamp, and it is parsed again at every event of a watch.
 @lru_cache(maxsize=65536)
 def parse_timestamp(text: str | None) -> Seconds | None:
-    """Returns an RFC 3339 timestamp as whole seconds, fractions cut; None if it is absent or not valid."""
+    """Returns an RFC 3339 timestamp as whole seconds, fractions cut, or None if it is absent or not valid."""
     if not text:
         return None
     try:
@@ -75,7 +75,7 @@ _SECONDS_PER_UNIT = {
 
 
 def parse_duration(text: str) -> int | None:
-    """Returns a Go duration in whole seconds, rounded up; None if the text is not a duration, or is negative."""
+    """Returns a Go duration in whole seconds, rounded up, or None if the text is not a duration, or is negative."""
     if text == "0":
         return 0
     if not _DURATION.fullmatch(text.strip()):

@@ -47,13 +47,13 @@ class Document:
         """0-based within the file; the items of a List count as documents of their own."""
         self.node = node
         self.root = root
-        """The node of the whole document that contains this one, such as a List; None if it has no lines."""
+        """The node of the whole document that contains this one, such as a List, or None if it has no lines."""
         self.within = within
         """The path of this one in it."""
         self.text = text
         """JSON that is not decoded yet: an object that names its own `kind`. None if there is a value."""
         self.kind = kind if text is not None else kind_of(value)
-        """The kind of API object that it names; None if it names none."""
+        """The kind of API object that it names, or None if it names none."""
         self._value = value
 
     @property
@@ -104,7 +104,7 @@ class ParseResult:
 
 
 def kind_of(value: Any) -> str | None:
-    """Returns the kind that an API object names; None if it names none."""
+    """Returns the kind that an API object names, or None if it names none."""
     kind = value.get("kind") if isinstance(value, dict) else None
     return kind if isinstance(kind, str) and kind else None
 
@@ -149,7 +149,7 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
 
 
 def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
-    """Returns the line of a template's `{{` that makes the first mistake: its own line, or the one before; None if
+    """Returns the line of a template's `{{` that makes the first mistake: its own line, or the one before, or None if
     it is no template's. Text in quotes may have `{{`, and is no mistake."""
     lines = text.split("\n") if mistakes and "{{" in text else []
     at = mistakes[0].line if lines else None
@@ -243,7 +243,8 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
 
 
 def _decode_or_none(text: msgspec.Raw) -> Any:
-    """Returns the value; None for text that is not valid JSON: decoding it into a struct then reports the mistake."""
+    """Returns the value, or None for text that is not valid JSON: decoding it into a struct then reports the
+    mistake."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -258,7 +259,7 @@ def _with_kind(item: Any, list_kind: str, version: Any) -> Any:
 
 
 def _compose_json(text: str) -> Any:
-    """Returns JSON as composed YAML, which has lines; None if the text is long, or if YAML cannot parse it."""
+    """Returns JSON as composed YAML, which has lines, or None if the text is long, or if YAML cannot parse it."""
     try:
         return (
             None

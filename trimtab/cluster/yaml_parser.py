@@ -22,7 +22,7 @@ _INDENTATION = re.compile(r"^[ \-?]*", re.MULTILINE)
 
 
 def line_beyond_max_depth(text: str) -> int | None:
-    """Returns the line at which nesting exceeds `MAX_DEPTH`; None if it never does.
+    """Returns the line at which nesting exceeds `MAX_DEPTH`, or None if it never does.
 
     libyaml composes recursively in C and would crash the process, so this is checked first. The event stream is flat;
     it is read only if brackets and indentation leave the answer open.
@@ -55,7 +55,7 @@ class YamlComposer:
         """Keys that appear twice in one mapping: mistakes, unless the reader accepts the last one, as kubectl does."""
 
     def plain_value(self, node: yaml.Node) -> Any:
-        """Returns the plain value of a document; None if its aliases would expand too far."""
+        """Returns the plain value of a document, or None if its aliases would expand too far."""
         if self._has_anchors and _expands_too_far(node):
             self._add(
                 node,
@@ -180,7 +180,7 @@ def _parse_number(kind: str, text: str) -> Any:
 
 
 def child_node(node: Any, step: str | int) -> Any:
-    """Returns the child node at a key or an index; None if there is none."""
+    """Returns the child node at a key or an index, or None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next((v for k, v in node.value if k.value == step), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

@@ -23,7 +23,7 @@ from trimtab.compaction.reasons import MISREAD
 
 
 def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
-    """Returns why an annotation keeps the object; None if it is absent or `false`.
+    """Returns why an annotation keeps the object, or None if it is absent or `false`.
 
     `subject`: the object for the message, for example "pod web/a".
     """
@@ -71,7 +71,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """The pod may be evicted. `budget` is the number of the PodDisruptionBudget that selects it; None when none
+    """The pod may be evicted. `budget` is the number of the PodDisruptionBudget that selects it, or None when none
     does."""
 
     budget: int | None
@@ -372,7 +372,8 @@ class EvictionChecker:
         return None
 
     def _critical_obstacle(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> str:
-        """Returns what keeps a pod with a system priority, besides its budget; empty when it may be evicted.
+        """Returns what keeps a pod with a system priority, besides its budget, or an empty string when it may be
+        evicted.
 
         A pod with system-cluster-critical may be evicted if the pool does not protect all of them, it has an owner and,
         with a budget, a second ready replica. Without a budget the pool must allow safe-to-evict, and the pod must have

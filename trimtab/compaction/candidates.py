@@ -88,7 +88,7 @@ class CandidateChecker:
         return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
 
     def rejection_reason(self, number: int, pool: Pool) -> Reason | None:
-        """Returns why this node is no candidate, before any search; None when it is one."""
+        """Returns why this node is no candidate, before any search, or None when it is one."""
         node = self.model.nodes[number]
         return (
             self._unreadable_reason(number)
@@ -217,7 +217,7 @@ def keep_annotations(pool: Pool) -> tuple[str, ...]:
 
 
 def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
-    """Returns the reason of the first annotation that keeps the node; None if none does."""
+    """Returns the reason of the first annotation that keeps the node, or None if none does."""
     reasons = (keep_reason(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
     return next((reason for reason in reasons if reason is not None), None)
 
@@ -272,7 +272,7 @@ def _is_closed_receiver(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
 
 
 def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
-    """Returns why nothing is planned in this pool now; None when nodes may be drained."""
+    """Returns why nothing is planned in this pool now, or None when nodes may be drained."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is disabled")
     if not nodes and any(pool.has_node(node) for node in model.nodes):

@@ -15,7 +15,7 @@ from trimtab.scheduling.filters import fits_on_node
 
 
 def explain_node(plan: Plan, model: ClusterModel, name: str) -> tuple[str, ...]:
-    """Returns what the plan does with a node, and why; empty if there is no such node."""
+    """Returns what the plan does with a node, and why, or an empty tuple if there is no such node."""
     if name not in model.node_numbers:
         return ()
     return tuple(_explain_drained(plan, name)) or tuple(_explain_kept(plan, model, name))
@@ -72,7 +72,7 @@ def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
 
 
 def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
-    """Returns what the plan does with a pod (namespace/name), and why; empty if no node has such a pod."""
+    """Returns what the plan does with a pod (namespace/name), and why, or an empty tuple if no node has such a pod."""
     number = next((n for n, info in enumerate(model.pods) if info.key == key), None)
     if number is None:
         return ()

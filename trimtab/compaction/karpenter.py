@@ -35,7 +35,7 @@ class KarpenterOutlook:
 
 
 def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
-    """Returns the report; None if no node is Karpenter's."""
+    """Returns the report, or None if no node is Karpenter's."""
     pool_of_node = {node.name: node.labels[KARPENTER_POOL] for node in model.nodes if KARPENTER_POOL in node.labels}
     if not pool_of_node:
         return None

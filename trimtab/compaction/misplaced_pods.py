@@ -114,7 +114,7 @@ def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
 
 
 def _forbidding_annotation(pod: PodInfo) -> tuple[str, str] | None:
-    """Returns the annotation that forbids the eviction of the pod; None if there is none."""
+    """Returns the annotation that forbids the eviction of the pod, or None if there is none."""
     present = ((key, pod.annotations[key]) for key in FORBIDDING_ANNOTATIONS if key in pod.annotations)
     return next(((key, value) for key, value in present if value == ("false" if key == SAFE else "true")), None)
 

@@ -24,7 +24,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     target: str
     """The node with capacity for the successor by this plan; kube-scheduler may choose another."""
     budget: str | None
-    """namespace/name of the PodDisruptionBudget that allows the eviction; None when no budget selects the pod."""
+    """namespace/name of the PodDisruptionBudget that allows the eviction, or None when no budget selects the pod."""
     turn: int
     """The turn within its node: a turn begins when the successors of the previous one are ready."""
 

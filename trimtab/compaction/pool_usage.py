@@ -27,9 +27,9 @@ class NodeFigures:
     instance_type: str
     """Empty if unknown."""
     cost: int | None
-    """Micro-dollars an hour; None if the price is not known."""
+    """Micro-dollars an hour, or None if the price is not known."""
     performance: float | None
-    """The speed of a core beside a core of m5.large; None if nobody measured the type."""
+    """The speed of a core beside a core of m5.large, or None if nobody measured the type."""
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def _attached_volumes(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
 def _fullest_resource(
     node: NodeInfo, allocatable: Amounts, requested: Mapping[str, int], attached: Counter[str]
 ) -> str | None:
-    """Returns the resource that fills the node; None while the node is not full."""
+    """Returns the resource that fills the node, or None while the node is not full."""
     shares = [(requested[name] / allocatable[name], name) for name in RESOURCES if allocatable.get(name, 0) > 0]
     shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable_volumes.items() if most > 0]
     share, name = max(shares)

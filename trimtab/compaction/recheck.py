@@ -23,7 +23,7 @@ from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 
 def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
-    """Returns why this step alone may not be executed now; None when it may."""
+    """Returns why this step alone may not be executed now, or None when it may."""
     return Recheck.prepare(model, pools, now).rejection_reason(step)
 
 
@@ -57,7 +57,8 @@ class Recheck:
         return cls(prepare_problem(model, pools, now))
 
     def rejection_reason(self, step: DrainStep) -> Reason | None:
-        """Returns why the step may not be executed now; None when it may. Ages and thresholds are checked again too."""
+        """Returns why the step may not be executed now, or None when it may. Ages and thresholds are checked again
+        too."""
         node = self.problem.model.node_numbers.get(step.node)
         if node is None:
             return NODE_GONE(f"node {step.node} no longer exists")
@@ -135,7 +136,7 @@ class Recheck:
         return shortage
 
     def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
-        """Returns pod → target, in the plan's order; empty if a target is drained itself or gone."""
+        """Returns pod → target, in the plan's order, or an empty mapping if a target is drained itself or gone."""
         numbers, pod_by_uid = (
             self.problem.model.node_numbers,
             {self.problem.model.pods[pod].uid: pod for pod in self.problem.pods_to_move[node]},

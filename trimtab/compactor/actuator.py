@@ -86,7 +86,7 @@ class EvictionResponse:
     became: EvictionResult
     message: str = ""
     retry_after: float | None = None
-    """Seconds; None if the server does not say."""
+    """Seconds, or None if the server does not say."""
 
 
 class Actuator(Protocol):

@@ -66,7 +66,7 @@ class ClusterReader:
         return self._view(self.watch.take_snapshot())
 
     def reopened_at(self, pool: str) -> int | None:
-        """Returns when a user reopened the pool; None if no user did."""
+        """Returns when a user reopened the pool, or None if no user did."""
         return reopened_at(self._own_config_maps(), pool)
 
     def has_state(self, pool: str) -> bool:

@@ -31,7 +31,7 @@ class ErrorGuard:
         return self.kinds.total()
 
     def run_guarded(self, kind: str, do: Callable[[], T], *, about: str = "") -> T | None:
-        """Returns the result of `do`; None if it failed. `about`: the node or pool for which it was called."""
+        """Returns the result of `do`, or None if it failed. `about`: the node or pool for which it was called."""
         try:
             return do()
         except ActuatorError:

@@ -50,7 +50,7 @@ class NodeSigner:
         return self.keys.sign(_PURPOSE, self.uid, pool, str(serial), text)
 
     def signature_problem(self, pool: str, serial: int, text: str, signature: str) -> str:
-        """Returns why this is no valid state of the pool; empty when it is one."""
+        """Returns why this is no valid state of the pool, or an empty string when it is one."""
         if not signature:
             return "it has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
@@ -59,7 +59,7 @@ class NodeSigner:
         return f"it is an older state: its number is {serial}, the current one is {least}" if serial < least else ""
 
     def read_secret(self) -> Mapping[str, Any] | None:
-        """Returns the Secret; None if it no longer holds the keys: then everything must be read again. Raises
+        """Returns the Secret, or None if it no longer holds the keys: then everything must be read again. Raises
         KubeFault."""
         secret = objects.get_plain(self.writer.client, "Secret", SECRET, self.namespace)
         keys = signing_keys.keys_of(secret) if secret is not None else None
@@ -97,13 +97,13 @@ def open_signer(writer: Writer, namespace: str) -> NodeSigner:
 
 
 def read_signer(writer: Writer, namespace: str) -> NodeSigner | None:
-    """Returns the present keys; None if there are none. Raises KubeFault."""
+    """Returns the present keys, or None if there are none. Raises KubeFault."""
     secret = objects.get_plain(writer.client, "Secret", SECRET, namespace)
     return of_secret(writer, namespace, secret) if secret is not None else None
 
 
 def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> NodeSigner | None:
-    """Returns the keys that this Secret holds; None if it holds none."""
+    """Returns the keys that this Secret holds, or None if it holds none."""
     keys = signing_keys.keys_of(secret)
     if keys is None:
         return None

@@ -91,7 +91,7 @@ class CompactionPlanner:
     """Pool → the nodes of the last plan that was made while none of its pods moved."""
 
     def not_ready_reason(self) -> NotYet | None:
-        """Returns why no plan can be made or started now; None when one can. Checked before each."""
+        """Returns why no plan can be made or started now, or None when one can. Checked before each."""
         lookup = self.readmit()
         if isinstance(lookup, NotYet):
             return lookup

@@ -257,7 +257,7 @@ def _parse_serial(text: str) -> int:
 
 
 def reopened_at(shapes: tuple[ConfigMap, ...], pool: str) -> int | None:
-    """Returns when a user last reopened the pool; None if no user did."""
+    """Returns when a user last reopened the pool, or None if no user did."""
     for shape in shapes:
         if value_or(shape.metadata.labels, {}).get(STATE_LABEL) == pool:
             return parse_timestamp(value_or(shape.metadata.annotations, {}).get(REOPENED_ANNOTATION))

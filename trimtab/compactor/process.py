@@ -92,7 +92,7 @@ class Process:
                 loop.shut_down()
 
     def _read_keys(self) -> NodeSigner | None:
-        """Returns the signing keys; None when the replica no longer leads.
+        """Returns the signing keys, or None when the replica no longer leads.
 
         Nothing is done without them: any client could have written the annotations and states.
         """

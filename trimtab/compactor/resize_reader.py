@@ -60,7 +60,7 @@ class ResizeReader:
             self._informers = None
 
     def wanted_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns the lookup of what policies want for running pods; None if no policy wants anything."""
+        """Returns the lookup of what policies want for running pods, or None if no policy wants anything."""
         return self.admitting.running_requests_lookup()
 
     def top_owner_of(self, pod: ResizablePod) -> str:
@@ -86,8 +86,8 @@ class ResizeReader:
         return self._pods.read_pod(shape)
 
     def find_obstacle(self) -> Reason | None:
-        """Returns why the cluster cannot resize pods, or why this process may not; None if it can, or where that could
-        not be read."""
+        """Returns why the cluster cannot resize pods, or why this process may not, or None if it can, or where that
+        could not be read."""
         now = self.elapsed()
         age = None if self._checked_at is None else now - self._checked_at
         if age is None or age > (PERMISSION_SECONDS if self._is_forbidden else SUPPORT_SECONDS):

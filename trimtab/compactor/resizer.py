@@ -66,7 +66,7 @@ class ResizeSource(Protocol):
     """What the resizer reads."""
 
     def wanted_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns what policies want for running pods; None if no policy wants anything."""
+        """Returns what policies want for running pods, or None if no policy wants anything."""
 
     def top_owner_of(self, pod: ResizablePod) -> str:
         """Returns namespace/Kind/name of the pod's topmost owner."""
@@ -75,7 +75,7 @@ class ResizeSource(Protocol):
         """Returns uid → running pod."""
 
     def find_obstacle(self) -> Reason | None:
-        """Returns why nothing can be resized; None if it can."""
+        """Returns why nothing can be resized, or None if it can."""
 
     def note_missing_permission(self, message: str) -> Reason:
         """Remembers that this process may not resize pods."""
@@ -108,7 +108,7 @@ class Resizer:
     advice: ResizeAdvice = field(default_factory=ResizeAdvice)
     """What the last search found."""
     obstacle: Reason | None = None
-    """Why nothing can be resized; None if it can, or nobody wants it."""
+    """Why nothing can be resized, or None if it can, or nobody wants it."""
     problem: str = ""
     """What was not read in the last round."""
     priority: Callable[[ClusterView, Sequence[ResizeProposal]], Sequence[str]] = lambda view, proposals: ()
@@ -388,8 +388,8 @@ class Resizer:
             self._tell("resize-replaced", step.reason, pool, view, step.record, pod)
 
     def _eviction_refusal(self, pool: Pool | None, view: ClusterView, uid: str) -> Reason | None:
-        """Returns why a pod whose revert finds no room may not be evicted now; None if it may: as for a drain, and only
-        in a pool that acts."""
+        """Returns why a pod whose revert finds no room may not be evicted now, or None if it may: as for a drain, and
+        only in a pool that acts."""
         pod = next((each for each in view.inventory.pods if each.uid == uid), None)
         if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
             return r.NOT_ACTING("its pool evicts nothing now")

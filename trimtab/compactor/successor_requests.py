@@ -53,7 +53,7 @@ WANTED_SECONDS = 60
 Key = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
 RunningRequests = Callable[[ResizablePod], WantedRequests | Unreadable | None]
-"""Returns what policies want for a running pod; None if its owner's template is not known."""
+"""Returns what policies want for a running pod, or None if its owner's template is not known."""
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class ReadmissionState:
         """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
         nothing changes.
 
-        `now`: the time, for the age of a VPA without a recommendation; None: such a VPA counts as young.
+        `now`: the time, for the age of a VPA without a recommendation, or None if such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
         facts = self._watched.build_facts(vpa_reach=())
@@ -129,7 +129,7 @@ class ReadmissionState:
         return requests_of
 
     def running_requests_lookup(self, now: Seconds | None = None) -> RunningRequests | None:
-        """Returns the lookup of what policies want for running pods; None if no policy says `running: resize`. One
+        """Returns the lookup of what policies want for running pods, or None if no policy says `running: resize`. One
         decision serves all pods of an owner.
 
         `now`: the time, for recommendations that have ended; None: none has.
@@ -170,7 +170,7 @@ class ReadmissionState:
     def _requests_after_readmission(
         self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
     ) -> Amounts | Unreadable | None:
-        """Returns the requests after readmission; None if the template of the pod's owner is not read."""
+        """Returns the requests after readmission, or None if the template of the pod's owner is not read."""
         owner = pod.owner
         key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
         pod_template = self._templates.get(key)
@@ -210,7 +210,7 @@ class ReadmissionWatcher:
                 watch.stop()
 
     def requests_lookup(self) -> Again | NotYet | None:
-        """Returns the lookup for a plan; None if there is no policy and no VPA, NotYet while not everything has been
+        """Returns the lookup for a plan, or None if there is no policy and no VPA, NotYet while not everything has been
         read."""
         if self._policy_informers is not None and not self._policy_informers.is_synced:
             reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
@@ -230,7 +230,7 @@ class ReadmissionWatcher:
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))
 
     def running_requests_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns the lookup for resizes; None if no policy says `running: resize`, NotYet while not everything has
+        """Returns the lookup for resizes, or None if no policy says `running: resize`, NotYet while not everything has
         been read."""
         if self._policy_informers is not None and self._policy_informers.is_synced:
             self._apply_changes()
@@ -259,7 +259,7 @@ def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> b
 
 
 def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
-    """Returns what is stored of an owner: the template of its next pod; None while it wants none, as old ReplicaSets
+    """Returns what is stored of an owner: the template of its next pod, or None while it wants none, as old ReplicaSets
     do."""
     assert isinstance(owner, Templated)
     return owner.spec.template if value_or(owner.spec.replicas, 1) else None
@@ -275,7 +275,8 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
 
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
-    """Returns the policies of these files; None without files. Raises UnreadableFiles or InvalidReadmissionPolicies."""
+    """Returns the policies of these files, or None without files. Raises UnreadableFiles or
+    InvalidReadmissionPolicies."""
     if not paths:
         return None
     loaded = load_policies(files.read_files(paths))

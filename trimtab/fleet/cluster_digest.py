@@ -77,7 +77,7 @@ class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
     """`key=value` of every label of the nodes."""
     free_nodes: list[FreeNode] = []
     typical_node: FreeNode | None = None
-    """A new node of the most frequent type without pods but those of DaemonSets; None without a readable node."""
+    """A new node of the most frequent type without pods but those of DaemonSets, or None without a readable node."""
     typical_cost: int = 0
     """Micro-dollars a month of such a node."""
     volumes: int = 0
@@ -90,7 +90,7 @@ _OWN_LABELS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "failure
 
 
 def list_free_nodes(inventory: Inventory) -> list[FreeNode]:
-    """What each node that accepts pods has left, sorted."""
+    """Returns what each node that accepts pods has left, sorted."""
     used = _sum_by_node(inventory.pods)
     free = []
     for node in inventory.nodes:
@@ -126,7 +126,7 @@ def _requests(pod: PodInfo) -> tuple[int, int]:
 
 
 def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
-    """The pods that would move with a merge, the largest first."""
+    """Returns the pods that would move with a merge, the largest first."""
     sizes = Counter(
         (cpu, -(-memory // MEBIBYTE))
         for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
@@ -136,7 +136,7 @@ def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
 
 
 def list_node_selectors(inventory: Inventory) -> list[str]:
-    """The labels that pods demand of their nodes by `nodeSelector`."""
+    """Returns the labels that pods demand of their nodes by `nodeSelector`."""
     wanted = {
         f"{key}={value}"
         for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
@@ -146,14 +146,14 @@ def list_node_selectors(inventory: Inventory) -> list[str]:
 
 
 def list_node_labels(inventory: Inventory) -> list[str]:
-    """The labels of all nodes."""
+    """Returns the labels of all nodes."""
     return sorted(
         {f"{key}={value}" for node in inventory.nodes for key, value in node.labels.items() if key not in _OWN_LABELS}
     )
 
 
 def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None:
-    """A node of the most frequent type, and what a new one has left beside DaemonSets."""
+    """Returns a node of the most frequent type, and what a new one has left beside DaemonSets."""
     readable = [node for node in inventory.nodes if not isinstance(node.allocatable, Unreadable)]
     if not readable:
         return None
@@ -172,12 +172,12 @@ def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None
 
 
 def list_regions(inventory: Inventory) -> list[str]:
-    """The regions of the nodes; none where no node names one."""
+    """Returns the regions of the nodes; none where no node names one."""
     return sorted({node.labels[REGION_LABEL] for node in inventory.nodes if REGION_LABEL in node.labels})
 
 
 def list_architectures(inventory: Inventory) -> list[str]:
-    """The architectures of the nodes."""
+    """Returns the architectures of the nodes."""
     return sorted({node.labels.get(ARCH_LABEL, "amd64") for node in inventory.nodes})
 
 
@@ -188,24 +188,25 @@ def count_machine_types(inventory: Inventory) -> dict[str, int]:
 
 
 def measure_cluster(inventory: Inventory) -> tuple[PoolWorkload | None, str]:
-    """The workload of all nodes, or why there is none."""
+    """Returns the workload of all nodes, or why there is none."""
     workload = measure_workload(inventory, inventory.nodes)
     return (None, str(workload)) if isinstance(workload, NotYet) else (workload, "")
 
 
 def count_karpenter_nodes(inventory: Inventory) -> int:
-    """The nodes that Karpenter owns."""
+    """Returns the nodes that Karpenter owns."""
     return sum(KARPENTER_LABEL in node.labels for node in inventory.nodes)
 
 
 def count_volumes(inventory: Inventory) -> int:
-    """The claims of pods whose volume has a driver."""
+    """Returns the claims of pods whose volume has a driver."""
     used = {(pod.namespace, claim) for pod in inventory.pods if not pod.is_finished for claim in pod.claims}
     return sum(1 for claim in used if claim in inventory.claims and inventory.claims[claim].driver)
 
 
 def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
-    """The workload of several clusters, each with its number of nodes: sums, and DaemonSets averaged over all nodes."""
+    """Returns the workload of several clusters, each with its number of nodes: sums, and DaemonSets averaged over all
+    nodes."""
     all_parts = list(parts)
     nodes = sum(count for _, count in all_parts) or 1
     largest: list[tuple[float, float]] = []

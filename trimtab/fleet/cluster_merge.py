@@ -58,7 +58,7 @@ class _Room:
 
 
 def find_merges(digests: Iterable[ClusterDigest], rules: MergeRules | None = None) -> list[ClusterMerge]:
-    """The merges that save something, the largest saving first. No cluster is both a source and a target."""
+    """Returns the merges that save something, the largest saving first. No cluster is both a source and a target."""
     rules = rules or MergeRules()
     rooms = {
         one.cluster: _Room(one, _keep_headroom(one.free_nodes, rules), set(one.namespaces))
@@ -96,7 +96,7 @@ def _best_target(
 
 
 def _is_possible(source: ClusterDigest, target: ClusterDigest) -> bool:
-    """Whether labels, architectures and regions allow it, and the target is not the smaller one."""
+    """Returns whether labels, architectures and regions allow it, and the target is not the smaller one."""
     return (
         len(source.regions) == 1
         and source.regions == target.regions
@@ -124,8 +124,8 @@ def _try_merge(source: _Room, target: _Room, rules: MergeRules) -> tuple[Cluster
 def place_sizes(
     sizes: Iterable[PodSize], nodes: Sequence[FreeNode], new_node: FreeNode | None
 ) -> tuple[list[FreeNode], int] | None:
-    """What the nodes have left with these pods, the largest first, each on the first node that has room; and the number
-    of new nodes. None if a pod fits on no node."""
+    """Returns what the nodes have left with these pods, the largest first, each on the first node that has room; and
+    the number of new nodes. None if a pod fits on no node."""
     left, added = list(nodes), 0
     for size in sorted(sizes, reverse=True):
         waiting = size.count

@@ -21,7 +21,7 @@ Block = tuple[int, bytes]
 
 
 def count_buckets(sizes: Iterable[int]) -> int:
-    """The number of buckets for files of these sizes: the same for every engine and number of machines."""
+    """Returns the number of buckets for files of these sizes: the same for every engine and number of machines."""
     total, buckets = sum(sizes), 1
     while buckets * BYTES_PER_BUCKET < total and buckets < MAX_BUCKETS:
         buckets *= 2
@@ -29,7 +29,7 @@ def count_buckets(sizes: Iterable[int]) -> int:
 
 
 def bucket_of(cluster: str, container: ContainerKey, bucket_count: int) -> int:
-    """The bucket of a container: that of its workload, so that the containers of a pod are together."""
+    """Returns the bucket of a container: that of its workload, so that the containers of a pod are together."""
     name = f"{cluster}\n{container.namespace}\n{container.kind}\n{container.workload}"
     return zlib.crc32(name.encode()) % bucket_count
 
@@ -42,7 +42,7 @@ class DailyFileSplitter:
     bucket_count: int
 
     def split_file(self, stored: StoredDay) -> Iterator[Block]:
-        """The blocks of one file, by ascending bucket. Raises UsageFault."""
+        """Yields the blocks of one file, by ascending bucket. Raises UsageFault."""
         arrow = import_arrow()
         parts: dict[int, list[Any]] = {}
         for batch in DailyStore(self.location).read_batches(stored):
@@ -84,6 +84,6 @@ def encode_batches(batches: Iterable[Any], metadata: Mapping[bytes, bytes]) -> b
 
 
 def decode_block(block: bytes) -> tuple[str, Any]:
-    """The cluster of a block, and its rows as an Arrow table."""
+    """Returns the cluster of a block, and its rows as an Arrow table."""
     with import_arrow().ipc.open_stream(block) as reader:
         return reader.schema.metadata[b"cluster"].decode(), reader.read_all()

@@ -156,7 +156,7 @@ class DecideJob:
         current: dict[tuple[str, ContainerKey], CurrentRow],
         sums: FleetSums,
     ) -> Iterator[ContainerDecision]:
-        """Every decision of a bucket in the order of names; the sums are added on the way."""
+        """Yields every decision of a bucket in the order of names; the sums are added on the way."""
         for cluster, container in sorted({*usage, *current}):
             row = current.get((cluster, container))
             if row is None and cluster in self.settings.with_snapshots:
@@ -180,7 +180,7 @@ def decide_container(
     row: CurrentRow | None,
     settings: DecisionSettings,
 ) -> ContainerDecision:
-    """The request of one container by its history and its present requests."""
+    """Returns the request of one container by its history and its present requests."""
     statistics = {
         resource: _summarize(container, resource, history, settings) for resource in ("cpu", "memory")
     }  # fmt: skip
@@ -223,7 +223,7 @@ def _summarize(
 
 
 def _recent_uses(pods: dict[str, tuple[int, int, float]]) -> list[PodUse]:
-    """The pods that still had values when the newest of them had its last one, sorted by name."""
+    """Returns the pods that still had values when the newest of them had its last one, sorted by name."""
     newest = max((last for last, _, _ in pods.values()), default=0)
     recent = {name: one for name, one in pods.items() if one[0] >= newest - PRESENT_SECONDS and one[1] >= MIN_VALUES}
     return [PodUse(name, mean) for name, (_, _, mean) in sorted(recent.items())] if len(pods) > 1 else []
@@ -249,8 +249,8 @@ def _costs(
     container: ContainerKey, history: MergedContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
     proposed: dict[str, int | None],
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """(now, proposed) in micro-dollars a month; None where the present pods, or the time that they run, are not
-    known."""
+    """Returns (now, proposed) in micro-dollars a month, or None where the present pods, or the time that they run, are
+    not known."""
     if row is None:
         return None, None
     pods = float(row.replicas)
@@ -270,7 +270,7 @@ def _costs(
 
 
 def _hours_per_month(window: DailyHistograms, replicas: int) -> float | None:
-    """The hours that all pods of a workload that ends run in a month: every hour with usage counts in full."""
+    """Returns the hours that all pods of a workload that ends run in a month: every hour with usage counts in full."""
     seconds = HOUR * window.hours.bit_count() * max(1, replicas)
     if not seconds:
         return None
@@ -278,7 +278,7 @@ def _hours_per_month(window: DailyHistograms, replicas: int) -> float | None:
 
 
 def sum_decision(decision: ContainerDecision) -> RequestSums:
-    """The sums of one container."""
+    """Returns the sums of one container."""
     is_changed = decision.cpu_proposed is not None or decision.memory_proposed is not None
     is_unknown = decision.cpu_p95 is None and decision.memory_p95 is None
     if decision.cost_now is None or decision.cost_proposed is None:
@@ -297,7 +297,7 @@ def sum_decision(decision: ContainerDecision) -> RequestSums:
 
 
 def decision_table(decisions: Sequence[ContainerDecision]) -> Any:
-    """The decisions as an Arrow table."""
+    """Returns the decisions as an Arrow table."""
     arrow = import_arrow()
     names = ContainerDecision.__struct_fields__
     texts = {"cluster", "namespace", "kind", "workload", "container", "team", "cpu_reason", "memory_reason"}

@@ -21,27 +21,27 @@ class ItemJob(Protocol):
     """A function of one item: one cluster, for example."""
 
     def run_item(self, item: bytes) -> bytes:
-        """The result of one item; it does not raise."""
+        """Returns the result of one item; it does not raise."""
 
 
 class BucketJob(Protocol):
     """A split of sources into blocks, and the merge of the blocks of each bucket."""
 
     def split_source(self, source: bytes) -> Iterable[Block]:
-        """The blocks of one source. Its faults are blocks as well; it does not raise."""
+        """Returns the blocks of one source. Its faults are blocks as well; it does not raise."""
 
     def merge_bucket(self, bucket: int, blocks: Iterable[bytes]) -> bytes:
-        """The result of all blocks of a bucket, which come in any order."""
+        """Returns the result of all blocks of a bucket, which come in any order."""
 
 
 class Engine(Protocol):
     """Runs jobs, here or on other machines."""
 
     def run_items(self, job: ItemJob, items: Sequence[bytes]) -> list[bytes]:
-        """The results in the order of the items."""
+        """Returns the results in the order of the items."""
 
     def run_buckets(self, job: BucketJob, sources: Sequence[bytes], bucket_count: int) -> list[tuple[int, bytes]]:
-        """(bucket, result) of each bucket that has blocks, in their order."""
+        """Returns (bucket, result) of each bucket that has blocks, in their order."""
 
     def close(self) -> None:
         """Give back what the engine holds."""

@@ -120,7 +120,7 @@ def _batch(rows: Sequence[tuple[int, int, bytes]]) -> Any:
 
 
 def _cause_of(error: BaseException) -> str:
-    """The line of an error that says what happened: of a Python worker's traceback that is the last one."""
+    """Returns the line of an error that says what happened: of a Python worker's traceback that is the last one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     noise = ("at ", "SQLSTATE", "JVM stacktrace", "An error occurred while calling")
     lines = [line.removeprefix(": ") for line in lines if not line.startswith(noise)]

@@ -34,7 +34,7 @@ class ClusterGroup:
 
 
 def group_clusters(digests: Iterable[ClusterDigest]) -> list[ClusterGroup]:
-    """The groups, the most expensive first. Clusters whose pods request nothing are in none."""
+    """Returns the groups, the most expensive first. Clusters whose pods request nothing are in none."""
     groups: dict[tuple[str, tuple[str, ...], int], list[ClusterDigest]] = {}
     for digest in sorted(digests, key=lambda one: one.cluster):
         if digest.workload is None:
@@ -55,5 +55,6 @@ def _build_group(region: str, architectures: tuple[str, ...], members: Sequence[
 
 
 def rank_for_group(group: ClusterGroup, list_candidates: Callable[[ClusterGroup], Sequence[Candidate]]) -> Ranking:
-    """The machine types for a group, best first. `list_candidates` gives the types with a price in its region."""
+    """Returns the machine types for a group, best first. `list_candidates` gives the types with a price in its
+    region."""
     return rank_types(group.workload, list_candidates(group), RankingRules())

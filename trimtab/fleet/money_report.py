@@ -46,7 +46,7 @@ class RequestSums(msgspec.Struct, array_like=True, frozen=True):
         return self.cost_now - self.cost_proposed
 
     def plus(self, other: RequestSums) -> RequestSums:
-        """The sums of both."""
+        """Returns the sums of both."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
         return RequestSums(*(one + two for one, two in pairs))
 
@@ -133,7 +133,7 @@ class FleetSums(msgspec.Struct, array_like=True):
 
 
 def merge_sums(parts: Iterable[FleetSums], rows: int) -> FleetSums:
-    """All parts as one, without changing them."""
+    """Returns all parts as one, without changing them."""
     whole = FleetSums(groups={}, largest=[], gone={}, failures=[])
     for part in parts:
         whole.merge(part, rows)

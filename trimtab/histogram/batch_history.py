@@ -104,7 +104,7 @@ class BatchHistory:
         """Add a pod's series, or a part of it.
 
         Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment that the
-        source was queried for; None if that is not known: then the start of a pod cannot be recognised.
+        source was queried for, or None if that is not known: then the start of a pod cannot be recognised.
         """
         if self.start_seconds and resource == "cpu" and queried_from is not None:
             start_samples = count_start_samples(times, queried_from, self.start_seconds)
@@ -150,8 +150,8 @@ class BatchHistory:
         return possible_series
 
     def _dense_window(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _DenseWindow:
-        """The window of a container, extended to these times; a new window that is not stored where there are no
-        times."""
+        """Returns the window of a container, extended to these times; a new window that is not stored where there are
+        no times."""
         if not times:
             return _DenseWindow()
         page = self.dense_windows.setdefault((container, resource), _DenseWindow())
@@ -196,11 +196,11 @@ class BatchHistory:
             page.extend_span(window.first, window.last, window.hours_by_day())
 
     def list_containers(self) -> list[ContainerKey]:
-        """All containers with usage or a VPA's recommendation, sorted."""
+        """Returns all containers with usage or a VPA's recommendation, sorted."""
         return sorted({container for container, _ in (*self.dense_windows, *self.vpa_recommendations)})
 
     def compressed_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
-        """The usage of a container as a compressed window; an empty window where there is none."""
+        """Returns the usage of a container as a compressed window; an empty window where there is none."""
         page = self.dense_windows.get((container, resource))
         if page is None:
             return DailyHistograms(self.days)
@@ -210,8 +210,8 @@ class BatchHistory:
 def drop_impossible_values(
     resource: str, times: Sequence[int], values: Sequence[float]
 ) -> tuple[Sequence[int], Sequence[float]]:
-    """The series without values that are negative or more than any machine has. Nearly always that is the series
-    itself."""
+    """Returns the series without values that are negative or more than any machine has. Nearly always that is the
+    series itself."""
     max_amount = MAX_AMOUNT[resource]
     if max(values, default=0.0) <= max_amount and min(values, default=0.0) >= 0:
         return times, values
@@ -220,8 +220,8 @@ def drop_impossible_values(
 
 
 def count_start_samples(times: Sequence[int], queried_from: int, seconds: int) -> int:
-    """The number of leading samples that belong to the pod's start. It is 0 for a series that is present from the first
-    queried moment on: its pod started earlier."""
+    """Returns the number of leading samples that belong to the pod's start. It is 0 for a series that is present from
+    the first queried moment on: its pod started earlier."""
     if not times or times[0] <= queried_from + START_UNCERTAINTY_SECONDS:
         return 0
     return bisect_left(times, times[0] + seconds)

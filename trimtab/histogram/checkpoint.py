@@ -70,12 +70,12 @@ def decode_v1(text: str) -> ShardV1:
 
 
 def compute_checksum(shard: "ShardV1 | _Text") -> str:
-    """The SHA-256 of a shard without its checksum, with sorted keys, in hexadecimal."""
+    """Returns the SHA-256 of a shard without its checksum, with sorted keys, in hexadecimal."""
     return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(shard, checksum=""), order="sorted")).hexdigest()
 
 
 def decode_window_v1(text: str) -> DailyHistograms | None:
-    """Decode a window of schema 1; None for an empty text. Raises DamagedHistogram or binascii.Error."""
+    """Decode a window of schema 1, or None for an empty text. Raises DamagedHistogram or binascii.Error."""
     return DailyHistograms.load(base64.b64decode(text, validate=True)) if text else None
 
 
@@ -116,7 +116,7 @@ class StoredContainer(msgspec.Struct, frozen=True, array_like=True, omit_default
     read it."""
 
     def window_part(self, resource: str) -> WindowPart | None:
-        """The days of one resource, `cpu` or `memory`."""
+        """Returns the days of one resource, `cpu` or `memory`."""
         return self.cpu if resource == "cpu" else self.memory
 
 
@@ -150,13 +150,13 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload_key(container: ContainerKey) -> str:
-    """A container's workload as shards name it: NAMESPACE/KIND/NAME."""
+    """Returns a container's workload as shards name it: NAMESPACE/KIND/NAME."""
     return f"{container.namespace}/{container.kind}/{container.workload}"
 
 
 def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: ShardLayout) -> str:
-    """The text of what the history holds of these containers and no text of a day holds. `until` leaves out namespaces
-    that have no container among them."""
+    """Returns the text of what the history holds of these containers and no text of a day holds. `until` leaves out
+    namespaces that have no container among them."""
     containers = list(containers)
     namespaces = {container.namespace for container in containers}
     return _with_checksum(
@@ -173,7 +173,7 @@ def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: Sha
 
 
 def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> str:
-    """The text of one day of these containers."""
+    """Returns the text of one day of these containers."""
     parts = (
         (
             container,
@@ -187,7 +187,7 @@ def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: in
 
 
 def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
-    """Day → those of these containers with values that no text of that day holds, in order of the days."""
+    """Returns Day → those of these containers with values that no text of that day holds, in order of the days."""
     containers_by_day: dict[int, list[ContainerKey]] = {}
     for container in containers:
         windows = [
@@ -210,8 +210,8 @@ def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], da
 
 
 def decode(where: str, text: str) -> Shard | Unreadable:
-    """The content of a text; Unreadable where it was changed, cut short, or written in an unknown schema: then nothing
-    of it is used."""
+    """Returns the content of a text; Unreadable where it was changed, cut short, or written in an unknown schema: then
+    nothing of it is used."""
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE_SCHEMAS:
@@ -294,7 +294,8 @@ def _stored_window(
 
 
 def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
-    """These days of a window. The first and last second are limited to these days: other texts hold the rest."""
+    """Returns these days of a window. The first and last second are limited to these days: other texts hold the
+    rest."""
     histograms = sorted(window.histograms_of_days(days).items())
     if not histograms or not window.last:
         return None
@@ -309,7 +310,7 @@ def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart |
 
 
 def _by_workload(containers: Iterable[tuple[ContainerKey, StoredContainer]]) -> Workloads:
-    """The containers by workload, without those that have nothing to store."""
+    """Returns the containers by workload, without those that have nothing to store."""
     workloads: Workloads = {}
     for container, stored in containers:
         if stored != StoredContainer():

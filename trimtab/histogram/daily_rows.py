@@ -43,8 +43,8 @@ class DailyRow:
 
 
 def pack_canonical_day(day: int, histogram: UsageHistogram) -> bytes:
-    """A day and its histogram as bytes without loss: equal histograms have equal bytes, whatever they were merged
-    from."""
+    """Returns a day and its histogram as bytes without loss: equal histograms have equal bytes, whatever they were
+    merged from."""
     cells = histogram.counts
     first = next((place for place, count in enumerate(cells) if count), len(cells))
     end = next((place for place in range(len(cells), first, -1) if cells[place - 1]), first)
@@ -56,12 +56,12 @@ def pack_canonical_day(day: int, histogram: UsageHistogram) -> bytes:
 
 
 def encode_pods(pods: Mapping[str, Average]) -> bytes:
-    """The averages as bytes, sorted by pod; empty where there are fewer than two."""
+    """Returns the averages as bytes, sorted by pod, or empty bytes where there are fewer than two."""
     return msgspec.msgpack.encode(dict(sorted(pods.items()))) if len(pods) > 1 else b""
 
 
 def decode_pods(encoded: bytes) -> PodAverages:
-    """The averages that `encode_pods` encoded. Raises DamagedHistogram."""
+    """Returns the averages that `encode_pods` encoded. Raises DamagedHistogram."""
     try:
         return msgspec.msgpack.decode(encoded, type=PodAverages) if encoded else {}
     except msgspec.DecodeError as error:
@@ -69,7 +69,7 @@ def decode_pods(encoded: bytes) -> PodAverages:
 
 
 def rows_of_batch(history: BatchHistory, day: int) -> Iterator[DailyRow]:
-    """The rows of one day of a batch history, sorted by container and resource."""
+    """Yields the rows of one day of a batch history, sorted by container and resource."""
     for container in history.list_containers():
         for resource in RESOURCES:
             window = history.dense_windows.get((container, resource))
@@ -85,7 +85,7 @@ def rows_of_batch(history: BatchHistory, day: int) -> Iterator[DailyRow]:
 
 
 def rows_of_live(history: LiveHistory, day: int) -> Iterator[DailyRow]:
-    """The rows of one day of a live history, sorted by container and resource."""
+    """Yields the rows of one day of a live history, sorted by container and resource."""
     for container in history.list_containers():
         for resource in RESOURCES:
             window = history.windows.get((container, resource))
@@ -108,7 +108,7 @@ def _clip_span(day: int, first: int, last: int) -> tuple[int, int]:
 
 
 def check_row(row: DailyRow) -> int:
-    """The day of a row. Raises DamagedHistogram where the row contradicts itself."""
+    """Returns the day of a row. Raises DamagedHistogram where the row contradicts itself."""
     days = unpack_days(row.histogram)
     if len(days) != 1:
         raise DamagedHistogram(f"{row.container}: {len(days)} days in one row")
@@ -129,7 +129,7 @@ class MergedContainerHistory:
 
 
 def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
-    """All rows of one container, in any order, as windows of the last `days` days. Raises DamagedHistogram."""
+    """Returns all rows of one container, in any order, as windows of the last `days` days. Raises DamagedHistogram."""
     parts = {resource: _Parts({}, {}, {}) for resource in RESOURCES}
     kills: list[OomRecord] = []
     for row in rows:
@@ -175,7 +175,7 @@ class _Parts:
 
 
 def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord | None:
-    """The record of several that counts, compared at one moment for all of them: the end of the last kill."""
+    """Returns the record of several that counts, compared at one moment for all of them: the end of the last kill."""
     known = list(records)
     if not known:
         return None

@@ -53,8 +53,8 @@ PAIRING_THRESHOLD = 64
 
 
 def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
-    """A day and its histogram as bytes, counts as narrow as they fit. `over`: no more values are expected, so the day
-    may be packed in pairs. `max_units`: the maximum of units for its values; None counts each value."""
+    """Returns a day and its histogram as bytes, counts as narrow as they fit. `over`: no more values are expected, so
+    the day may be packed in pairs. `max_units`: the maximum of units for its values; None counts each value."""
     paired, base, cells = counts.is_paired, counts.base, counts.counts
     if not paired and over and sum(map(bool, cells)) > PAIRING_THRESHOLD:
         paired, (base, cells) = True, pair_buckets(base, cells)
@@ -72,8 +72,8 @@ def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | N
 
 
 def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
-    """The counts in units, so that the sum up to each cell stays right to half a unit. Where a sum is exactly between
-    two units, it rounds down on odd days and up on even ones."""
+    """Returns the counts in units, so that the sum up to each cell stays right to half a unit. Where a sum is exactly
+    between two units, it rounds down on odd days and up on even ones."""
     units, total, units_before = [], 0, 0
     for count in cells:
         total += count
@@ -84,7 +84,7 @@ def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
 
 
 def unpack_days(packed: bytes) -> list[tuple[int, UsageHistogram]]:
-    """All days in a sequence of packed days. Raises DamagedHistogram."""
+    """Returns all days in a sequence of packed days. Raises DamagedHistogram."""
     days, position = [], 0
     while position < len(packed):
         day, counts, position = _unpack_day(packed, position)
@@ -93,7 +93,8 @@ def unpack_days(packed: bytes) -> list[tuple[int, UsageHistogram]]:
 
 
 def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]:
-    """The day at a byte position: its number, its histogram and the position after it. Raises DamagedHistogram."""
+    """Returns the day at a byte position: its number, its histogram and the position after it. Raises
+    DamagedHistogram."""
     try:
         day_bits, base, length, width, nothing, top = _HEAD.unpack_from(packed, position)
         unit_bits, paired = day_bits >> _UNIT_SHIFT & 31, bool(day_bits & _PAIRED_BIT)
@@ -113,7 +114,7 @@ def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]
 
 
 def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
-    """The counts of cells in units; the last used cell takes the difference to the exact total."""
+    """Returns the counts of cells in units; the last used cell takes the difference to the exact total."""
     counts = [count * unit for count in cells]
     last = max((cell for cell, count in enumerate(counts) if count), default=0)
     if counts:
@@ -229,21 +230,21 @@ class DailyHistograms:
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def histograms_by_day(self) -> dict[int, UsageHistogram]:
-        """Day (since 1970) → its histogram; the newest is not a copy."""
+        """Returns Day (since 1970) → its histogram; the newest is not a copy."""
         histograms = dict(unpack_days(zlib.decompress(self.packed_past))) if self.packed_past else {}
         if self.last or self.today.total_count:
             histograms[self.newest] = self.today
         return histograms
 
     def histograms_of_days(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
-        """The histograms of those of these days that have values; the newest is not a copy."""
+        """Returns the histograms of those of these days that have values; the newest is not a copy."""
         wanted = set(days)
         if wanted == {self.newest} and (self.last or self.today.total_count):
             return {self.newest: self.today}  # the past days stay packed
         return {day: counts for day, counts in self.histograms_by_day().items() if day in wanted}
 
     def merge_days(self) -> UsageHistogram:
-        """All days as one histogram."""
+        """Returns all days as one histogram."""
         return merge_histograms(self.histograms_by_day().values())
 
     def compute_percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
@@ -251,11 +252,11 @@ class DailyHistograms:
         return self.merge_days().compute_percentiles(shares)
 
     def hours_by_day(self) -> Hours:
-        """Day → the hours in which usage was observed."""
+        """Returns Day → the hours in which usage was observed."""
         return decode_hours(self.hours, self.newest)
 
     def hours_of(self, day: int) -> int:
-        """The hours of one day in which usage was observed."""
+        """Returns the hours of one day in which usage was observed."""
         ago = self.newest - day
         return self.hours >> HOURS_PER_DAY * ago & ALL_HOURS if ago >= 0 else 0
 
@@ -296,7 +297,7 @@ class DailyHistograms:
         self._extend_span(other.first, other.last)
 
     def unstored_days(self) -> list[int]:
-        """The days whose histograms changed since `mark_stored`, the newest last."""
+        """Returns the days whose histograms changed since `mark_stored`, the newest last."""
         bits = self.unstored_bits
         return [self.newest - ago for ago in range(bits.bit_length() - 1, -1, -1) if bits >> ago & 1]
 
@@ -306,7 +307,7 @@ class DailyHistograms:
             self.unstored_bits &= ~(1 << self.newest - day)
 
     def dump(self) -> bytes:
-        """The whole window as bytes, for `load`."""
+        """Returns the whole window as bytes, for `load`."""
         body = self.hours.to_bytes(_DAY_BYTES * self.days, "little") + (
             zlib.decompress(self.packed_past) if self.packed_past else b""
         )
@@ -316,7 +317,7 @@ class DailyHistograms:
 
     @classmethod
     def load(cls, dumped: bytes) -> "DailyHistograms":
-        """The window that `dump` wrote. Raises DamagedHistogram; there is no partial result."""
+        """Returns the window that `dump` wrote. Raises DamagedHistogram; there is no partial result."""
         try:
             version, days, newest, first, last = _HISTOGRAMS_HEAD.unpack_from(dumped)
             body = zlib.decompress(dumped[_HISTOGRAMS_HEAD.size :])
@@ -341,7 +342,7 @@ class DailyHistograms:
     def from_days(
         cls, histograms: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DEFAULT_DAYS
     ) -> "DailyHistograms":
-        """A window of the last of these days, observed from `first` to `last` in these hours."""
+        """Returns a window of the last of these days, observed from `first` to `last` in these hours."""
         window = cls(days)
         window.newest = max(histograms, default=0)
         window._retain(histograms, hours)
@@ -366,7 +367,7 @@ class DailyHistograms:
 
 
 def _hours_without_record(days_with_values: Iterable[int], first: int, last: int) -> Hours:
-    """The hours of a window that recorded none: all between the first and the last value, on the days that have
+    """Returns the hours of a window that recorded none: all between the first and the last value, on the days that have
     values."""
     days = set(days_with_values)
     return {day: hours for day, hours in hours_between(first, last).items() if day in days}

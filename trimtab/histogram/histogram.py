@@ -36,20 +36,20 @@ ZERO_BUCKET = 0
 
 
 def upper_halves_of(values: Sequence[float]) -> "array[int]":
-    """The upper half of each value's float32: twice the number of its bucket, or one more. An invalid value has a half
-    of `2 * BEYOND` or more."""
+    """Returns the upper half of each value's float32: twice the number of its bucket, or one more. An invalid value has
+    a half of `2 * BEYOND` or more."""
     return array("H", _float_packer(len(values))(*values))[_UPPER_HALVES]
 
 
 @lru_cache(maxsize=64)
 def _float_packer(count: int) -> Callable[..., bytes]:
-    """A function that packs so many numbers as float32, in a third of the time that filling an array takes."""
+    """Returns a function that packs so many numbers as float32, in a third of the time that filling an array takes."""
     return struct.Struct(f"{count}f").pack
 
 
 def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
-    """The distance of each half's bucket from the first bucket, a byte each; None if one is below it, or 256 or more
-    above.
+    """Returns the distance of each half's bucket from the first bucket, a byte each, or None if one is below it, or 256
+    or more above.
 
     All distances are computed at once: the halves form one long number, and a single subtraction takes the first bucket
     from each 16-bit lane. The upper bit of each lane is set before, so that no lane borrows from the next: where it is
@@ -65,8 +65,8 @@ def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
 
 
 def locate_buckets(values: Sequence[float]) -> tuple[int, bytes] | None:
-    """A bucket, and the distance of each value's bucket above it, a byte each. None if there are no values, where
-    some are zero or invalid, or where they are more than about four octaves apart."""
+    """Returns a bucket, and the distance of each value's bucket above it, a byte each. None if there are no values,
+    where some are zero or invalid, or where they are more than about four octaves apart."""
     upper_halves = upper_halves_of(values)
     # The first values nearly always show the range of all of them, for a fraction of the cost of the maximum.
     for sample, headroom in ((values[:_SAMPLE_SIZE], BUCKETS_PER_OCTAVE), (values, 0)):
@@ -101,7 +101,7 @@ def count_buckets(upper_halves: Iterable[int]) -> Counter[int]:
 
 
 def bucket_of(value: float) -> int | None:
-    """The bucket number of one value; None for an invalid value."""
+    """Returns the bucket number of one value, or None for an invalid value."""
     try:
         half = _UPPER_HALF.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
@@ -111,12 +111,12 @@ def bucket_of(value: float) -> int | None:
 
 
 def bucket_start(number: int) -> float:
-    """The lower end of a bucket."""
+    """Returns the lower end of a bucket."""
     return _BUCKET_STARTS[number] if number >= FIRST_BUCKET else 0.0
 
 
 def bucket_end(number: int) -> float:
-    """The upper end of a bucket, where the next one begins."""
+    """Returns the upper end of a bucket, where the next one begins."""
     return _BUCKET_STARTS[number + 1] if number >= FIRST_BUCKET else MIN_VALUE
 
 
@@ -268,8 +268,8 @@ class UsageHistogram:
         raise OverflowError("a bucket holds more than four thousand million values")
 
     def _place_of(self, bucket: int) -> int:
-        """The place of a bucket in `counts`, which grow to hold it; negative where it is too far below the highest to
-        be told apart."""
+        """Returns the place of a bucket in `counts`, which grow to hold it; negative where it is too far below the
+        highest to be told apart."""
         if not len(self.counts):
             self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
         lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
@@ -291,7 +291,7 @@ class UsageHistogram:
             self.base, self.counts, self.shift = *pair_buckets(self.base, self.counts), 2
 
     def _lowest_place(self) -> int:
-        """The lowest number that is distinguished from the highest. Only pairs reach it."""
+        """Returns the lowest number that is distinguished from the highest. Only pairs reach it."""
         return self.base + len(self.counts) - (MAX_BUCKETS >> (self.shift - 1))
 
     def _fold(self) -> None:
@@ -304,7 +304,7 @@ class UsageHistogram:
             self._set_counts(0, (lowest,))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same values, as far as buckets tell."""
+        """Returns whether both hold the same values, as far as buckets tell."""
         return isinstance(other, UsageHistogram) and self._comparable() == other._comparable()
 
     # Mutable and compared by value, so it must not be hashable.
@@ -340,7 +340,7 @@ class UsageHistogram:
         return self.top
 
     def _value_in(self, place: int, part: float) -> float:
-        """The value at a part (0 to 1) of the way from the lower to the upper end of a place."""
+        """Returns the value at a part (0 to 1) of the way from the lower to the upper end of a place."""
         pair_shift = self.shift - 1
         first = self.base + place << pair_shift
         start, end = bucket_start(first), bucket_end(first | pair_shift)
@@ -349,7 +349,7 @@ class UsageHistogram:
         return min(self.top, start + part * (end - start))
 
     def iter_buckets(self) -> Iterator[tuple[float, int]]:
-        """Each used bucket as its middle and the number of its values."""
+        """Yields each used bucket as its middle and the number of its values."""
         if self.zeros:
             yield 0.0, self.zeros
         for place, count in enumerate(self.counts):
@@ -361,7 +361,7 @@ class UsageHistogram:
 
 
 def pair_buckets(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
-    """The counts of pairs of buckets: the number of the first pair, and the counts."""
+    """Returns the counts of pairs of buckets: the number of the first pair, and the counts."""
     # Pairs begin at even bucket numbers.
     even = [0] * (base & 1) + list(counts)
     even += [0] * (len(even) & 1)
@@ -369,7 +369,7 @@ def pair_buckets(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
 
 
 def narrowest_array(counts: Sequence[int]) -> "array[int]":
-    """The counts as an array with the narrowest type that holds them."""
+    """Returns the counts as an array with the narrowest type that holds them."""
     largest = max(counts, default=0)
     return array("B" if largest < 256 else "H" if largest < 65536 else "I", counts)
 
@@ -379,7 +379,7 @@ _MAX_LOOKUPS = 32
 
 
 def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> float:
-    """The largest value: one of the few in the highest bucket."""
+    """Returns the largest value: one of the few in the highest bucket."""
     position = distances.find(highest)
     top = values[position]
     while (position := distances.find(highest, position + 1)) >= 0:
@@ -389,7 +389,7 @@ def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> f
 
 
 def max_valid_value(values: Sequence[float]) -> float:
-    """The largest valid value; 0 if there is none."""
+    """Returns the largest valid value; 0 if there is none."""
     largest = max(values, default=0.0)
     if 0 <= largest < MAX_VALUE:
         return largest
@@ -397,7 +397,7 @@ def max_valid_value(values: Sequence[float]) -> float:
 
 
 def merge_histograms(parts: Iterable[UsageHistogram]) -> UsageHistogram:
-    """All parts as one new histogram."""
+    """Returns all parts as one new histogram."""
     whole = UsageHistogram()
     for part in parts:
         whole.merge(part)

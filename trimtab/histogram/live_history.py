@@ -120,15 +120,15 @@ class LiveHistory:
         )
 
     def peak_observed_from(self, container: ContainerKey, start: int) -> int:
-        """The second from which a peak of the interval that begins at `start` was observed: not before the container's
-        first cpu value. A kill from days before, which the status of a running pod still reports, counts from the first
-        observation on: it is no history."""
+        """Returns the second from which a peak of the interval that begins at `start` was observed: not before the
+        container's first cpu value. A kill from days before, which the status of a running pod still reports, counts
+        from the first observation on: it is no history."""
         cpu = self.windows.get((container, "cpu"))
         return max(start, cpu.first) if cpu is not None else start
 
     def observed_hours(self, container: ContainerKey, first: int, last: int) -> int:
-        """The hours (a bit each) between two seconds of a day in which memory was observed: those with cpu values; all
-        of them where cpu has none."""
+        """Returns the hours (a bit each) between two seconds of a day in which memory was observed: those with cpu
+        values; all of them where cpu has none."""
         cpu, hours = self.windows.get((container, "cpu")), hours_within_day(first, last)
         return (cpu.hours_of(first // DAY) & hours if cpu is not None else 0) or hours
 
@@ -154,20 +154,20 @@ class LiveHistory:
     # ── what is held ─────────────────────────────────────────────────────────────────────────────────
 
     def list_containers(self) -> list[ContainerKey]:
-        """All containers with usage, sorted."""
+        """Returns all containers with usage, sorted."""
         return sorted({container for container, _ in self.windows} | self.open_peaks.keys())
 
     def get_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
-        """The window of a container; an empty one where it has no usage."""
+        """Returns the window of a container; an empty one where it has no usage."""
         return self.windows.get((container, resource)) or DailyHistograms(self.days)
 
     def running_peaks(self, container: ContainerKey, resource: str) -> tuple[float, ...]:
-        """The open peaks of a container's pods; empty for cpu."""
+        """Returns the open peaks of a container's pods, or an empty tuple for cpu."""
         peaks = self.open_peaks.get(container) if resource == "memory" else None
         return tuple(value for _, value in peaks.running.values()) if peaks else ()
 
     def average_pod_uses(self, container: ContainerKey, resource: str) -> list[PodUse]:
-        """The average use of the pods with recent values; empty for a workload with a single pod."""
+        """Returns the average use of the pods with recent values, or an empty list for a workload with a single pod."""
         return self.pod_averages.recent_uses((container, resource))
 
     def _get_or_create_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
@@ -289,11 +289,11 @@ class HistoryImport:
 
 
 def _peak_of_interval(times: Sequence[int], values: Sequence[float], hours: Hours) -> _PeakSoFar:
-    """The peak of a series within one interval, of a series that was observed in these hours."""
+    """Returns the peak of a series within one interval, of a series that was observed in these hours."""
     first, last = int(times[0]), int(times[-1])
     return _PeakSoFar(first, last, max(values), hours[first // DAY] & hours_within_day(first, last))
 
 
 def _outside(window: DailyHistograms, times: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """The index ranges of a series before the first and after the last second of a window."""
+    """Returns the index ranges of a series before the first and after the last second of a window."""
     return (0, bisect_left(times, window.first)), (bisect_right(times, window.last), len(times))

@@ -19,7 +19,7 @@ _ROUNDING = 1.01
 
 
 def bytes_after_kill(used: float) -> float:
-    """The bytes that a container needs that was killed when it had `used` bytes."""
+    """Returns the bytes that a container needs that was killed when it had `used` bytes."""
     return max(used * BUMP_UP_RATIO, used + MIN_BUMP_UP_BYTES)
 
 
@@ -48,15 +48,15 @@ class OomRecord:
     """The second of the last kill."""
 
     def floor_at(self, now: int, window_seconds: int) -> float:
-        """The bytes that a request should not be below: the full amount for half the window, then falling to 0 at its
-        end."""
+        """Returns the bytes that a request should not be below: the full amount for half the window, then falling to 0
+        at its end."""
         age = max(0, now - self.at)
         share = min(1.0, 2.0 * (1.0 - age / window_seconds))
         return bytes_after_kill(self.used) * share if share > 0 else 0.0
 
 
 def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> OomRecord:
-    """The record with one more kill. Kills may arrive in any order."""
+    """Returns the record with one more kill. Kills may arrive in any order."""
     after = OomRecord(at=kill.at, used=_amount_at_kill(before, kill), last=kill.at)
     if before is None or before.floor_at(kill.at, window_seconds) <= 0:
         return after
@@ -68,14 +68,14 @@ def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> Oo
 
 
 def merge_oom_records(first: OomRecord, second: OomRecord, window_seconds: int) -> OomRecord:
-    """One record of two that may count the same kills: the one with the higher floor."""
+    """Returns one record of two that may count the same kills: the one with the higher floor."""
     now = max(first.last, second.last)
     return max((first, second), key=lambda record: (record.floor_at(now, window_seconds), record.last, record.count))
 
 
 def _amount_at_kill(before: OomRecord | None, kill: OomKill) -> float:
-    """The bytes that the container used or was allowed. A request that only repeats the floor of an earlier kill is
-    Trimtab's own, so it counts as the amount of that kill."""
+    """Returns the bytes that the container used or was allowed. A request that only repeats the floor of an earlier
+    kill is Trimtab's own, so it counts as the amount of that kill."""
     limit, request = (amount if amount <= MAX_BYTES else 0.0 for amount in (kill.limit, kill.request))
     if before is not None and not limit and request <= bytes_after_kill(before.used) * _ROUNDING:
         request = min(request, before.used)

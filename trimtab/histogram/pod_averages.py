@@ -62,7 +62,7 @@ class PodAverages:
         self.pods[pod] = (int(last), count + added, mean)
 
     def recent_uses(self) -> list[PodUse]:
-        """The pods with recent values, and enough of them."""
+        """Returns the pods with recent values, and enough of them."""
         return [PodUse(name, mean) for name, (_, count, mean) in self._recent().items() if count >= MIN_VALUES]
 
     def _recent(self) -> dict[str, Average]:
@@ -70,7 +70,7 @@ class PodAverages:
         return {name: average for name, average in self.pods.items() if average[0] >= newest - PRESENT_SECONDS}
 
     def to_checkpoint(self) -> dict[str, Average]:
-        """The averages for a checkpoint: the pods with recent values, `MAX_STORED_PODS` at most."""
+        """Returns the averages for a checkpoint: the pods with recent values, `MAX_STORED_PODS` at most."""
         lately = self._recent()
         if len(lately) <= MAX_STORED_PODS:
             return lately
@@ -129,7 +129,7 @@ class PodAverageIndex(Generic[Key]):
         return averages
 
     def to_checkpoint(self, key: Key) -> dict[str, Average]:
-        """The averages for a checkpoint; empty for a single pod."""
+        """Returns the averages for a checkpoint, or an empty mapping for a single pod."""
         entry = self.entries.get(key)
         averages = entry.to_checkpoint() if isinstance(entry, PodAverages) else {}
         return averages if len(averages) > 1 else {}
@@ -143,7 +143,7 @@ class PodAverageIndex(Generic[Key]):
         entry.merge_averages(pods)
 
     def recent_uses(self, key: Key) -> list[PodUse]:
-        """The pods with recent values; empty if there is only one."""
+        """Returns the pods with recent values, or an empty list if there is only one."""
         entry = self.entries.get(key)
         return entry.recent_uses() if isinstance(entry, PodAverages) else []
 

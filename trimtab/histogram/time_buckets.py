@@ -20,8 +20,8 @@ begins."""
 
 
 def slice_by_length(times: Sequence[int], length: int) -> Sequence[TimeSlice]:
-    """A slice for each `length` seconds with a value in them; times ascend. Most series of a response share the same
-    times, as a range, so the slices of ranges are cached."""
+    """Returns a slice for each `length` seconds with a value in them; times ascend. Most series of a response share the
+    same times, as a range, so the slices of ranges are cached."""
     return _slices_of_range(times, length) if isinstance(times, range) else tuple(_iter_slices(times, length))
 
 
@@ -50,19 +50,19 @@ Hours = Mapping[int, int]
 
 
 def hours_within_day(first: int, last: int) -> int:
-    """The hours of one day from one second to another, a bit each."""
+    """Returns the hours of one day from one second to another, a bit each."""
     return (2 << last % DAY // HOUR) - (1 << first % DAY // HOUR)
 
 
 def hours_between(first: int, last: int) -> Hours:
-    """All hours from one second to another."""
+    """Returns all hours from one second to another."""
     days = range(first // DAY, last // DAY + 1)
     return {day: hours_within_day(max(first, day * DAY), min(last, day * DAY + DAY - 1)) for day in days}
 
 
 def hours_of_times(times: Sequence[int]) -> Hours:
-    """The hours of ascending times. Most series of a response share the same times, as a range, so the hours of ranges
-    are cached."""
+    """Returns the hours of ascending times. Most series of a response share the same times, as a range, so the hours of
+    ranges are cached."""
     return _hours_of_range(times) if isinstance(times, range) else _hours_of_times(times)
 
 
@@ -86,12 +86,12 @@ def add_hours(target: dict[int, int], more: Hours) -> None:
 
 
 def encode_hours(hours: Hours, newest: int, days: int) -> int:
-    """The hours of the last days as one number: the newest day's hours are the lowest bits."""
+    """Returns the hours of the last days as one number: the newest day's hours are the lowest bits."""
     return sum(hours[day] << HOURS_PER_DAY * (newest - day) for day in hours if 0 <= newest - day < days)
 
 
 def decode_hours(number: int, newest: int) -> Hours:
-    """The hours that `encode_hours` encoded."""
+    """Returns the hours that `encode_hours` encoded."""
     parts = _split_days(number)
     return {newest - ago: part for ago, part in enumerate(parts) if part}
 
@@ -135,7 +135,7 @@ class MemoryPeaks:
         return self._peak_at_start(current) if current is not None else None
 
     def close_missing_pods(self, living: Iterable[str]) -> Iterator[Peak]:
-        """The last peaks of pods that no longer exist; they are removed."""
+        """Yields the last peaks of pods that no longer exist; they are removed."""
         for pod in self.running.keys() - set(living):
             yield self._peak_at_start(self.running.pop(pod))
 

@@ -121,7 +121,7 @@ class Histogram:
         return sorted(bucket for bucket, weight in self.weights.items() if weight >= self.scale.epsilon)
 
     def percentile(self, share: float) -> float:
-        """The upper end of the first bucket with so much of the weight at or below it; 0 when empty."""
+        """Returns the upper end of the first bucket with so much of the weight at or below it; 0 when empty."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0
@@ -141,7 +141,7 @@ class Histogram:
         self.total += other.total * factor
 
     def _align(self, other: Histogram) -> float:
-        """The factor for the other's weights, after the references are aligned."""
+        """Returns the factor for the other's weights, after the references are aligned."""
         if self.half_life is None or other.reference is None:
             return 1.0
         if self.reference is None or self.reference < other.reference:
@@ -165,8 +165,8 @@ class Histogram:
         self.reference = reference
 
     def to_checkpoint(self) -> tuple[float, dict[int, int]]:
-        """The total weight, and the buckets scaled so that the heaviest is 10000; buckets that round to 0 are left
-        out."""
+        """Returns the total weight, and the buckets scaled so that the heaviest is 10000; buckets that round to 0 are
+        left out."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0, {}
@@ -189,7 +189,7 @@ class Histogram:
 
 
 def _round_time(timestamp: float, unit: float) -> float:
-    """The nearest multiple, counted from the year 1; a half rounds up (Go's Time.Round)."""
+    """Returns the nearest multiple, counted from the year 1; a half rounds up (Go's Time.Round)."""
     since = timestamp + _YEAR_ONE
     return since - since % unit + (unit if since % unit * 2 >= unit else 0.0) - _YEAR_ONE
 
@@ -267,7 +267,7 @@ class AggregateContainerState:
             self.peak = used_bytes
 
     def is_expired(self, now: float) -> bool:
-        """Whether there was no sample for eight intervals."""
+        """Returns whether there was no sample for eight intervals."""
         return self.last_cpu is not None and now - self.last_cpu >= MEMORY_INTERVAL_COUNT * self.interval
 
 
@@ -342,8 +342,8 @@ def _encode_histogram(histogram: Histogram) -> HistogramStatus:
 
 
 def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
-    """The history that a VPA would have of two windows: all cpu values, faded by the age of their day; the largest
-    memory peak of each of the last eight days."""
+    """Returns the history that a VPA would have of two windows: all cpu values, faded by the age of their day; the
+    largest memory peak of each of the last eight days."""
     return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),

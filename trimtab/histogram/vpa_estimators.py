@@ -48,15 +48,15 @@ class RecommenderFlags:
     """The age of a pod from which the updater acts on a target inside the bounds."""
 
     def half_life(self, resource: str) -> float:
-        """The half-life of a sample of this resource, in seconds."""
+        """Returns the half-life of a sample of this resource, in seconds."""
         return self.cpu_half_life_seconds if resource == "cpu" else self.memory_half_life_seconds
 
     def percentile(self, resource: str, role: str) -> float:
-        """The percentile of a role: target, lower_bound or upper_bound."""
+        """Returns the percentile of a role: target, lower_bound or upper_bound."""
         return float(getattr(self, f"{role}_{resource}_percentile"))
 
     def create_state(self) -> AggregateContainerState:
-        """An empty history of one container."""
+        """Returns an empty history of one container."""
         return AggregateContainerState(
             cpu=Histogram(CPU_SCALE, self.cpu_half_life_seconds),
             memory=Histogram(MEMORY_SCALE, self.memory_half_life_seconds),
@@ -95,8 +95,8 @@ _EXPECTED = {
 
 
 def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[str, ...]]:
-    """The flags of words such as --target-cpu-percentile=0.95, with defaults for the others; and a mistake for each
-    word that is not understood."""
+    """Returns the flags of words such as --target-cpu-percentile=0.95, with defaults for the others; and a mistake for
+    each word that is not understood."""
     values: dict[str, float] = {}
     mistakes = []
     for name, text in _split_flags(words):
@@ -114,7 +114,7 @@ def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[s
 
 
 def _split_flags(words: list[str]) -> Iterator[tuple[str, str]]:
-    """(name, value) of --name=value and --name value."""
+    """Yields (name, value) of --name=value and --name value."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -125,7 +125,7 @@ def _split_flags(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parse_value(text: str, form: str) -> float | int | None:
-    """The value of a flag; None if it is not of this form."""
+    """Returns the value of a flag, or None if it is not of this form."""
     if form == "duration":
         seconds = parse_duration(text)
         return float(seconds) if seconds else None
@@ -177,7 +177,7 @@ def estimate_request(
     resource: str, histogram: Histogram, history: HistoryLength, containers: int = 1,
     flags: RecommenderFlags = DEFAULT_FLAGS,
 ) -> VpaEstimate:  # fmt: skip
-    """What the recommender says for a histogram; `containers`: the number of containers of the pod."""
+    """Returns what the recommender says for a histogram; `containers`: the number of containers of the pod."""
     confidence = history.compute_confidence()
     lower, target, upper = (
         add_margin(
@@ -197,7 +197,7 @@ def estimate_request(
 def estimate_target(
     resource: str, histogram: Histogram, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS
 ) -> int:
-    """The target alone: it does not depend on the confidence."""
+    """Returns the target alone: it does not depend on the confidence."""
     base = usage_amount(resource, histogram.percentile(flags.percentile(resource, "target")))
     return _finish_amount(resource, add_margin(base, flags.margin_fraction), containers, flags)
 
@@ -216,30 +216,31 @@ def usage_amount(resource: str, value: float) -> int:
 
 
 def add_margin(amount: int, fraction: float = DEFAULT_FLAGS.margin_fraction) -> int:
-    """The amount with the safety margin."""
+    """Returns the amount with the safety margin."""
     return amount + int(amount * fraction)
 
 
 def scale_by_confidence(amount: int, multiplier: float, exponent: float, confidence: float) -> int:
-    """A bound, scaled by the confidence; with none it is the maximum, or 0."""
+    """Returns a bound, scaled by the confidence; with none it is the maximum, or 0."""
     if confidence == 0:
         return MAX_AMOUNT if exponent > 0 else 0
     return int(min(float(MAX_AMOUNT), amount * confidence_factor(multiplier, exponent, confidence)))
 
 
 def confidence_factor(multiplier: float, exponent: float, confidence: float) -> float:
-    """(1 + multiplier / confidence) ** exponent."""
+    """Returns (1 + multiplier / confidence) ** exponent."""
     return float((1 + multiplier / confidence) ** exponent)
 
 
 def raise_to_minimum(resource: str, amount: int, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS) -> int:
-    """The amount, at least the container's share of the pod's minimum."""
+    """Returns the amount, at least the container's share of the pod's minimum."""
     minimum = flags.min_pod_millicores if resource == "cpu" else flags.min_pod_mebibytes * (1 << 20)
     return max(amount, int(minimum / containers))
 
 
 def round_amount_up(amount: int, step: int) -> int:
-    """The next multiple (--round-cpu-millicores, --round-memory-bytes). Raises ValueError for a step below 1."""
+    """Returns the next multiple (--round-cpu-millicores, --round-memory-bytes). Raises ValueError for a step below
+    1."""
     if step < 1:
         raise ValueError(f"a step of {step}")
     return -(-amount // step) * step
@@ -258,7 +259,7 @@ class ReactionTimes:
 
 
 def compute_reaction_times(flags: RecommenderFlags, resource: str = "cpu") -> ReactionTimes:
-    """The closed form: percentile p follows a rise after h·log2(1/p) and a drop after h·log2(1/(1-p)).
+    """Returns the closed form: percentile p follows a rise after h·log2(1/p) and a drop after h·log2(1/(1-p)).
 
     The updater acts at once outside of the bounds; inside, once the pod is old enough. Of memory, whose samples are
     daily peaks, the times hold only for half-lives that are long against a day.

@@ -56,11 +56,11 @@ class ClaimFinding:
     proposed_bytes: int | None = None
     proposed_class: str = ""
     dollars_per_month: float | None = None
-    """What it saves; None where the class has no known price."""
+    """What it saves, or None where the class has no known price."""
 
 
 def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manifest]) -> tuple[ClaimFinding, ...]:
-    """Every finding, by namespace and claim; `manifests` has the claims and StorageClasses of the cluster."""
+    """Returns every finding, by namespace and claim; `manifests` has the claims and StorageClasses of the cluster."""
     classes: dict[str, StorageClassPrice] = {}
     claims: dict[tuple[str, str], str] = {}
     for manifest in manifests:

@@ -47,7 +47,7 @@ class MentionIndex:
     """Objects that a field names by kind."""
 
     def find_mention(self, name: Name) -> Name | None:
-        """The first object other than itself that names this one; None if nothing does."""
+        """Returns the first object other than itself that names this one, or None if nothing does."""
         kind, namespace, own = name
         places = (
             self._references.get(name, ()), self._references.get((kind, "", own), ()),
@@ -136,7 +136,7 @@ def _remember(places: dict[Any, tuple[Name, ...]], key: Any, who: Name) -> None:
 
 
 def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
-    """The mentions of all objects."""
+    """Returns the mentions of all objects."""
     index = MentionIndex()
     for manifest in manifests:
         index.add_object(manifest)
@@ -144,7 +144,7 @@ def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
 
 
 def name_of(manifest: Manifest) -> Name:
-    """The kind, namespace and name of an object; empty where it has none."""
+    """Returns the kind, namespace and name of an object; empty where it has none."""
     metadata = _mapping(manifest.get("metadata"))
     return (
         _text(manifest.get("kind")), _text(metadata.get("namespace")), _text(metadata.get("name")),
@@ -152,7 +152,8 @@ def name_of(manifest: Manifest) -> Name:
 
 
 def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
-    """The spec of a pod, and of every pod template at the usual places: spec.template, spec.jobTemplate, template."""
+    """Yields the spec of a pod, and of every pod template at the usual places: spec.template, spec.jobTemplate,
+    template."""
     spec = _mapping(manifest.get("spec"))
     if manifest.get("kind") == "Pod":
         yield spec
@@ -173,8 +174,8 @@ _NAME_FIELDS = {"secretName": "Secret", "claimName": "PersistentVolumeClaim"}
 
 
 def iterate_pod_references(spec: Manifest) -> Iterator[tuple[str, str]]:
-    """(kind, name) of every ConfigMap, Secret and claim that a pod's spec names, in volumes (projected ones too),
-    environments and as pull secrets."""
+    """Yields (kind, name) of every ConfigMap, Secret and claim that a pod's spec names, in volumes (projected ones
+    too), environments and as pull secrets."""
     for secret in _list(spec.get("imagePullSecrets")):
         if named := _text(_mapping(secret).get("name")):
             yield "Secret", named
@@ -196,7 +197,8 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _iterate_pod_texts(spec: Manifest) -> Iterator[str]:
-    """The command lines and environments of a pod: programs that read an object through the API get its name here."""
+    """Yields the command lines and environments of a pod: programs that read an object through the API get its name
+    here."""
     for part in ("containers", "initContainers", "ephemeralContainers"):
         for container in _list(spec.get(part)):
             fields = _mapping(container)
@@ -222,7 +224,7 @@ def _ingress_references(manifest: Manifest) -> Iterator[Name]:
 
 
 def _volume_references(manifest: Manifest) -> Iterator[Name]:
-    """The Secrets of a volume's driver. Its claimRef does not count: every bound claim has one."""
+    """Yields the Secrets of a volume's driver. Its claimRef does not count: every bound claim has one."""
     for source in _mapping(manifest.get("spec")).values():
         for key, reference in _mapping(source).items():
             if key.endswith(("SecretRef", "secretRef")):

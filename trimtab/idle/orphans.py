@@ -86,9 +86,9 @@ class Orphan:
     name: Name
     reason: Reason
     created: int | None = None
-    """The second of its creation; None where it is unknown."""
+    """The second of its creation, or None where it is unknown."""
     storage_bytes: int | None = None
-    """The size of a volume or claim; None for other kinds, or where it is unknown."""
+    """The size of a volume or claim, or None for other kinds, or where it is unknown."""
     storage_class: str = ""
 
 
@@ -115,7 +115,7 @@ class OrphanReport:
 def find_orphans(
     manifests: Iterable[Manifest], *, own_domains: Iterable[str] = (), now: int | None = None, min_age_seconds: int = 0
 ) -> OrphanReport:
-    """Every object that nothing names, by kind, namespace and name.
+    """Returns every object that nothing names, by kind, namespace and name.
 
     `manifests`: all objects as plain values, as kubectl prints them; of Secrets the metadata suffices. Objects younger
     than `min_age_seconds` at `now` are left out. `own_domains`: label domains of the user's organization.
@@ -166,8 +166,8 @@ def _iterate_findings(
 
 
 def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
-    """What is missing of pods; None if they can be judged. A capture of Trimtab has no environments and no command
-    lines, so what they name is unknown."""
+    """Returns what is missing of pods, or None if they can be judged. A capture of Trimtab has no environments and no
+    command lines, so what they name is unknown."""
     specs = [spec for manifest in objects for spec in iterate_pod_specs(manifest)]
     if not specs:
         return NotYet(
@@ -235,7 +235,8 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
 
 
 def _is_of_stateful_set(name: Name, templates: Iterable[tuple[str, str]]) -> bool:
-    """Whether the claim is TEMPLATE-SET-N of a StatefulSet that exists: scaled up again, it mounts the claim."""
+    """Returns whether the claim is TEMPLATE-SET-N of a StatefulSet that exists: scaled up again, it mounts the
+    claim."""
     return any(
         namespace == name[1] and name[2].startswith(prefix) and name[2].removeprefix(prefix).isdecimal()
         for namespace, prefix in templates
@@ -281,7 +282,8 @@ def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_
 
 
 def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[tuple[str, str]]:
-    """(namespace, name) of every Service with an address behind it, ready or not, or with a pod that it selects."""
+    """Yields (namespace, name) of every Service with an address behind it, ready or not, or with a pod that it
+    selects."""
     for piece in by_kind.get("EndpointSlice", ()):
         _, namespace, _ = name_of(piece)
         if piece.get("endpoints"):
@@ -306,7 +308,8 @@ def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[
 def _workload_behind(
     namespace: str, selector: Mapping[str, Any], by_kind: Mapping[str, list[Manifest]]
 ) -> tuple[str, int]:
-    """Kind and name of a workload whose pods the selector would select, and its replicas; empty if there is none."""
+    """Returns kind and name of a workload whose pods the selector would select, and its replicas, or an empty tuple if
+    there is none."""
     for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Rollout"):
         for owner in by_kind.get(kind, ()):
             template = _mapping(_mapping(owner.get("spec")).get("template"))
@@ -331,7 +334,7 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
 
 
 def _is_kept_apart(node: Manifest) -> bool:
-    """Whether the node belongs to no group by its nature: a control plane, or one of a serverless platform."""
+    """Returns whether the node belongs to no group by its nature: a control plane, or one of a serverless platform."""
     labels = _mapping(_mapping(node.get("metadata")).get("labels"))
     return any(key in labels for key in _CONTROL_PLANE) or any(
         labels.get(key) == value for key, value in _SERVERLESS.items()

@@ -87,10 +87,10 @@ def find_quiet_hours(
     hourly: Mapping[int, float], *, zone: str = "UTC", request_cores: float | None = None, share: float | None = None,
     min_weeks: int = MIN_WEEKS,
 ) -> QuietHours | NotYet:  # fmt: skip
-    """The quiet hours of a workload, from the mean cores of every hour (hour since 1970 → cores).
+    """Returns the quiet hours of a workload, from the mean cores of every hour (hour since 1970 → cores).
 
-    `request_cores` is the sum over its pods; None where it is unknown, then its own busy hours count instead. `share`
-    of it is the threshold. NotYet while an hour of the week was observed in fewer than `min_weeks` weeks.
+    `request_cores` is the sum over its pods, or None where it is unknown, then its own busy hours count instead.
+    `share` of it is the threshold. NotYet while an hour of the week was observed in fewer than `min_weeks` weeks.
     """
     cells: list[list[float]] = [[] for _ in range(HOURS_PER_WEEK)]
     zone_info = ZoneInfo(zone)
@@ -115,7 +115,7 @@ def find_quiet_hours(
 
 
 def hour_of_week(second: int, zone: ZoneInfo) -> int:
-    """The hour of the week, 0 (Monday 0:00) to 167, of a second since 1970 by the clocks of the zone."""
+    """Returns the hour of the week, 0 (Monday 0:00) to 167, of a second since 1970 by the clocks of the zone."""
     local = datetime.fromtimestamp(second, UTC).astimezone(zone)
     return local.weekday() * 24 + local.hour
 
@@ -136,8 +136,8 @@ def find_runs(hours: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def fill_absent_hours(hourly: Mapping[int, float], observed: Iterable[int]) -> dict[int, float]:
-    """The usage with 0 for every observed hour in which the workload has no sample between its first and last one: its
-    pods did not exist. `observed`: hours in which the source has samples of anything."""
+    """Returns the usage with 0 for every observed hour in which the workload has no sample between its first and last
+    one: its pods did not exist. `observed`: hours in which the source has samples of anything."""
     if not hourly:
         return {}
     first, last = min(hourly), max(hourly)
@@ -145,13 +145,13 @@ def fill_absent_hours(hourly: Mapping[int, float], observed: Iterable[int]) -> d
 
 
 def describe_window(start: int, count: int) -> str:
-    """A window as people write it: "fri 20:00 – mon 06:00", "always"."""
+    """Returns a window as people write it: "fri 20:00 – mon 06:00", "always"."""
     if count >= HOURS_PER_WEEK:
         return "always"
     return f"{describe_hour(start)} – {describe_hour(start + count)}"
 
 
 def describe_hour(hour: int) -> str:
-    """An hour of the week: "mon 06:00"."""
+    """Returns an hour of the week: "mon 06:00"."""
     day, hour_of_day = divmod(hour % HOURS_PER_WEEK, 24)
     return f"{DAYS[day]} {hour_of_day:02d}:00"

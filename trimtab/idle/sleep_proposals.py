@@ -52,7 +52,7 @@ class MissedSleep:
 
 
 def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
-    """The longest daily sleep within these hours of the week; None if there is none of at least three hours.
+    """Returns the longest daily sleep within these hours of the week, or None if there is none of at least three hours.
 
     Its weekdays are all days, Monday to Friday, or the days with a busy hour. Of equally long ones the first counts.
     """
@@ -73,7 +73,7 @@ def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
 def _hours_of_daily_sleep(
     days: Sequence[int], sleep_hour: int, wake_hour: int, quiet: frozenset[int]
 ) -> frozenset[int]:
-    """The hours asleep; empty if one of them is not quiet."""
+    """Returns the hours asleep, or an empty set if one of them is not quiet."""
     if sleep_hour == wake_hour:
         return frozenset()
     # Quick: the first hours of the sleep must be quiet on every day.
@@ -94,7 +94,7 @@ def _hours_of_daily_sleep(
 def propose_sleep_infos(
     quiet_hours: Mapping[Workload, QuietHours], all_workloads: Iterable[Workload], scheduled: Iterable[str] = ()
 ) -> tuple[dict[str, Any], ...]:
-    """One SleepInfo for every namespace whose workloads could sleep together, by namespace.
+    """Returns one SleepInfo for every namespace whose workloads could sleep together, by namespace.
 
     `all_workloads`: those that would be covered; the ones without quiet hours, or with none in common, are excluded.
     `scheduled`: namespaces that have a schedule already; nothing is proposed for them.
@@ -115,8 +115,8 @@ def propose_sleep_infos(
 def _choose_workloads(
     workloads: Sequence[Workload], quiet_hours: Mapping[Workload, QuietHours]
 ) -> tuple[list[Workload], DailySleep | None]:
-    """The workloads that sleep together, and when: those with the longest quiet time first; one that would leave the
-    others less than half of their sleep is excluded."""
+    """Returns the workloads that sleep together, and when: those with the longest quiet time first; one that would
+    leave the others less than half of their sleep is excluded."""
     ordered = sorted(
         (workload for workload in workloads if workload in quiet_hours and quiet_hours[workload].sleeping_hours),
         key=lambda workload: (-len(quiet_hours[workload].sleeping_hours), workload),
@@ -153,7 +153,7 @@ def _render_sleep_info(
 
 
 def _format_days(days: Sequence[int]) -> str:
-    """The days in cron's numbers, 0 for Sunday: "1-5", "*", "1,3"."""
+    """Returns the days in cron's numbers, 0 for Sunday: "1-5", "*", "1,3"."""
     numbers = [(day + 1) % 7 for day in days]
     if len(numbers) == 7:
         return "*"
@@ -163,7 +163,7 @@ def _format_days(days: Sequence[int]) -> str:
 def propose_scale_to_zero(
     quiet_hours: Mapping[Workload, QuietHours], autoscalers: Iterable[Manifest], version: tuple[int, int] | None
 ) -> tuple[dict[str, Any], ...]:
-    """A patch of every HPA that could scale its quiet workload to 0, as manifests for server-side apply.
+    """Returns a patch of every HPA that could scale its quiet workload to 0, as manifests for server-side apply.
 
     `version`: the API server's; older than 1.37, or unknown (None), no patch is proposed.
     """
@@ -185,7 +185,7 @@ def propose_scale_to_zero(
 
 
 def find_missed_sleep(workload: Workload, schedule: SleepSchedule, quiet: QuietHours) -> MissedSleep | None:
-    """What a schedule misses of a workload's quiet hours, in the schedule's zone; None if it fits."""
+    """Returns what a schedule misses of a workload's quiet hours, in the schedule's zone, or None if it fits."""
     namespace, kind, name = workload
     if not schedule.covers_workload(namespace, kind, name):
         return None

@@ -43,14 +43,14 @@ class SleepSchedule:
     """Kinds that it covers where `targets` is empty."""
 
     def covers_workload(self, namespace: str, kind: str, name: str) -> bool:
-        """Whether the schedule puts this workload to sleep."""
+        """Returns whether the schedule puts this workload to sleep."""
         if namespace != self.namespace or (kind, name) in self.excluded:
             return False
         return (kind, name) in self.targets if self.targets else kind in self.kinds
 
 
 def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSchedule, ...], tuple[Unreadable, ...]]:
-    """Every schedule of the cluster, and those that cannot be read, with the reason."""
+    """Returns every schedule of the cluster, and those that cannot be read, with the reason."""
     schedules: list[SleepSchedule] = []
     unreadable: list[Unreadable] = []
     for manifest in manifests:
@@ -64,7 +64,7 @@ def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSche
 
 
 def _schedules_of(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
-    """The schedules of one object. Raises ValueError with what is not understood."""
+    """Yields the schedules of one object. Raises ValueError with what is not understood."""
     kind = manifest.get("kind")
     if kind == "SleepInfo":
         yield _kube_green_schedule(manifest, where)
@@ -95,7 +95,8 @@ def _kube_green_schedule(manifest: Manifest, where: str) -> SleepSchedule:
 
 
 def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
-    """A ScaledObject sleeps outside of its cron windows only if nothing else may wake it and its minimum is 0."""
+    """Yields a ScaledObject sleeps outside of its cron windows only if nothing else may wake it and its minimum is
+    0."""
     spec = _mapping(manifest.get("spec"))
     triggers = [_mapping(trigger) for trigger in spec.get("triggers") or ()]
     if (
@@ -149,8 +150,8 @@ def _window_events(window: re.Match[str], *, asleep: bool) -> Iterator[tuple[int
 
 
 def hours_after_events(events: Sequence[tuple[int, bool]]) -> frozenset[int]:
-    """The hours of the week that are asleep as a whole, from (minute of the week, falls asleep) events. Of two events
-    in one minute the later one counts; without events nothing is asleep."""
+    """Returns the hours of the week that are asleep as a whole, from (minute of the week, falls asleep) events. Of two
+    events in one minute the later one counts; without events nothing is asleep."""
     ordered = sorted(dict(events).items())
     if not ordered:
         return frozenset()
@@ -165,7 +166,7 @@ def hours_after_events(events: Sequence[tuple[int, bool]]) -> frozenset[int]:
 
 
 def parse_cron_days(text: str) -> tuple[int, ...]:
-    """The days of a cron field, 0 for Monday to 6: "1-5", "*", "sat,sun". Raises ValueError."""
+    """Returns the days of a cron field, 0 for Monday to 6: "1-5", "*", "sat,sun". Raises ValueError."""
     days: list[int] = []
     for part in text.lower().split(","):
         if part in ("*", "?"):
@@ -177,7 +178,8 @@ def parse_cron_days(text: str) -> tuple[int, ...]:
 
 
 def parse_weekly_cron(text: str) -> tuple[int, ...]:
-    """The minutes of the week (from Monday 0:00) of "MINUTE HOUR * * DAYS" with single numbers. Raises ValueError."""
+    """Returns the minutes of the week (from Monday 0:00) of "MINUTE HOUR * * DAYS" with single numbers. Raises
+    ValueError."""
     fields = text.split()
     if len(fields) != 5 or fields[2:4] != ["*", "*"] or not fields[0].isdecimal() or not fields[1].isdecimal():
         raise ValueError(f"{text!r} is not a cron expression with one minute and one hour for every week")
@@ -185,7 +187,7 @@ def parse_weekly_cron(text: str) -> tuple[int, ...]:
 
 
 def _cron_day(text: str) -> int:
-    """A day by cron's number, 0 for Sunday."""
+    """Returns a day by cron's number, 0 for Sunday."""
     if text.isdecimal() and int(text) <= 7:
         return int(text) % 7
     if text in _CRON_DAYS:
@@ -200,7 +202,7 @@ def _day_number(text: str) -> int:
 
 
 def _minute(value: Any) -> int:
-    """The minute of the day of "HH:MM". Raises ValueError for kube-green's patterns such as *:*."""
+    """Returns the minute of the day of "HH:MM". Raises ValueError for kube-green's patterns such as *:*."""
     hour, colon, minute = str(value).partition(":")
     if not colon or not hour.isdecimal() or not minute.isdecimal() or int(hour) > 23 or int(minute) > 59:
         raise ValueError(f"{value!r} is not a time of day HH:MM")

@@ -43,7 +43,8 @@ class StorageClassPrice:
 
 
 def price_storage_class(manifest: Manifest) -> StorageClassPrice | None:
-    """The class with its price; None where its author gives none and its provisioner or type is not listed."""
+    """Returns the class with its price, or None where its author gives none and its provisioner or type is not
+    listed."""
     provisioner = str(manifest.get("provisioner") or "")
     prices, keys, default = _PROVISIONERS.get(provisioner, ({}, ("type",), ""))
     parameters: Mapping[str, Any] = manifest.get("parameters") or {}
@@ -59,7 +60,7 @@ def price_storage_class(manifest: Manifest) -> StorageClassPrice | None:
 
 
 def _written_price(manifest: Manifest) -> float | None:
-    """The price of the class's annotation; None if it has none that is a number above 0."""
+    """Returns the price of the class's annotation, or None if it has none that is a number above 0."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     text = annotations.get(PRICE_ANNOTATION) if isinstance(annotations, Mapping) else None
@@ -71,7 +72,8 @@ def _written_price(manifest: Manifest) -> float | None:
 def cheaper_class(
     current: StorageClassPrice, classes: Mapping[str, StorageClassPrice]
 ) -> tuple[StorageClassPrice, bool] | None:
-    """The cheapest class of the same provisioner that costs less, and whether it serves at least as many operations.
+    """Returns the cheapest class of the same provisioner that costs less, and whether it serves at least as many
+    operations.
 
     A class that surely does so is preferred over a cheaper one that may not. None where no class costs less.
     """

@@ -100,7 +100,7 @@ class ReaderFacts:
 
 
 def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str] = ()) -> ReaderFacts:
-    """What all objects tell about readers. Without RBAC objects no reader is known by its rights."""
+    """Returns what all objects tell about readers. Without RBAC objects no reader is known by its rights."""
     by_kind: dict[str, list[Manifest]] = defaultdict(list)
     accounts: set[tuple[str, str]] = set()
     for manifest in manifests:
@@ -117,7 +117,7 @@ def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str
 
 
 def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
-    """Why nothing can be said about a ConfigMap or Secret that no object names; None where it can.
+    """Returns why nothing can be said about a ConfigMap or Secret that no object names, or None where it can.
 
     In this order: an owner, Helm, a service account, the platform, a controller that writes it, an operator's label, a
     webhook's certificate, a pod that may read all of them.
@@ -189,7 +189,7 @@ def _labels_of(manifest: Manifest) -> Iterator[str]:
 
 
 def _find_common_names(config_maps: Iterable[Manifest]) -> frozenset[str]:
-    """Names that every namespace with ConfigMaps has."""
+    """Returns names that every namespace with ConfigMaps has."""
     namespaces: set[str] = set()
     by_name: dict[str, set[str]] = defaultdict(set)
     for manifest in config_maps:
@@ -215,8 +215,9 @@ def _iterate_webhook_namespaces(by_kind: Mapping[str, list[Manifest]]) -> Iterat
 
 
 def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """(kind, namespace) → a pod's service account that may read all of them, by the bindings in that namespace; rights
-    in the whole cluster count for the account's own namespace, since most such readers look for labels elsewhere."""
+    """Returns (kind, namespace) → a pod's service account that may read all of them, by the bindings in that namespace;
+    rights in the whole cluster count for the account's own namespace, since most such readers look for labels
+    elsewhere."""
     rights = {
         name_of(role): _readable_kinds(role) for kind in ("Role", "ClusterRole") for role in by_kind.get(kind, ())
     }
@@ -236,7 +237,7 @@ def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str
 
 
 def _readable_kinds(role: Manifest) -> tuple[str, ...]:
-    """The kinds of which a role may list or get every object."""
+    """Returns the kinds of which a role may list or get every object."""
     kinds: list[str] = []
     for rule in role.get("rules") or ():
         fields: Mapping[str, Any] = _mapping(rule)

@@ -33,7 +33,7 @@ def read_cluster(
     *,
     templates: bool = False,
 ) -> ClusterListing:
-    """All objects of these kinds; and owners' templates, where requested, or where a policy or a VPA exists."""
+    """Returns all objects of these kinds; and owners' templates, where requested, or where a policy or a VPA exists."""
     cluster_listing = list_kinds(client, list_sources(kinds), on_list)
     if not templates and not any(
         cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
@@ -51,7 +51,7 @@ def read_cluster(
 
 
 def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every object, with its kind, as plain values; an owner with its template, where that was read."""
+    """Returns every object, with its kind, as plain values; an owner with its template, where that was read."""
     objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
     return [
         {"apiVersion": LIST_SOURCES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
@@ -78,7 +78,7 @@ def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]
 
 
 def encode_capture(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
-    """The content of the file; with a salt, names are hashed with it.
+    """Returns the content of the file; with a salt, names are hashed with it.
 
     An object that cannot be decoded is in it by name alone, so that no plan ignores it: loading the file reports it as
     an error, just as reading the cluster does. Kinds that could not be listed are named.
@@ -97,7 +97,7 @@ def _forbidden_item(kind: str) -> dict[str, Any]:
 
 
 def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
-    """An object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see
+    """Returns an object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see
     `decode.decode_item`)."""
     kind, _, where = unreadable.where.partition(" ")
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind

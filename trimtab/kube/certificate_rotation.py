@@ -37,7 +37,7 @@ _CA, _CA_KEY, _CERTIFICATE, _KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
 def files_in_secret(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
-    """Returns the certificate files in the Secret; None while it holds no pair. Invalid base64 counts as absent."""
+    """Returns the certificate files in the Secret, or None while it holds no pair. Invalid base64 counts as absent."""
     data = {name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()}
     if not data.get(_CERTIFICATE) or not data.get(_KEY):
         return None
@@ -113,7 +113,7 @@ class SecretStore(Protocol):
     """Reads and writes the objects of certificate rotation, by kind; the implementation knows their names."""
 
     def get_object(self, kind: str) -> KubeObject | None:
-        """Returns the object; None if it does not exist. Raises any KubeFault."""
+        """Returns the object, or None if it does not exist. Raises any KubeFault."""
 
     def put_object(self, document: KubeObject) -> None:
         """Writes the object. Raises Conflict if it was written since it was read, else any KubeFault."""
@@ -191,7 +191,7 @@ class CertificateRotator:
             return True
 
     def read_serving_files(self) -> certs.CertificateFiles | None:
-        """Returns the files in this replica's folder; None if it holds no usable pair."""
+        """Returns the files in this replica's folder, or None if it holds no usable pair."""
         try:
             files = certs.read_folder(self._folder)
         except certs.CertsError:

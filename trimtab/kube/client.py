@@ -98,7 +98,7 @@ class Exchange:
 
     @property
     def server_time(self) -> datetime | None:
-        """The server's own time, to the second; None if the response has none."""
+        """The server's own time, to the second, or None if the response has none."""
         try:
             return parsedate_to_datetime(self.headers.get("Date") or "")
         except ValueError:
@@ -172,7 +172,7 @@ class Client:
         return str(self._api.configuration.host)
 
     def get(self, path: str, query: Query | None = None, *, doing: str = "", accept: str = JSON) -> bytes:
-        """The body of the response to a GET. Raises any `KubeFault`."""
+        """Returns the body of the response to a GET. Raises any `KubeFault`."""
         return self.request("GET", path, query=query, deadline=self.deadlines.read, doing=doing, accept=accept)
 
     def write(
@@ -185,7 +185,7 @@ class Client:
         query: Query | None = None,
         doing: str = "",
     ) -> bytes:
-        """The body of the response to a POST, PUT, PATCH or DELETE. Raises any `KubeFault`."""
+        """Returns the body of the response to a POST, PUT, PATCH or DELETE. Raises any `KubeFault`."""
         return self.request(
             method, path, query=query, body=body, content_type=content_type, deadline=self.deadlines.write, doing=doing
         )
@@ -202,7 +202,7 @@ class Client:
         doing: str = "",
         accept: str = JSON,
     ) -> bytes:
-        """The body of the response, complete within the deadline. Raises any `KubeFault`; its text begins with
+        """Returns the body of the response, complete within the deadline. Raises any `KubeFault`; its text begins with
         `doing`."""
         doing = doing or f"{method} {path}"
         response = self.send_request(
@@ -225,7 +225,7 @@ class Client:
         doing: str,
         accept: str = JSON,
     ) -> Exchange:
-        """The response with status and headers, of any status. Raises any `KubeFault` but `RequestRefused`."""
+        """Returns the response with status and headers, of any status. Raises any `KubeFault` but `RequestRefused`."""
         started, patience = elapsed_seconds(), deadline / 2
         with _library_errors_as_faults(doing):
             # The start of the response may take half of the deadline, and the rest of it what is left then.
@@ -242,7 +242,7 @@ class Client:
         return Exchange(status=response.status, content=content, headers=response.headers)
 
     def stream(self, path: str, query: Query, *, idle: float, doing: str = "", accept: str = JSON) -> Stream:
-        """A response without an end. Silence of `idle` seconds raises `Unreachable`."""
+        """Returns a response without an end. Silence of `idle` seconds raises `Unreachable`."""
         doing = doing or f"watch {path}"
         with _library_errors_as_faults(doing):
             response = self._send("GET", path, query, None, JSON, (self.deadlines.connect, idle), accept)
@@ -289,7 +289,8 @@ class Stream:
         self._closed = False
 
     def iter_lines(self) -> Iterator[bytes]:
-        """Whole lines, one or more at a time, each with its newline. A line that is cut short at the end is dropped.
+        """Yields whole lines, one or more at a time, each with its newline. A line that is cut short at the end is
+        dropped.
 
         Raises Unreachable when the stream breaks or stays silent; ends without an error after `close`.
         """
@@ -305,7 +306,7 @@ class Stream:
                     rest += part
 
     def _iter_parts(self) -> Iterator[bytes]:
-        """The bytes of the server, as they arrive; ends without an error after `close`."""
+        """Yields the bytes of the server, as they arrive; ends without an error after `close`."""
         try:
             if self._response.chunked:
                 yield from self._response.read_chunked(1 << 20)
@@ -329,7 +330,8 @@ class Stream:
 def connect_to_cluster(
     kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None
 ) -> Client:
-    """A client for the cluster of a kubeconfig (default: KUBECONFIG, then ~/.kube/config), or the cluster of this pod.
+    """Returns a client for the cluster of a kubeconfig (default: KUBECONFIG, then ~/.kube/config), or the cluster of
+    this pod.
 
     Sends no request. Raises NotConfigured.
     """
@@ -347,7 +349,7 @@ def connect_to_cluster(
 
 
 def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, error: Exception) -> str:
-    """Return why the kubeconfig names no cluster, in kubectl's words where it has some."""
+    """Returns why the kubeconfig names no cluster, in kubectl's words where it has some."""
     default = Path("~/.kube/config").expanduser()
     variable = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = [kubeconfig] if kubeconfig else variable or [str(default)]
@@ -360,7 +362,7 @@ def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, er
 
 
 def _context_names(kubeconfig: str | None) -> list[str] | None:
-    """Return the names of the kubeconfig's contexts; None if they cannot be read."""
+    """Returns the names of the kubeconfig's contexts, or None if they cannot be read."""
     try:
         contexts, _ = config.list_kube_config_contexts(config_file=kubeconfig)
     except (ConfigException, OSError, ValueError, TypeError, KeyError):
@@ -385,12 +387,12 @@ def _client_of(configuration: Configuration, deadlines: Deadlines | None) -> Cli
 
 
 def path_segment(name: str) -> str:
-    """A name as a segment of a path."""
+    """Returns a name as a segment of a path."""
     return quote(name, safe="")
 
 
 def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float, doing: str) -> bytes:
-    """The body of a response. Raises Unreachable where it does not end in time."""
+    """Returns the body of a response. Raises Unreachable where it does not end in time."""
     parts = []
     while _set_read_timeout(response, deadline - elapsed_seconds(), patience, doing) and (
         part := response.read1(1 << 20)

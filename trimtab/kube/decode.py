@@ -115,7 +115,8 @@ def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
 
 
 def without_managed_fields(line: bytes) -> bytes:
-    """The line without `managedFields`: half of an object, which nothing here reads, and the slowest part to parse.
+    """Returns the line without `managedFields`: half of an object, which nothing here reads, and the slowest part to
+    parse.
 
     There is no array in them, so the first "]" is their end, provided that it ends the metadata and the spec follows:
     the API server writes it so. No string looks like that, since quotes inside of strings are escaped. With a "]" in a
@@ -130,7 +131,7 @@ _CHANGE_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 def decode_status(raw: Raw) -> ApiStatus:
-    """The Status of an ERROR event; an empty one where it is none."""
+    """Returns the Status of an ERROR event; an empty one where it is none."""
     try:
         return _status_decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeError):
@@ -138,7 +139,7 @@ def decode_status(raw: Raw) -> ApiStatus:
 
 
 def decode_metadata(raw: Raw) -> Metadata:
-    """Name, namespace and version of any object: a bookmark, or an object that could not be decoded."""
+    """Returns Name, namespace and version of any object: a bookmark, or an object that could not be decoded."""
     try:
         minimal = _minimal_decoder.decode(raw).metadata
         return Metadata(name=minimal.name, namespace=minimal.namespace, resource_version=minimal.resource_version)
@@ -147,7 +148,7 @@ def decode_metadata(raw: Raw) -> Metadata:
 
 
 def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
-    """One object of a kind in `SHAPES`. A null counts as an absent field, as the API server treats it."""
+    """Returns one object of a kind in `SHAPES`. A null counts as an absent field, as the API server treats it."""
     try:
         if kind not in PLAIN_SELECTOR_KINDS:
             return _with_kind(kind, _shape_decoders[kind].decode(raw))
@@ -173,12 +174,13 @@ def _wrap_selector(plain: Any) -> None:
 
 
 def _with_kind(kind: str, shape: ApiObject) -> ApiObject:
-    """The object with its kind. The items of a list have no kind, and workloads, which share a shape, need it."""
+    """Returns the object with its kind. The items of a list have no kind, and workloads, which share a shape, need
+    it."""
     return (
         change(shape, kind=kind, api_version=LIST_SOURCES[kind].group_version) if isinstance(shape, Workload) else shape
     )
 
 
 def object_key(meta: Metadata) -> Key:
-    """The key of an object."""
+    """Returns the key of an object."""
     return (meta.namespace, meta.name)

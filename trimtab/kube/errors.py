@@ -72,7 +72,7 @@ class RequestRefused(KubeFault):
         self.reason = status.reason
         self.message = status.message
         self.retry_after = retry_after
-        """Seconds; None if the server does not say."""
+        """Seconds, or None if the server does not say."""
         self.causes = (status.details.causes or ()) if status.details else ()
 
 
@@ -102,12 +102,12 @@ _BY_CODE: dict[int, type[RequestRefused]] = {
 
 
 def refusal_of_response(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
-    """The error for a response with status 300 or more. A body that is not a Status is quoted."""
+    """Returns the error for a response with status 300 or more. A body that is not a Status is quoted."""
     return refusal_of_status(doing, code, _decode_status(body), retry_after)
 
 
 def refusal_of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
-    """The error for a Status. The Retry-After header counts before the body: a proxy may have set it."""
+    """Returns the error for a Status. The Retry-After header counts before the body: a proxy may have set it."""
     seconds = _retry_after_seconds(retry_after)
     if seconds is None and status.details and status.details.retry_after_seconds > 0:
         seconds = float(status.details.retry_after_seconds)

@@ -128,7 +128,7 @@ class Recorder:
         return True
 
     def _event_name(self, about: About, reason: str, action: str) -> str:
-        """A name of at most 253 characters, whatever the object's name."""
+        """Returns a name of at most 253 characters, whatever the object's name."""
         content = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
         return f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 

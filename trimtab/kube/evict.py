@@ -95,7 +95,7 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
 
 
 def _uid(writer: Writer, namespace: str, name: str) -> str:
-    """The uid of the pod of this name; empty if there is none."""
+    """Returns the uid of the pod of this name, or an empty string if there is none."""
     doing = f"evict Pod {namespace}/{name}"
     deadline = writer.client.deadlines.write
     try:
@@ -117,8 +117,8 @@ class _Pod(msgspec.Struct):
 
 
 def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> EvictionOutcome:
-    """The outcome of a conflict: another pod by now, or a change of this very pod at the same moment, which then still
-    exists."""
+    """Returns the outcome of a conflict: another pod by now, or a change of this very pod at the same moment, which
+    then still exists."""
     current_uid = _uid(writer, namespace, name)
     if current_uid == uid:
         # The same pod, changed while the eviction wrote its status: the next attempt can succeed.
@@ -129,7 +129,7 @@ def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Confli
 
 
 def _too_many_requests(error: TooManyRequests) -> EvictionOutcome:
-    """The outcome of a 429. Only Retry-After tells WAIT from NO_ROOM: the reason is TooManyRequests in both."""
+    """Returns the outcome of a 429. Only Retry-After tells WAIT from NO_ROOM: the reason is TooManyRequests in both."""
     words = "; ".join(cause.message for cause in error.causes) or error.message
     if error.retry_after is None:
         return EvictionOutcome(eviction_status=EvictionStatus.NO_ROOM, message=words)

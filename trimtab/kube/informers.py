@@ -104,7 +104,7 @@ class ClusterInformers:
         return self.is_synced
 
     def oldest_age(self) -> float | None:
-        """Seconds since the oldest of the lists was known to be current; None while one was never read.
+        """Returns the seconds since the oldest of the lists was known to be current, or None while one was never read.
 
         In a quiet cluster it is up to about a minute: that is how often the API server sends bookmarks.
         """
@@ -127,12 +127,12 @@ class ClusterInformers:
         return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable_objects())
 
     def values_of(self, kind: str) -> tuple[Any, ...]:
-        """What is stored of a kind."""
+        """Returns what is stored of a kind."""
         with self._lock:
             return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.list_values())
 
     def take_snapshot(self) -> Snapshot:
-        """All kinds at one moment, apart from those in `holds`."""
+        """Returns all kinds at one moment, apart from those in `holds`."""
         with self._lock:
             kinds = dict.fromkeys(r.source.kind for r in self.reflectors if r.source.kind not in self._holds)
             values_by_kind = {kind: self.values_of(kind) for kind in kinds}
@@ -185,8 +185,8 @@ class ChangeQueue:
         return {**self.informers.errors_by_list(), **(self._added.errors_by_list() if self._added else {})}
 
     def take_changes(self, within: float = 0.0, settle: float = 0.0) -> list[WatchEvent[Any]]:
-        """The changes since the last call. While there are none, wait for `within` seconds, and then `settle` more for
-        changes that belong together."""
+        """Returns the changes since the last call. While there are none, wait for `within` seconds, and then `settle`
+        more for changes that belong together."""
         try:
             first = self._changes.get(within > 0, within)
         except Empty:

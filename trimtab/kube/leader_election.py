@@ -134,8 +134,8 @@ class LeaderElector:
         self.release()
 
     def try_once(self) -> bool:
-        """One attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an error
-        is in `last_error`."""
+        """Returns one attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an
+        error is in `last_error`."""
         started = self._elapsed()
         try:
             holds_lease = self._try_acquire_or_renew(started)
@@ -179,7 +179,7 @@ class LeaderElector:
         return self._acquire_or_renew_once(started)
 
     def _acquire_or_renew_once(self, started: float) -> bool:
-        """One attempt; returns whether this replica holds the Lease. Raises Conflict where the Lease changed in
+        """Returns one attempt; returns whether this replica holds the Lease. Raises Conflict where the Lease changed in
         between."""
         # A renewal does not read: were the Lease changed since the last write, the server would refuse the old version.
         lease, self._last_written = self._last_written if self._renewed is not None else None, None
@@ -212,8 +212,8 @@ class LeaderElector:
         return True
 
     def _is_expired(self, spec: _Spec, now: float) -> bool:
-        """Whether the Lease is free, or was observed unchanged for its whole duration. A Lease that this identity held
-        before a restart is treated as another's."""
+        """Returns whether the Lease is free, or was observed unchanged for its whole duration. A Lease that this
+        identity held before a restart is treated as another's."""
         if not spec.holder_identity:
             return True
         if (spec.holder_identity, spec.renew_time) != self._observed_record:
@@ -223,7 +223,7 @@ class LeaderElector:
     def _spec(
         self, lease: _Lease | None, *, holder: str | None = None, seconds: int | None = None, acquired: bool = False
     ) -> dict[str, Any]:
-        """The spec of the Lease to write. `acquired`: this replica was not the holder before."""
+        """Returns the spec of the Lease to write. `acquired`: this replica was not the holder before."""
         before = lease.spec if lease else _Spec()
         now = _micro_time(self._now())
         return {

@@ -125,12 +125,12 @@ class LeaderProcess:
         return Writer(client=self.client, manager=self.lease_name, fence=self.election.check_leading)
 
     def is_leading(self) -> bool:
-        """Whether this replica leads."""
+        """Returns whether this replica leads."""
         return self.election.is_leading
 
     def may_continue(self) -> bool:
-        """Whether the work may go on: this replica leads, and was not asked to stop. Each call counts as a sign of life
-        for `/healthz`."""
+        """Returns whether the work may go on: this replica leads, and was not asked to stop. Each call counts as a sign
+        of life for `/healthz`."""
         self._last_check = self.elapsed()
         return self.election.is_leading and not self.shutdown.is_requested
 
@@ -211,21 +211,21 @@ class LeaderProcess:
         }
 
     def _is_alive(self) -> bool:
-        """Whether the process made progress lately. A restart helps a process that hangs, but not one that cannot read
-        the cluster."""
+        """Returns whether the process made progress lately. A restart helps a process that hangs, but not one that
+        cannot read the cluster."""
         return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
 def lease_name_of(name: str) -> str:
-    """The name of a process's Lease."""
+    """Returns the name of a process's Lease."""
     return f"trimtab-{name}"
 
 
 def create_leader_process(
     name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float
 ) -> LeaderProcess:
-    """A replica that takes part in the election with this client. Raises ValueError where two replicas could write at
-    once."""
+    """Returns a replica that takes part in the election with this client. Raises ValueError where two replicas could
+    write at once."""
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = LeaderElector(
         client, settings.namespace, lease_name_of(name), identity, timings=settings.lease_timings,

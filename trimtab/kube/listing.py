@@ -34,8 +34,8 @@ class ListResult:
 
 
 def iter_pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
-    """Every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer available:
-    then list again."""
+    """Yields every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer
+    available: then list again."""
     token: str | None = None
     while True:
         doing = f"list {source}"
@@ -50,7 +50,7 @@ def iter_pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Ite
 
 
 def iter_objects(client: Client, source: ListSource) -> Iterator[tuple[decode.Key, Any]]:
-    """Every decodable object of a list, with its (namespace, name)."""
+    """Yields every decodable object of a list, with its (namespace, name)."""
     for page in iter_pages(client, source):
         for raw in page.items:
             item: Any = decode.decode_item(source.kind, raw)
@@ -71,8 +71,8 @@ class ClusterListing:
 def list_kinds(
     client: Client, wanted: Iterable[ListSource] | None = None, on_list: Callable[[str], None] = lambda list_: None
 ) -> ClusterListing:
-    """All kinds of a Snapshot, read by lists. Objects have the fields that `transform` retains; `on_list` is called
-    with the name of each list."""
+    """Returns all kinds of a Snapshot, read by lists. Objects have the fields that `transform` retains; `on_list` is
+    called with the name of each list."""
     pruner = FieldPruner()
     objects: dict[str, dict[decode.Key, ApiObject]] = {}
     unreadable: list[Unreadable] = []

@@ -49,7 +49,7 @@ class Writer:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> bytes:
-        """The body of the response. Raises any KubeFault."""
+        """Returns the body of the response. Raises any KubeFault."""
         self.fence(doing)
         parameters: dict[str, str | int | None] = {"dryRun": "All" if self.dry_run else None, **(query or {})}
         if method != "DELETE":
@@ -58,7 +58,8 @@ class Writer:
 
 
 def read_object(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
-    """An object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be decoded."""
+    """Returns an object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be
+    decoded."""
     doing = f"read {object_ref(kind, name, namespace)}"
     item = decode.decode_item(kind, Raw(client.get(object_path(LIST_SOURCES[kind], namespace, name), doing=doing)))
     if isinstance(item, decode.UndecodableObject):
@@ -98,12 +99,12 @@ def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: st
 
 
 def object_ref(kind: str, name: str, namespace: str = "") -> str:
-    """An object for messages: "Pod team-a/web-1", "Node n1"."""
+    """Returns an object for messages: "Pod team-a/web-1", "Node n1"."""
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def decode_as(body: bytes, shape: type[Any], doing: str) -> Any:
-    """A response as a shape that only this package knows. Raises InvalidResponse."""
+    """Returns a response as a shape that only this package knows. Raises InvalidResponse."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -115,7 +116,7 @@ Whole = dict[str, Any]
 
 
 def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
-    """The whole object; None if it does not exist. The kind must be in `resources.LIST_SOURCES`."""
+    """Returns the whole object, or None if it does not exist. The kind must be in `resources.LIST_SOURCES`."""
     doing = f"read {object_ref(kind, name, namespace)}"
     try:
         whole: Whole = decode_as(

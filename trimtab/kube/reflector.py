@@ -97,8 +97,8 @@ class RetryBackoff:
     tries: int = 0
 
     def next_wait_seconds(self, at_least: float | None = None) -> float:
-        """Seconds to wait now: no less than the server requested, and up to half as much more, since it requests it of
-        every client."""
+        """Returns the seconds to wait now: no less than the server requested, and up to half as much more, since it
+        requests it of every client."""
         full_wait = min(MAX_WAIT_SECONDS, MIN_WAIT_SECONDS * 2.0 ** min(self.tries, 16))
         self.tries += 1
         chance = self.chance.random() / 2
@@ -335,8 +335,8 @@ class Reflector(Generic[V]):
 
 
 def _is_version_useless(error: KubeFault, tries: int) -> bool:
-    """Whether the version is of no use any more: after 410; after one from the future (504, after a restored backup);
-    after an unexpected error.
+    """Returns whether the version is of no use any more: after 410; after one from the future (504, after a restored
+    backup); after an unexpected error.
 
     Not after an error of the server (5xx), 429, 401 or 403: the watch may well continue from the version when that is
     over, and a new list is what a server in trouble can bear least.
@@ -351,5 +351,5 @@ def _is_version_useless(error: KubeFault, tries: int) -> bool:
 
 
 def _is_streaming_unsupported(error: KubeFault) -> bool:
-    """Whether the API server does not support streaming lists: it responds with 400 or 422."""
+    """Returns whether the API server does not support streaming lists: it responds with 400 or 422."""
     return isinstance(error, RequestRefused) and error.status in (400, 422)

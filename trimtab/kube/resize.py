@@ -97,7 +97,7 @@ class _ResourceList(msgspec.Struct):
 
 
 def find_resize_obstacle(client: Client) -> str:
-    """Returns why this cluster cannot resize running pods, as text; empty if it can. Raises KubeFault."""
+    """Returns why this cluster cannot resize running pods, as text, or an empty string if it can. Raises KubeFault."""
     doing = "read the server's version"
     version: _Version = decode_as(client.get("/version", doing=doing), _Version, doing)
     # Some platforms write 33+.

@@ -72,7 +72,7 @@ class ListSource:
         return {"labelSelector": self.label_selector or None, "fieldSelector": self.field_selector or None}
 
     def accept_header(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
-        """The media type of the response: that of a list, or of a watch's objects."""
+        """Returns the media type of the response: that of a list, or of a watch's objects."""
         return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.metadata_only else "application/json"
 
     def __str__(self) -> str:
@@ -81,14 +81,14 @@ class ListSource:
 
 
 def collection_path(source: ListSource, namespace: str = "") -> str:
-    """The path of a list, or of what is created in it."""
+    """Returns the path of a list, or of what is created in it."""
     root = f"/apis/{source.group_version}" if "/" in source.group_version else f"/api/{source.group_version}"
     inside = f"/namespaces/{path_segment(namespace)}" if source.namespaced and namespace else ""
     return f"{root}{inside}/{source.plural}"
 
 
 def object_path(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
-    """The path of an object, or of a subresource of it."""
+    """Returns the path of an object, or of a subresource of it."""
     return "/".join(part for part in (collection_path(source, namespace), path_segment(name), sub) if part)
 
 
@@ -179,7 +179,7 @@ LIST_SOURCES["APIService"] = ListSource(
 
 
 def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME) -> ListSource:
-    """The cluster autoscaler's status alone, as a kind of its own."""
+    """Returns the cluster autoscaler's status alone, as a kind of its own."""
     return ListSource(
         kind="AutoscalerStatus", group_version="v1", plural="configmaps", namespace=namespace,
         field_selector=f"metadata.name={name}",
@@ -187,7 +187,7 @@ def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME
 
 
 def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND)) -> tuple[ListSource, ...]:
-    """All lists that these kinds of a Snapshot need."""
+    """Returns all lists that these kinds of a Snapshot need."""
     lists: list[ListSource] = []
     for kind in kinds:
         lists += _config_maps() if kind == "ConfigMap" else [LIST_SOURCES[kind]]

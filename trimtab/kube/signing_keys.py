@@ -28,14 +28,14 @@ class NoSigningKeys(KubeFault):
 
 
 def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
-    """The keys in a Secret; None if it has no usable current key. An unusable previous key is left out."""
+    """Returns the keys in a Secret, or None if it has no usable current key. An unusable previous key is left out."""
     data = secret.get("data") or {}
     current, previous = _decode(data.get(CURRENT_KEY)), _decode(data.get(PREVIOUS_KEY))
     return SigningKeys(current, previous) if current is not None else None
 
 
 def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
-    """The keys in this Secret; where it has none, a new key is stored first.
+    """Returns the keys in this Secret; where it has none, a new key is stored first.
 
     Two replicas that start at once agree: the write carries the version that was read, and the slower one reads again.
     Raises NoSigningKeys where the Secret does not exist, and KubeFault as the API server responds.
@@ -58,12 +58,12 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
 
 
 def rotate_keys(keys: SigningKeys) -> SigningKeys:
-    """A new current key; the previous one stays for verification."""
+    """Returns a new current key; the previous one stays for verification."""
     return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
 
 
 def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
-    """The same Secret with these keys; its other data stays."""
+    """Returns the same Secret with these keys; its other data stays."""
     others = {
         name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT_KEY, PREVIOUS_KEY)
     }

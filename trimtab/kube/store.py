@@ -59,7 +59,7 @@ class ObjectStore(Generic[V]):
         return StoreSnapshot(doubt_count=self._doubts)
 
     def list_values(self) -> tuple[V, ...]:
-        """The values of all objects."""
+        """Returns the values of all objects."""
         with self._lock:
             return tuple(value for _, value in self._values.values())
 

@@ -121,7 +121,7 @@ class FieldPruner:
         )
 
     def prune_metadata(self, meta: Metadata) -> Metadata:
-        """The metadata of any object: annotations that are read, and repeated parts stored once."""
+        """Returns the metadata of any object: annotations that are read, and repeated parts stored once."""
         return changed(
             meta,
             namespace=sys.intern(meta.namespace),
@@ -132,11 +132,11 @@ class FieldPruner:
         )
 
     def prune_annotations(self, annotations: Labels | UnsetType) -> Labels | UnsetType:
-        """The annotations that are read."""
+        """Returns the annotations that are read."""
         return self._shared(_read_annotations(annotations))
 
     def _shared(self, part: T) -> T:
-        """The first part that was equal to this one."""
+        """Returns the first part that was equal to this one."""
         if isinstance(part, UnsetType) or not part:
             return part
         key = _encode(part)
@@ -166,7 +166,8 @@ def _is_read(name: str) -> bool:
 
 
 def _prune_container(container: Container) -> Container:
-    """The container without command lines; of its environment only the variables that name its own resources."""
+    """Returns the container without command lines; of its environment only the variables that name its own
+    resources."""
     if not container.env and not any(getattr(container, name) for name in _COMMANDS):
         return container
     env = tuple([variable for variable in container.env if _refers_to_resources(variable.value_from)])
@@ -178,7 +179,7 @@ def _refers_to_resources(source: EnvSource | DownwardItem | None) -> bool:
 
 
 def _is_relevant(volume: Volume) -> bool:
-    """Whether the volume matters. Those of tokens, config and secrets do not, and their names are random."""
+    """Returns whether the volume matters. Those of tokens, config and secrets do not, and their names are random."""
     return any(source(volume) is not UNSET for source in _SOURCES) or any(
         map(_refers_to_resources, downward_items(volume))
     )
@@ -189,7 +190,7 @@ _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name n
 
 
 def _prune_volume(volume: Volume) -> Volume:
-    """The volume without its details: whether there is a host path or a driver matters, not where it leads."""
+    """Returns the volume without its details: whether there is a host path or a driver matters, not where it leads."""
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
@@ -199,13 +200,13 @@ def _prune_volume(volume: Volume) -> Volume:
 
 
 def _workload_status(status: WorkloadStatus) -> WorkloadStatus:
-    """The status with the only condition that is read."""
+    """Returns the status with the only condition that is read."""
     return changed(status, conditions=tuple([c for c in status.conditions if c.type == FAILURE]))
 
 
 def _prune_condition(condition: Condition) -> Condition:
-    """The condition with its time and reason: the scheduler's message names every node. Pods created together share the
-    time."""
+    """Returns the condition with its time and reason: the scheduler's message names every node. Pods created together
+    share the time."""
     since = condition.last_transition_time
     return Condition(
         type=sys.intern(condition.type),

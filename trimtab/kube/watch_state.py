@@ -64,5 +64,5 @@ class WatchHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The last error; empty while there is none."""
 
     def age_seconds(self, now: float) -> float | None:
-        """Seconds since the content was known to be current; None: there is no content yet."""
+        """Returns the seconds since the content was known to be current, or None if there is no content yet."""
         return None if self.heard is None or not self.synced else max(0.0, now - self.heard)

@@ -63,7 +63,8 @@ class WholeCluster:
 def read_whole_objects(
     client: Client, *, secrets: bool = False, on_list: Callable[[str], None] = lambda list_: None
 ) -> WholeCluster:
-    """Every object of every kind that the server lists, custom resources included; of Secrets at most the metadata.
+    """Returns every object of every kind that the server lists, custom resources included; of Secrets at most the
+    metadata.
 
     Raises KubeFault if the server does not tell which kinds it has. A list that fails is named in the result.
     """
@@ -82,7 +83,7 @@ def read_whole_objects(
 
 
 def _discover_sources(client: Client) -> tuple[list[ListSource], list[str]]:
-    """Every list of the preferred version of every group, and the groups that do not answer."""
+    """Returns every list of the preferred version of every group, and the groups that do not answer."""
     unreadable: list[str] = []
     sources = list(_sources_of_version(client, "v1", "/api/v1"))
     groups = msgspec.json.decode(client.get("/apis", doing="list API groups"), type=_GroupList).groups
@@ -107,14 +108,14 @@ def _sources_of_version(client: Client, version: str, path: str) -> Iterator[Lis
 
 
 def _with_kind(item: dict[str, Any], source: ListSource) -> dict[str, Any]:
-    """The object with its kind, which items of a list lack; of a Secret no more than that and its metadata."""
+    """Returns the object with its kind, which items of a list lack; of a Secret no more than that and its metadata."""
     item = {**item, "apiVersion": source.group_version, "kind": source.kind}
     return metadata_of_secret(item) if source.kind == "Secret" else item
 
 
 def metadata_of_secret(item: dict[str, Any]) -> dict[str, Any]:
-    """A Secret without anything but its kind and metadata; also without the annotation in which kubectl repeats its
-    data."""
+    """Returns a Secret without anything but its kind and metadata; also without the annotation in which kubectl repeats
+    its data."""
     metadata = dict(item.get("metadata") or {})
     annotations = dict(metadata.get("annotations") or {})
     annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)

@@ -48,7 +48,7 @@ class ExpanderMap:
     """Priority → the patterns as they were written."""
 
     def priority_of(self, group: str) -> int | None:
-        """Returns the highest priority whose patterns match the group; None if none does."""
+        """Returns the highest priority whose patterns match the group, or None if none does."""
         return max(
             (priority for priority, patterns in self.rules.items() if any(one.search(group) for one in patterns)),
             default=None,
@@ -184,7 +184,8 @@ def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:
 
 
 def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
-    """Returns what is wrong with a map that should give each group its expected priority; empty if nothing is.
+    """Returns what is wrong with a map that should give each group its expected priority, or an empty list if nothing
+    is.
 
     The map is parsed and matched as the autoscaler does it.
     """

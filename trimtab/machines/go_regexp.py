@@ -104,7 +104,7 @@ class _Translator:
         return "".join(parts)
 
     def _read_repeat(self, char: str) -> str | None:
-        """Returns the repetition at this place, a lazy one included; None if there is none."""
+        """Returns the repetition at this place, a lazy one included, or None if there is none."""
         if char in "*+?":
             found = char
         elif char == "{" and (match := _REPEAT.match(self.text, self.position)):

@@ -45,15 +45,15 @@ class MachineType:
     memory_mib: int
     """What the cloud sells."""
     visible_mib: int | None
-    """What the kernel reports as MemTotal; None if nobody measured it."""
+    """What the kernel reports as MemTotal, or None if nobody measured it."""
     max_pods: int | None
-    """The most pods that the cloud's network gives addresses to; None if the type sets no limit."""
+    """The most pods that the cloud's network gives addresses to, or None if the type sets no limit."""
     max_volumes: int | None
-    """The most volumes that the CSI driver attaches; None if unknown."""
+    """The most volumes that the CSI driver attaches, or None if unknown."""
     shares_volumes: bool = False
     """Network interfaces take from the limit of volumes."""
     coremark: int | None = None
-    """CoreMark per core; None if nobody measured it."""
+    """CoreMark per core, or None if nobody measured it."""
     use: Use = Use.GENERAL
 
     @property
@@ -67,7 +67,7 @@ class MachineType:
 
     @property
     def performance(self) -> float | None:
-        """The speed of a core beside a core of m5.large; None if nobody measured it."""
+        """The speed of a core beside a core of m5.large, or None if nobody measured it."""
         return None if self.coremark is None else self.coremark / BASELINE_COREMARK
 
     @property
@@ -129,5 +129,6 @@ def _number(text: str) -> int | None:
 
 
 def types_of_region(region: str) -> tuple[MachineType, ...]:
-    """Returns the types whose list price is that of this region, by name; empty if the table has no such region."""
+    """Returns the types whose list price is that of this region, by name, or an empty tuple if the table has no such
+    region."""
     return tuple(kind for name, kind in sorted(machine_types().items()) if listed_region(name) == region)

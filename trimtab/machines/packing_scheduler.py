@@ -27,7 +27,7 @@ class ResourceWeights:
 
 
 def weigh_resources(nodes: Iterable[NodeInfo], memory_weight: float) -> ResourceWeights | None:
-    """Returns the shares of the price of these nodes that pay for cpu and for memory; None if no node can be read.
+    """Returns the shares of the price of these nodes that pay for cpu and for memory, or None if no node can be read.
 
     `memory_weight`: how many GiB cost as much as a core.
     """

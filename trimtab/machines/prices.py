@@ -104,7 +104,7 @@ def _list_price(kind: str) -> tuple[int, str]:
 
 
 def listed_region(kind: str) -> str:
-    """Returns the region of the list price of an instance type; empty if there is none."""
+    """Returns the region of the list price of an instance type, or an empty string if there is none."""
     return _list_price(kind)[1]
 
 
@@ -145,7 +145,7 @@ def price_key(node: NodeInfo) -> object:
 
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:
-    """Returns the price of a node by its labels, the settings and the list prices; None if none of them has it."""
+    """Returns the price of a node by its labels, the settings and the list prices, or None if none of them has it."""
     price_label = labels.get(PRICE_LABEL, "")
     # 0 is not accepted: a node that seems free would never be drained.
     if price_label.isdecimal() and int(price_label) > 0:
@@ -171,8 +171,8 @@ def _unknown_price(node: NodeInfo) -> NotYet:
 
 
 def with_estimates(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
-    """Returns all prices, with unknown ones estimated by their cores at the average of the others; empty if no price is
-    known."""
+    """Returns all prices, with unknown ones estimated by their cores at the average of the others, or an empty mapping
+    if no price is known."""
     known_prices = {name: node_price for name, node_price in prices.items() if isinstance(node_price, int)}
     cores_with_price, total_price = sum(cores[name] for name in known_prices), sum(known_prices.values())
     return (
@@ -217,7 +217,8 @@ class PriceFile:
     """(region in lower case, instance type) → the mean of its rows."""
 
     def price_of(self, node: NodeInfo) -> int | None:
-        """Returns the price of this node; None if the file has none. A type's price counts in its own region only."""
+        """Returns the price of this node, or None if the file has none. A type's price counts in its own region
+        only."""
         # Without a region the type's price is looked up under the empty region, as in a file without that column.
         region = node.labels.get(REGION_LABEL, "")
         # A file may identify nodes by several fields; each row says by which.
@@ -230,7 +231,8 @@ class PriceFile:
 
 
 def _instance_id(node: NodeInfo, field: str) -> str:
-    """Returns the node's value of the field that OpenCost's InstanceIDField names; empty if it has none."""
+    """Returns the node's value of the field that OpenCost's InstanceIDField names, or an empty string if it has
+    none."""
     root, _, rest = field.partition(".")
     part, _, key = rest.partition(".")
     if (root, rest) == ("spec", "providerID"):
@@ -281,7 +283,7 @@ def mean_prices(of_type: Mapping[tuple[str, str], Sequence[int]]) -> dict[tuple[
 
 
 def parse_price(text: str | float) -> int | None:
-    """Returns dollars an hour as whole micro-dollars; None if it is not a price. Zero is not a price: no plan should
+    """Returns dollars an hour as whole micro-dollars, or None if it is not a price. Zero is not a price: no plan should
     treat a node as free."""
     try:
         dollars = float(text)

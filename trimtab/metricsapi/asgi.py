@@ -156,7 +156,7 @@ class MetricsApplication:
 
 
 def _refusal_text(user: RemoteUser, request: DiscoveryRequest | MetricRequest, reason: str) -> str:
-    """What Kubernetes' own servers say of a request that is not allowed."""
+    """Returns what Kubernetes' own servers say of a request that is not allowed."""
     more = f": {reason}" if reason else ""
     if isinstance(request, DiscoveryRequest):
         return f'forbidden: User "{user.name}" cannot get path "{request.path}"{more}'

@@ -34,7 +34,7 @@ class AccessAnswer:
 
 
 def build_access_review(user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> dict[str, Any]:
-    """The SubjectAccessReview: a pod's metric is the subresource of the pod that has the metric's name."""
+    """Returns the SubjectAccessReview: a pod's metric is the subresource of the pod that has the metric's name."""
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
     if user.uid:
         spec["uid"] = user.uid
@@ -92,13 +92,13 @@ class Authorizer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def remembered_answer(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer | None:
-        """The answer of the last seconds; None where the API server has to be asked."""
+        """Returns the answer of the last seconds, or None where the API server has to be asked."""
         with self._lock:
             at, answer = self._answers.get((user, _without_selector(request)), (float("-inf"), AccessAnswer(False)))
         return answer if self.elapsed() - at < REMEMBERED_SECONDS else None
 
     def authorize(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer:
-        """The answer, remembered or asked for. Raises any KubeFault where the API server does not answer."""
+        """Returns the answer, remembered or asked for. Raises any KubeFault where the API server does not answer."""
         request = _without_selector(request)
         if (answer := self.remembered_answer(user, request)) is not None:
             return answer
@@ -113,7 +113,7 @@ class Authorizer:
 
 
 def _without_selector(request: MetricRequest | DiscoveryRequest) -> MetricRequest | DiscoveryRequest:
-    """The part of a request that authorization depends on."""
+    """Returns the part of a request that authorization depends on."""
     if isinstance(request, DiscoveryRequest) or not request.requirements:
         return request
     return MetricRequest(namespace=request.namespace, name=request.name, metric=request.metric)

@@ -117,7 +117,8 @@ class Collector:
                     self.executor.submit(self._query, self._rules[name])
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether this replica should be asked, and why or why not: every pod was tried twice, or long enough."""
+        """Returns whether this replica should be asked, and why or why not: every pod was tried twice, or long
+        enough."""
         with self._lock:
             if self._warm_since is None:
                 return False, "waiting for the rules and the pods"
@@ -149,7 +150,7 @@ class Collector:
         return ApiReply(200, render_values(values))
 
     def count_values(self) -> dict[str, tuple[int, int]]:
-        """Metric → (pods with a value, pods whose value is withheld)."""
+        """Returns Metric → (pods with a value, pods whose value is withheld)."""
         with self._lock:
             return self._store.count_values(self._rules, self.elapsed())
 

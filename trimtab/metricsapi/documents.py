@@ -38,14 +38,14 @@ class PodMetric:
 
 
 def render_group() -> bytes:
-    """The group with its one version."""
+    """Returns the group with its one version."""
     version = {"groupVersion": GROUP_VERSION, "version": VERSION}
     group = {"kind": "APIGroup", "apiVersion": "v1", "name": GROUP, "versions": [version], "preferredVersion": version}
     return msgspec.json.encode(group)
 
 
 def render_resources(metrics: Iterable[str]) -> bytes:
-    """The version's resources: one for each metric of pods, by name."""
+    """Returns the version's resources: one for each metric of pods, by name."""
     resources = [
         {"name": f"pods/{metric}", "singularName": "", "namespaced": True, "kind": "MetricValueList", "verbs": ["get"]}
         for metric in sorted(metrics)
@@ -55,7 +55,7 @@ def render_resources(metrics: Iterable[str]) -> bytes:
 
 
 def render_values(values: Iterable[PodMetric]) -> bytes:
-    """A MetricValueList, in the order of the pods' names."""
+    """Returns a MetricValueList, in the order of the pods' names."""
     items = [_item_of(value) for value in sorted(values, key=lambda value: (value.namespace, value.name))]
     document = {"kind": "MetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
     return msgspec.json.encode(document)
@@ -76,7 +76,7 @@ def _item_of(value: PodMetric) -> dict[str, Any]:
 
 
 def render_status(status: int, reason: str, message: str) -> ApiReply:
-    """A Status that says why there is no answer."""
+    """Returns a Status that says why there is no answer."""
     document = {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": reason, "code": status,
@@ -85,11 +85,11 @@ def render_status(status: int, reason: str, message: str) -> ApiReply:
 
 
 def render_refusal(refusal: InvalidRequest) -> ApiReply:
-    """The Status of a request that gets no answer."""
+    """Returns the Status of a request that gets no answer."""
     return render_status(refusal.status, refusal.reason, refusal.message)
 
 
 def render_unknown_metric(metric: str, pod: str = "") -> ApiReply:
-    """The Status for a metric without a rule, or without a value of the named pod."""
+    """Returns the Status for a metric without a rule, or without a value of the named pod."""
     named = f" {pod}" if pod else ""
     return render_status(404, "NotFound", f"the server could not find the metric {metric} for pods{named}")

@@ -48,7 +48,7 @@ class ScrapedBody:
     values: tuple[SeriesValues | Reason, ...]
     """For each filter the matching series, or the reason why there is none."""
     started: float | None
-    """`process_start_time_seconds`; None where the body has none."""
+    """`process_start_time_seconds`, or None where the body has none."""
 
 
 class BodyReader:
@@ -141,7 +141,8 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def _is_number(text: bytes) -> bool:
-    """Whether it is a finite number. NaN and infinities are valid in the format, and nothing that could be served."""
+    """Returns whether it is a finite number. NaN and infinities are valid in the format, and nothing that could be
+    served."""
     return len(text) <= 64 and _NUMBER.fullmatch(text) is not None
 
 

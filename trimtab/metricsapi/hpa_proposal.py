@@ -113,7 +113,7 @@ def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, 
 
 
 def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
-    """The HorizontalPodAutoscaler: AverageValue, which does not depend on requests that a VPA changes."""
+    """Returns the HorizontalPodAutoscaler: AverageValue, which does not depend on requests that a VPA changes."""
     target = {"type": "AverageValue", "averageValue": canonical_form(f"{max(1, round(proposal.threshold * 1000))}m")}
     behavior = {
         "scaleUp": {

@@ -89,7 +89,7 @@ class ScrapeQueue(Generic[T]):
         self._eager = deque(sorted((*staying, *due), key=lambda entry: entry[0]))
 
     def take_next(self, pace: ScrapePace) -> T | None:
-        """Returns the target to scrape now; None where none is due, or the pace allows none."""
+        """Returns the target to scrape now, or None where none is due, or the pace allows none."""
         target = self._take_eager(pace)
         return self._take_lazy(pace) if target is None else target
 

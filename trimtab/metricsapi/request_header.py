@@ -79,9 +79,9 @@ def _lowered(names: Iterable[str]) -> tuple[str, ...]:
 def authenticate_user(
     config: RequestHeaderConfig, certificate_names: Sequence[str] | None, headers: Iterable[tuple[bytes, bytes]]
 ) -> RemoteUser | None:
-    """Returns the user that the headers name; None where nobody vouches for them, or they name none.
+    """Returns the user that the headers name, or None where nobody vouches for them, or they name none.
 
-    `certificate_names`: the common names of the client certificate that the TLS handshake has verified; None without
+    `certificate_names`: the common names of the client certificate that the TLS handshake has verified, or None without
     one.
     """
     if certificate_names is None:

@@ -126,7 +126,7 @@ class RunningPodWatcher:
         self._informers.stop()
 
     def take_changed_pods(self) -> tuple[RunningPod, ...] | None:
-        """Returns all pods if they changed since the last call; None if they did not, or were never listed."""
+        """Returns all pods if they changed since the last call, or None if they did not, or were never listed."""
         if not self._informers.is_synced or not self._changed.is_set():
             return None
         # Cleared first: a change while the pods are read counts for the next call.

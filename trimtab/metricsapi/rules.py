@@ -104,15 +104,17 @@ class MetricRule:
     """PromQL that gives one value for each `namespace` and `pod`."""
 
     def covers_namespace(self, namespace: str) -> bool:
-        """Whether pods of this namespace have the metric."""
+        """Returns whether pods of this namespace have the metric."""
         return name_matcher(self.namespaces)(namespace)
 
     def selects_pod(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod is scraped for this metric: it is in a covered namespace, and has all of `pod_labels`."""
+        """Returns whether a pod is scraped for this metric: it is in a covered namespace, and has all of
+        `pod_labels`."""
         return self.pod_labels.items() <= labels.items() and self.covers_namespace(namespace)
 
     def token_for(self, namespace: str) -> str:
-        """The name of the file with the token for pods of this namespace; empty where they get none."""
+        """Returns the name of the file with the token for pods of this namespace, or an empty string where they get
+        none."""
         token = self.token
         return token.file if token is not None and namespace in token.namespaces else ""
 

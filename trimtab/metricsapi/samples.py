@@ -30,7 +30,7 @@ class Sample:
     at: float
     values: SeriesValues
     started: float | None = None
-    """The start time of the process, by its own clock; None where it is not known."""
+    """The start time of the process, by its own clock, or None where it is not known."""
 
     @property
     def total(self) -> float:
@@ -71,7 +71,7 @@ class MetricValue:
     """Thousandths, cut towards zero."""
     at: float
     window_seconds: int | None = None
-    """The seconds that a rate covers, rounded; None for a gauge."""
+    """The seconds that a rate covers, rounded, or None for a gauge."""
 
 
 def value_of_pair(
@@ -125,15 +125,15 @@ class SampleStore:
         return None
 
     def pair_of(self, uid: str, metric: str) -> SamplePair | None:
-        """The two newest samples; None where there is none."""
+        """Returns the two newest samples, or None where there is none."""
         return self._pairs.get((uid, metric))
 
     def value_of(self, uid: str, rule: MetricRule, now: float) -> MetricValue | NotYet:
-        """The value of a pod's metric now, or what is missing."""
+        """Returns the value of a pod's metric now, or what is missing."""
         return value_of_pair(self.pair_of(uid, rule.name), rule, now, self.max_gap_seconds)
 
     def count_values(self, rules: Mapping[str, MetricRule], now: float) -> dict[str, tuple[int, int]]:
-        """Metric → (pods with a value, pods with samples and without a value)."""
+        """Returns Metric → (pods with a value, pods with samples and without a value)."""
         counts = dict.fromkeys(rules, (0, 0))
         for (uid, metric), _ in list(self._pairs.items()):
             if (rule := rules.get(metric)) is not None:
@@ -144,5 +144,5 @@ class SampleStore:
 
 
 def is_power_of_two(count: int) -> bool:
-    """Whether a failure is logged: the first, second, fourth, eighth … in a row."""
+    """Returns whether a failure is logged: the first, second, fourth, eighth … in a row."""
     return count > 0 and count & (count - 1) == 0

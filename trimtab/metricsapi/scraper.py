@@ -217,7 +217,7 @@ class PodScraper:
         return token
 
     def _context_for(self, endpoint: ScrapeEndpoint) -> ssl.SSLContext:
-        """The context of these authorities, loaded again when their file has changed."""
+        """Returns the context of these authorities, loaded again when their file has changed."""
         name = endpoint.ca_file
         try:
             stamp = (self.folder / name).stat().st_mtime_ns if name else 0

@@ -25,15 +25,15 @@ class RunningPod:
 
 
 def retain_pod(shape: ScrapedPod) -> RunningPod:
-    """What is stored of a pod."""
+    """Returns what is stored of a pod."""
     meta = shape.metadata
     ip = shape.status.pod_ip if is_pod_address(shape.status.pod_ip) else ""
     return RunningPod(meta.namespace, meta.name, meta.uid, ip, dict(value_or(meta.labels, {})))
 
 
 def is_pod_address(text: str) -> bool:
-    """Whether a request may be sent to this address. A pod's status is written by its kubelet: it must not lead to a
-    cloud's metadata service (link-local), nor to many machines at once."""
+    """Returns whether a request may be sent to this address. A pod's status is written by its kubelet: it must not lead
+    to a cloud's metadata service (link-local), nor to many machines at once."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -70,5 +70,5 @@ def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tup
 
 
 def filters_of_target(target: ScrapeTarget, rules: Mapping[str, MetricRule]) -> tuple[SeriesFilter, ...]:
-    """The series that are read of its page, in the order of its metrics."""
+    """Returns the series that are read of its page, in the order of its metrics."""
     return tuple(SeriesFilter(rules[name].series, rules[name].series_labels) for name in target.metrics)

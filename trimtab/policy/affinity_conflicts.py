@@ -10,7 +10,7 @@ from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """Returns the ORed terms of required node affinity; empty if there is none."""
+    """Returns the ORed terms of required node affinity, or an empty tuple if there is none."""
     affinity = value_or(spec.affinity, None)
     node = value_or(affinity.node_affinity, None) if affinity else None
     required = value_or(node.required, None) if node else None
@@ -23,7 +23,8 @@ def is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> str | None:
-    """Returns why no node can satisfy node selector, required affinity and `more` together; None: nothing contradicts.
+    """Returns why no node can satisfy node selector, required affinity and `more` together, or None if nothing
+    contradicts.
 
     Linear in the size of the input: conditions that hold for every term are tested once, and a term tests only the keys
     that it names.

@@ -49,7 +49,7 @@ from trimtab.policy.required_action_rules import required_actions
 
 Propose = Callable[[Any, PodChanges, tuple[ContainerRef, ...]], None]
 Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
-"""An action's settings and a result → the first field that is not as the action requires; None if all are."""
+"""An action's settings and a result → the first field that is not as the action requires, or None if all are."""
 
 # Field of `Actions` → its changes, and the field that a pod lacks where the action is required. A RuntimeClass comes
 # first: what it brings to the pod decides what placement contradicts.

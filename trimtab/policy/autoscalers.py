@@ -39,8 +39,8 @@ class VpaConstraints:
     name: str
     """The name of the VPA."""
     target: int | None
-    """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's numbers; None: there is
-    none yet."""
+    """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's numbers, or None if there
+    is none yet."""
     uncorrected: str
     """Why the VPA will not correct the requests of this very pod while it runs; empty if it will."""
     keeps_ratio: bool
@@ -50,7 +50,8 @@ class VpaConstraints:
     this one."""
     ceiling: int | None
     growth: int | None = None
-    """The amount that a running pod may be resized to; None: it is not resized in place, or the amount is not known."""
+    """The amount that a running pod may be resized to, or None if it is not resized in place, or the amount is not
+    known."""
 
     @property
     def has_recommendation(self) -> bool:
@@ -91,7 +92,7 @@ def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> 
 
 
 def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
-    """(index of the container, resource) of each request that the annotation says the VPA wrote."""
+    """Returns (index of the container, resource) of each request that the annotation says the VPA wrote."""
     requests = set[tuple[str, str]]()
     for sentence in subject.annotations.get(WRITTEN_BY_VPA, "").split(";"):
         _, marker, container_text = sentence.strip().rpartition("container ")
@@ -104,7 +105,7 @@ def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
 
 
 def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that manages this pod; None if none does, or where its webhook cannot act or is not called for
+    """Returns the VPA that manages this pod, or None if none does, or where its webhook cannot act or is not called for
     the pod.
 
     A VPA targets the topmost controller that is well known or can be scaled. Whether a custom controller can be scaled
@@ -156,7 +157,7 @@ class VpaConstraintsIndex:
         self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
     def constraints_for(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
-        """Returns the effect on this container's resource; None: there is none."""
+        """Returns the effect on this container's resource, or None if there is none."""
         # The VPA ignores init containers and sidecars, and recommends cpu and memory only.
         if self._vpa is None or place.role is not Role.MAIN or resource not in _FLOOR:
             return None
@@ -174,7 +175,7 @@ def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
 def vpa_constraints_for(
     vpa: VerticalPodAutoscaler | None, subject: PodContext, place: ContainerRef, resource: str
 ) -> VpaConstraints | None:
-    """Returns the effect of this VPA on the container's resource; None: there is none."""
+    """Returns the effect of this VPA on the container's resource, or None if there is none."""
     return VpaConstraintsIndex(vpa, subject).constraints_for(place, resource)
 
 
@@ -212,7 +213,8 @@ _EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulS
 
 
 def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
-    """Returns why the VPA will not raise the requests of this very pod while it runs; empty if it will. It will when
+    """Returns why the VPA will not raise the requests of this very pod while it runs, or an empty string if it will. It
+    will when
 
     - its mode acts on running pods (not `Initial`; vertical-pod-autoscaler/pkg/updater/logic/updater.go, 1.7);
     - a controller creates the pod again after an eviction (no Job, no bare pod, no custom controller);
@@ -266,7 +268,7 @@ def _bounded_growth(
 
 
 def _scheduler_value_of(resource: str, amounts: ResourceList) -> int | None:
-    """Returns the scheduler's number; None if there is no amount, or none that can be parsed."""
+    """Returns the scheduler's number, or None if there is no amount, or none that can be parsed."""
     try:
         return quantity.scheduler_value(resource, amounts[resource]) if resource in amounts else None
     except NotAQuantity:
@@ -337,8 +339,8 @@ def is_scaled_by_utilization(subject: PodContext) -> bool:
 
 
 def counts_utilization_of(subject: PodContext, container: str, resource: str) -> str:
-    """Returns the name of an HPA that scales an owner of the pod by the utilization of this container's resource; empty
-    if none does.
+    """Returns the name of an HPA that scales an owner of the pod by the utilization of this container's resource, or an
+    empty string if none does.
 
     Such an HPA divides the use by the request. A target of type AverageValue, and a metric of another source, do not.
     """

@@ -40,7 +40,7 @@ class ChangedAnnotation:
 
     @property
     def decider_by_field(self) -> dict[str, tuple[str, str | None]]:
-        """Field → the policy that decided it, and its value; None if the policy removed the field."""
+        """Field → the policy that decided it, and its value, or None if the policy removed the field."""
         return {
             name: (policy, None if value == REMOVED else value)
             for policy, fields in self.by.items()
@@ -60,8 +60,8 @@ class _AnnotationContent(msgspec.Struct, omit_defaults=True):
 
 
 def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
-    """Returns the annotation that a call of Trimtab wrote on this very pod seconds ago; None for any other annotation,
-    and for none."""
+    """Returns the annotation that a call of Trimtab wrote on this very pod seconds ago, or None for any other
+    annotation, and for none."""
     content = _decode_annotation(pod) if signer.keys is not None else None
     if content is None or not signer.is_recent(content.at):
         return None
@@ -71,7 +71,7 @@ def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> C
 
 
 def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | None:
-    """Returns the content of the annotation without verifying who wrote it; None if it is damaged, absent, or about
+    """Returns the content of the annotation without verifying who wrote it, or None if it is damaged, absent, or about
     another pod."""
     content = _decode_annotation(pod)
     is_about_pod = content is not None and content.pod == pod_fingerprint(pod, namespace)
@@ -79,7 +79,7 @@ def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | Non
 
 
 def annotation_text(pod: Pod) -> str | None:
-    """Returns the text of the annotation; None if the pod has none."""
+    """Returns the text of the annotation, or None if the pod has none."""
     return value_or(pod.metadata.annotations, {}).get(ANNOTATION)
 
 

@@ -173,7 +173,8 @@ def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles"
 
 
 def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
-    """Returns the limit that will hold whatever the request becomes; None: there is none, or it follows the request."""
+    """Returns the limit that will hold whatever the request becomes, or None if there is none, or it follows the
+    request."""
     if state.limit is None:
         default_limit = state.bounds.default
         return state.written_limit if state.written_limit is not None or default_limit is None else default_limit.value
@@ -195,14 +196,14 @@ class _Obstacles:
         self._reasons: dict[str, Reason | None] = {}
 
     def obstacle_for(self, state: _ContainerResource) -> Reason | None:
-        """Returns why the limit of this resource cannot be removed; None: it can."""
+        """Returns why the limit of this resource cannot be removed, or None if it can."""
         if state.resource not in self._reasons:
             self._reasons[state.resource] = _find_obstacle(self._draft, state)
         return self._reasons[state.resource]
 
 
 def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | None:
-    """Returns why the limit cannot be removed; None: it can."""
+    """Returns why the limit cannot be removed, or None if it can."""
     facts, resource = state.subject.facts, state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
         return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas are not listed yet")

@@ -80,7 +80,7 @@ class ClusterFacts:
     hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
     """(namespace, kind, name) of the target → its HPAs, in order of name."""
     owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
-    """(namespace, kind, name) → its controller; None if the object is known to have none."""
+    """(namespace, kind, name) → its controller, or None if the object is known to have none."""
     replicas: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
     """(namespace, kind, name) of an owner → the pods that it wants; owners without such a number are absent."""
     updated: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class ClusterFacts:
     machines: Machines = field(default_factory=dict)
     """(label, value) that a single node has → that node, in order of name; without cordoned nodes."""
     fresh_leases: frozenset[str] | None = None
-    """NAMESPACE/NAME of the Leases that schedulers' leaders renew; None: no Lease is read, as from a file."""
+    """NAMESPACE/NAME of the Leases that schedulers' leaders renew, or None if no Lease is read, as from a file."""
     problems: tuple[Unreadable, ...] = ()
     """Objects that could not be decoded."""
 
@@ -274,7 +274,7 @@ def build_node_shapes(
 
 
 def creation_time(metadata: Metadata) -> Seconds | None:
-    """Returns the creation time; None if the object has none, or one that cannot be parsed."""
+    """Returns the creation time, or None if the object has none, or one that cannot be parsed."""
     return parse_timestamp(metadata.creation_timestamp)
 
 

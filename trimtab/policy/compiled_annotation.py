@@ -38,7 +38,7 @@ def is_compiled_request(subject: PodContext, place: ContainerRef, resource: str)
 
 
 def find_compiled_policy(subject: PodContext, field: str) -> str:
-    """Returns the policy that says it wrote this field; empty where none does."""
+    """Returns the policy that says it wrote this field, or an empty string where none does."""
     written = compiled_values(subject).get(field)
     return "" if written is None else written[0]
 

@@ -52,7 +52,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     failures: tuple[str, ...] = ()
     """Bugs of Trimtab: which action of which policy failed, and with which exception."""
     marker: ChangedAnnotation | None = None
-    """The annotation that was written on the pod; None if none was."""
+    """The annotation that was written on the pod, or None if none was."""
 
     @property
     def mode_by_policy(self) -> dict[str, str]:

@@ -57,7 +57,7 @@ _APPLY_WORD = b'"Apply"'
 
 
 def applied_by(subject: PodContext, field: str) -> str:
-    """Returns the manager that will apply the author's value of this field again; empty if none will.
+    """Returns the manager that will apply the author's value of this field again, or an empty string if none will.
 
     field: its name in `FieldChange`. The function is called only where a value would be replaced or a list would grow,
     so managed fields are seldom decoded.

@@ -42,7 +42,7 @@ class LintFinding:
 def lint(policies: Policies, facts: ClusterFacts | None = None) -> tuple[LintFinding, ...]:
     """Returns all findings, policies in the order in which they decide; findings that deny pods come first.
 
-    facts: the cluster's objects; None: there is no cluster to compare with.
+    facts: the cluster's objects, or None if there is no cluster to compare with.
     """
     findings: list[LintFinding] = []
     for index, policy in enumerate(policies.all):

@@ -117,7 +117,7 @@ def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, st
 
 
 def _describe_odd_amount(resource: str, amount: str) -> str:
-    """Describes the amount where it is not plausible; empty if it is."""
+    """Describes the amount where it is not plausible, or an empty string if it is."""
     number = quantity.scheduler_value(resource, amount)
     if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
@@ -171,8 +171,8 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _suggest_kind(kind: str) -> str:
-    """Returns the kind that the author most likely means; empty for a pattern, and for a word that may be a custom
-    kind."""
+    """Returns the kind that the author most likely means, or an empty string for a pattern, and for a word that may be
+    a custom kind."""
     if not kind or set(kind) & set("*?[") or kind in KINDS:
         return ""
     # Kinds are CamelCase and singular: `deployment` and `Deployments` are the common mistakes.

@@ -36,7 +36,7 @@ PodPredicate = Callable[[PodContext], bool]
 
 
 def always_left_alone(subject: PodContext) -> Reason | None:
-    """Returns why no policy is ever evaluated for the pod; None: policies decide."""
+    """Returns why no policy is ever evaluated for the pod, or None if policies decide."""
     # The order matters for the reason that users see: the switch for everything comes first.
     if subject.settings.paused:
         return reasons.PAUSED("all changes are paused")
@@ -248,7 +248,7 @@ def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]
 
 
 def requested_amounts(subject: PodContext) -> Amounts | None:
-    """Returns the pod's requests without overhead; None if a quantity cannot be parsed."""
+    """Returns the pod's requests without overhead, or None if a quantity cannot be parsed."""
     try:
         return requests_without_overhead(subject.pod.spec)
     except NotAQuantity:

@@ -53,7 +53,7 @@ class MarkerSigner:
         return self.slot * SLOT_SECONDS
 
     def sign_parts(self, at: int, *parts: str) -> str:
-        """Returns the signature; empty without keys."""
+        """Returns the signature, or an empty string without keys."""
         return self.keys.sign(_PURPOSE, str(at), *parts) if self.keys is not None else ""
 
     def is_recent(self, at: int) -> bool:
@@ -145,7 +145,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @computed_property
     def owners(self) -> tuple[Owner, ...]:
-        """Owners of the pod, the nearest first; empty for a bare pod."""
+        """Owners of the pod, the nearest first, or an empty tuple for a bare pod."""
         return self.facts.owner_chain(self.pod, self.namespace)
 
     @computed_property
@@ -225,7 +225,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def replicas(self) -> Replicas | None:
-        """The number of pods that the nearest owner with a number wants; one for a bare pod; None if it is not
+        """The number of pods that the nearest owner with a number wants; one for a bare pod, or None if it is not
         known."""
         if not self.owners:
             return Replicas(wanted=1)
@@ -234,7 +234,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def top_owner(self) -> Owner | None:
-        """The topmost controller, which users know by name; None for a bare pod."""
+        """The topmost controller, which users know by name, or None for a bare pod."""
         return self.owners[-1] if self.owners else None
 
     @computed_property
@@ -273,13 +273,13 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @computed_property
     def namespace_labels(self) -> Labels | None:
-        """The labels of the namespace with its name label; None if the namespace is not known."""
+        """The labels of the namespace with its name label, or None if the namespace is not known."""
         labels = self.facts.namespaces.get(self.namespace)
         return None if labels is None else {NAME_LABEL: self.namespace, **labels}
 
     @computed_property
     def critical_class(self) -> str:
-        """The system's PriorityClass that the pod names; empty if it names none of them."""
+        """The system's PriorityClass that the pod names, or an empty string if it names none of them."""
         name = value_or(self.pod.spec.priority_class_name, "")
         return name if name in CRITICAL else ""
 

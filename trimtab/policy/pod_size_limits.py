@@ -59,7 +59,7 @@ class SizeExcess:
 
 
 def find_excess_bytes(raw: bytes) -> SizeExcess | None:
-    """Returns the excess in bytes; None: the pod may be parsed."""
+    """Returns the excess in bytes, or None if the pod may be parsed."""
     size = len(raw)
     # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
     if size <= MAX_BYTES or (size <= _with_tolerance(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
@@ -68,7 +68,7 @@ def find_excess_bytes(raw: bytes) -> SizeExcess | None:
 
 
 def find_excess(pod: Pod) -> SizeExcess | None:
-    """Returns the first part that the pod has too much of; None: it is decided on.
+    """Returns the first part that the pod has too much of, or None if it is decided on.
 
     A pod with Trimtab's annotation may have a quarter more: what policies add at the first call of a request must not
     change the answer of the second call.

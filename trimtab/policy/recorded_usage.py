@@ -72,7 +72,7 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
 
 
 def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
-    """Returns the usage recorded for the topmost owner that has any, however old; None if none has."""
+    """Returns the usage recorded for the topmost owner that has any, however old, or None if none has."""
     for _, usage in subject.usage_of(place.container.name):
         percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
         if percentiles is not None:

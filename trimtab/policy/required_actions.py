@@ -57,7 +57,7 @@ def _may_match(turn: CompiledPolicy, subject: PodContext) -> bool:
 def find_refusal(
     first: ApplicablePolicies, last: ApplicablePolicies, after: Pod, left: Iterable[FieldKept]
 ) -> Reason | None:
-    """Returns why the pod must be denied; None: it has everything that is required of it.
+    """Returns why the pod must be denied, or None if it has everything that is required of it.
 
     first, last: the policies that applied to the pod as the webhook received it, and in the last round. after: the pod
     as it will be.
@@ -90,7 +90,7 @@ def _format_actions(turn: CompiledPolicy) -> str:
 def _find_unmet_action(
     turn: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
 ) -> Reason | None:
-    """Returns the reason for the first required action that the pod lacks; None: it has all of them."""
+    """Returns the reason for the first required action that the pod lacks, or None if it has all of them."""
     shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
     # A step of all policies together that failed explains every required action; a reason of the policy's own is
     # better and replaces it.

@@ -58,11 +58,11 @@ class RetainedOwner:
     """An owner of pods, reduced to what decisions read."""
 
     above: Owner | None
-    """Its own controller; None if it has none."""
+    """Its own controller, or None if it has none."""
     created: Seconds | None = None
-    """The creation time of an owner without a controller; None if that is not known."""
+    """The creation time of an owner without a controller, or None if that is not known."""
     replicas: Replicas | None = None
-    """How many pods it wants; None if it has no such number."""
+    """How many pods it wants, or None if it has no such number."""
     updated: int = 0
     """Existing pods of its current template."""
     daemon: PodSpec | None = None
@@ -90,7 +90,7 @@ def retain_namespace(item: Namespace) -> RetainedNamespace:
 
 
 def retain_lease(item: Lease) -> Seconds | None:
-    """Returns the time until which the Lease is held; None if nobody holds it."""
+    """Returns the time until which the Lease is held, or None if nobody holds it."""
     renewed = parse_timestamp(item.spec.renew_time)
     # client-go: a leader that stops releases its Lease by an empty holder.
     if renewed is None or not item.spec.holder_identity or not item.spec.lease_duration_seconds:
@@ -160,7 +160,7 @@ def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, u
 
 
 def controller_of(item: Workload | ApiObject) -> Owner | None:
-    """Returns the object's own controller; None if it has none."""
+    """Returns the object's own controller, or None if it has none."""
     controller = item.metadata.controller_owner  # type: ignore[union-attr]
     return _cached_owner(controller.kind, controller.name) if controller else None
 

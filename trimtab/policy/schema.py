@@ -84,7 +84,7 @@ def json_schema() -> Schema:
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
-    """Returns the names that are valid at the last step of this path; empty if any name is."""
+    """Returns the names that are valid at the last step of this path, or an empty tuple if any name is."""
     schema: Schema = {"properties": {"spec": spec_schema(), "metadata": {"properties": {"name": {}}}}}
     for step in path[:-1]:
         if isinstance(step, int):

@@ -64,7 +64,7 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     harm: HarmStatus | None = None
 
     def find_condition(self, kind: str) -> StatusCondition | None:
-        """Returns the condition of this type; None if there is none."""
+        """Returns the condition of this type, or None if there is none."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 

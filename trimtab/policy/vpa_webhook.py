@@ -101,7 +101,7 @@ def _to_target(webhook: MutatingWebhook) -> WebhookTarget:
 
 
 def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
-    """Returns the selector; None if it selects everything."""
+    """Returns the selector, or None if it selects everything."""
     return None if selector == LabelSelector() else selector
 
 

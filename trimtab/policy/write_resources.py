@@ -131,8 +131,8 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
 
 
 def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldChange]) -> Reason | None:
-    """Returns why the pod must keep its class of service; None: it keeps it, or the policies ask for the change. The
-    pod must not become
+    """Returns why the pod must keep its class of service, or None if it keeps it, or the policies ask for the change.
+    The pod must not become
 
     - Guaranteed by requests alone, without a limit that a policy sets;
     - BestEffort because a limit next to a request of zero was all that made it more;

@@ -102,7 +102,7 @@ class Checkpointer:
         return self.shard_store.stored_bytes + self.days.stored_bytes
 
     def _newest_second(self) -> int:
-        """The second of the newest usage: the clock that decides which days are over."""
+        """Returns the second of the newest usage: the clock that decides which days are over."""
         return max((window.last for window in self.history.windows.values()), default=0)
 
     def _containers_of(self, workloads: Sequence[str]) -> list[ContainerKey]:
@@ -138,7 +138,7 @@ class Checkpointer:
 
 
 def _decode_shards(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], tuple[Unreadable, ...]]:
-    """The readable shards, and what is wrong with the others."""
+    """Returns the readable shards, and what is wrong with the others."""
     shards, unreadable = {}, []
     for where, (key, text) in texts.items():
         shard = checkpoint.decode(where, text)
@@ -150,7 +150,7 @@ def _decode_shards(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], 
 
 
 def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
-    """The layout of the stored shards; the larger one of two, while the number of shards changes."""
+    """Returns the layout of the stored shards; the larger one of two, while the number of shards changes."""
     count, widths = 1, dict[str, int]()
     for shard in shards:
         count = max(count, shard.count)
@@ -162,7 +162,7 @@ def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
 def _affected_namespaces(
     namespaces: Iterable[str], shards: Mapping[int, Shard], damaged: Collection[int], layout: ShardLayout
 ) -> list[str]:
-    """The namespaces that may have had a part in a damaged shard: all of them while the number of shards changes. A
-    namespace that was only in a damaged shard is not among them, and is read again anyway."""
+    """Returns the namespaces that may have had a part in a damaged shard: all of them while the number of shards
+    changes. A namespace that was only in a damaged shard is not among them, and is read again anyway."""
     changing = any(shard.count != layout.count for shard in shards.values())
     return [name for name in namespaces if changing or not layout.shards_of_namespace(name).isdisjoint(damaged)]

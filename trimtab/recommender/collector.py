@@ -103,7 +103,7 @@ class RangeCollector:
         return count
 
     def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
-        """The owners known in the cluster, and otherwise those in its metrics: most pods of two weeks no longer
+        """Returns the owners known in the cluster, and otherwise those in its metrics: most pods of two weeks no longer
         exist."""
         metric_owners = self.prometheus.read_owners(begin, end)
         return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
@@ -169,7 +169,8 @@ class Sampler:
             pass
 
     def take_readings(self) -> Iterator[Sequence[Series]]:
-        """The queued readings, the oldest first. Raises the error of the last one, after all readings before it."""
+        """Yields the queued readings, the oldest first. Raises the error of the last one, after all readings before
+        it."""
         self._available.clear()
         fault: Exception | None = None
         while self._queue:

@@ -28,7 +28,7 @@ class DailyHistoryWriter:
     log: Logger
     elapsed: Callable[[], float]
     _written: set[int] | None = None
-    """The days that the history has; None until it was listed."""
+    """The days that the history has, or None until it was listed."""
     _retry_at: float = field(default=float("-inf"))
 
     def write_due(self, history: LiveHistory, now: int) -> int:

@@ -67,7 +67,7 @@ class GroupDemoter:
         return update_demotions(document.get("data") or {}, annotations, self._read_autoscaler(), now)
 
     def _read_autoscaler(self) -> Autoscaler:
-        """The autoscaler's status; one without groups if there is none that can be read."""
+        """Returns the autoscaler's status; one without groups if there is none that can be read."""
         status = objects.get_plain(self.writer.client, "ConfigMap", self.status_name, self.namespace)
         if status is None:
             return Autoscaler()

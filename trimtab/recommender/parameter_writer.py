@@ -96,7 +96,7 @@ class ParameterWriter:
 
 
 def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
-    """The rules of a namespace from its LimitRanges, quotas and autoscalers."""
+    """Returns the rules of a namespace from its LimitRanges, quotas and autoscalers."""
     targets = [
         hpa.spec.scale_target_ref for hpa in snapshot.objects_of(HorizontalPodAutoscaler) if scales_by_utilization(hpa)
     ]
@@ -109,7 +109,7 @@ def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
 
 
 def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
-    """(kind, owner, container) → the recommendation, of one namespace."""
+    """Returns (kind, owner, container) → the recommendation, of one namespace."""
     found: dict[tuple[str, str, str], ContainerUsage] = {}
     for name, containers in workloads.items():
         place, kind, owner = name.split("/", 2)

@@ -31,7 +31,7 @@ class PodOwnership:
 
 
 def ownership_of(pod: Pod) -> PodOwnership:
-    """The retained facts of a pod of the API server."""
+    """Returns the retained facts of a pod of the API server."""
     owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
     return PodOwnership(owners, tuple(kills_of_pod(pod)))
 
@@ -83,7 +83,7 @@ class PodWatchState:
             self.new_kills[key] = ownership.kills
 
     def topmost_owner(self, namespace: str, pod: str) -> Owner | None:
-        """The topmost owner of a pod; None for an unknown pod; the pod itself where it has no owner."""
+        """Returns the topmost owner of a pod, or None for an unknown pod; the pod itself where it has no owner."""
         ownership = self.pods.get((namespace, pod))
         if ownership is None:
             return None
@@ -102,11 +102,11 @@ class PodWatchState:
         return current
 
     def owner_index(self) -> OwnerIndex:
-        """The owners of all pods, as an index."""
+        """Returns the owners of all pods, as an index."""
         return OwnerIndex(TopOwners(self), self.workloads)
 
     def take_new_kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
-        """The OOM kills since the last call."""
+        """Returns the OOM kills since the last call."""
         kills, self.new_kills = self.new_kills, {}
         return kills
 
@@ -117,7 +117,7 @@ def _next_in_chain(owners: tuple[Owner, ...], current: Owner) -> Owner | None:
 
 
 def watched_lists() -> tuple[ListSource, ...]:
-    """Every list that is watched. Of owners only the metadata is requested."""
+    """Returns every list that is watched. Of owners only the metadata is requested."""
     return (LIST_SOURCES["Pod"], *(replace(LIST_SOURCES[kind], metadata_only=True) for kind in OWNERS))
 
 

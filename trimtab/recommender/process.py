@@ -120,7 +120,7 @@ class Process:
         return not once
 
     def _vpa_histories(self) -> BatchHistory:
-        """The histories in the VPAs' checkpoints; empty if there are none."""
+        """Returns the histories in the VPAs' checkpoints; empty if there are none."""
         batch = BatchHistory(self.settings.history_days)
         vpa.list_checkpoints(self.replica.client).add_to_batch(batch)
         return batch
@@ -159,7 +159,7 @@ class Process:
         )  # fmt: skip
 
     def _measurer(self) -> ReservationMeasurer | None:
-        """The measurement of reservations; None if it is not switched on."""
+        """Returns the measurement of reservations, or None if it is not switched on."""
         settings, client = self.settings, self.replica.client
         if not settings.measure_reservations:
             return None
@@ -172,7 +172,7 @@ class Process:
         )  # fmt: skip
 
     def _demoter(self) -> GroupDemoter | None:
-        """What demotes node groups out of stock; None if it is not switched on."""
+        """Returns what demotes node groups out of stock, or None if it is not switched on."""
         settings = self.settings
         if not settings.demote_groups:
             return None
@@ -182,7 +182,7 @@ class Process:
         )  # fmt: skip
 
     def _daily_history(self) -> DailyHistoryWriter | None:
-        """What writes days that are over to a store; None if it is not switched on."""
+        """Returns what writes days that are over to a store, or None if it is not switched on."""
         settings = self.settings
         if settings.daily_history is None or settings.cluster_name is None:
             return None
@@ -194,7 +194,7 @@ class Process:
         return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed_seconds)
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
-        """The source of usage, and the function that waits for the next round."""
+        """Returns the source of usage, and the function that waits for the next round."""
         if self.settings.prometheus_url is not None:
             return self._range_collector(), Pauses(
                 lambda: self.replica.wait_while_leading(self.settings.collect_interval_seconds)
@@ -290,7 +290,7 @@ _METRIC_SETTINGS = {"cpu": "cpu_metric", "cpu_recorded": "cpu_recording_rule", "
 
 
 def parse_names(settings: Settings) -> Names:
-    """The names of metrics and labels in the settings. Raises ValueError with the setting's name."""
+    """Returns the names of metrics and labels in the settings. Raises ValueError with the setting's name."""
     metric_names = {
         "cpu": settings.cpu_metric,
         "cpu_recorded": settings.cpu_recording_rule,

@@ -61,14 +61,14 @@ def _statistics(history: LiveHistory, container: ContainerKey, resource: str, no
 
 
 def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:
-    """The second of the container's newest sample: cpu has one at every moment, memory one in an interval."""
+    """Returns the second of the container's newest sample: cpu has one at every moment, memory one in an interval."""
     windows = (history.windows.get((container, resource)) for resource in RESOURCES)
     return max((window.last for window in windows if window is not None and window.last), default=None)
 
 
 def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
-    """Whether a young history would replace a longer one: after a loss of stored usage, the published recommendation
-    counts for a day."""
+    """Returns whether a young history would replace a longer one: after a loss of stored usage, the published
+    recommendation counts for a day."""
     for resource in RESOURCES:
         after, before = new_usage.percentiles_of(resource), old_usage.percentiles_of(resource)
         if before is not None and not before.young and (after is None or after.young):
@@ -140,8 +140,8 @@ class Publisher:
                     yield name, container, recommendation
 
     def _is_gone(self, name: str, now: int) -> bool:
-        """Whether a published container no longer exists: the history would have it, since it covers the whole window
-        of the namespace."""
+        """Returns whether a published container no longer exists: the history would have it, since it covers the whole
+        window of the namespace."""
         namespace = name.partition("/")[0]
         namespace_firsts = [
             window.first
@@ -154,7 +154,7 @@ class Publisher:
         return bool(firsts) and now - min(firsts) >= (self.history.days - 1) * DAY
 
     def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
-        """How much the shard's content differs from what is published, beyond the tolerance: see
+        """Returns how much the shard's content differs from what is published, beyond the tolerance: see
         `sizing.recommendation`."""
         before = self.published.get(shard)
         if before is None or before.keys() != set(workloads):
@@ -186,7 +186,7 @@ class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_missing(recommendations: ContainerRecommendations | None) -> bytes:
-    """The page `/missing` as JSON; `leading` is false in a replica that waits, which has no history."""
+    """Returns the page `/missing` as JSON; `leading` is false in a replica that waits, which has no history."""
     missing = recommendations.missing.items() if recommendations else ()
     lines = [
         _missing_recommendation(container, resource, not_yet)

@@ -29,12 +29,12 @@ FIRST_STEP_SECONDS = 3600
 
 
 def list_nodes(client: Client) -> list[NodeInfo]:
-    """Every node of the cluster. Raises KubeFault."""
+    """Returns every node of the cluster. Raises KubeFault."""
     return [node_from_api(shape) for _, shape in listing.iter_objects(client, LIST_SOURCES["Node"])]
 
 
 def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: int) -> Iterator[NodeOverhead]:
-    """What every kubelet reports now. Raises the fault of the first node if none of them responds."""
+    """Yields what every kubelet reports now. Raises the fault of the first node if none of them responds."""
     faults: list[KubeFault] = []
     for answer in read_overheads(client, nodes):
         if isinstance(answer, KubeFault):
@@ -47,7 +47,7 @@ def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: 
 
 
 def read_from_prometheus(server: Prometheus, _nodes: Sequence[str], start: int, now: int) -> Iterator[NodeOverhead]:
-    """What Prometheus has of every node since `start`. Raises UsageFault."""
+    """Yields what Prometheus has of every node since `start`. Raises UsageFault."""
     server.check_one_cluster(start, now)
     step = server.query_plan.step_seconds
     if now - start > FIRST_STEP_SECONDS * 2:
@@ -58,7 +58,7 @@ def read_from_prometheus(server: Prometheus, _nodes: Sequence[str], start: int, 
 
 
 def configmap_store(writer: Writer, namespace: str) -> ConfigMapStore:
-    """The ConfigMaps of reservations and histories in Trimtab's namespace."""
+    """Returns the ConfigMaps of reservations and histories in Trimtab's namespace."""
     return ConfigMapStore(
         published=ConfigMapShardBackend(writer, namespace, RESERVATIONS_NAME, RESERVATIONS_LABEL, RESERVATIONS_KEY),
         histories=ConfigMapShardBackend(writer, namespace, HISTORY_PREFIX, HISTORY_LABEL, HISTORY_KEY),

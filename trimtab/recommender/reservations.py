@@ -42,12 +42,12 @@ class ReservationStore(Protocol):
     """The ConfigMaps of reservations and histories. Every method raises StoreUnavailable."""
 
     def load_published(self) -> str:
-        """The text of the published reservations; empty if there is none."""
+        """Returns the text of the published reservations, or an empty string if there is none."""
 
     def store_published(self, text: str) -> None: ...
 
     def load_histories(self) -> Mapping[str, str]:
-        """Name → text of each pool's history."""
+        """Returns name → text of each pool's history."""
 
     def store_history(self, name: str, text: str) -> None: ...
 
@@ -62,7 +62,7 @@ class ConfigMapStore:
     histories: ConfigMapShardBackend
 
     def load_published(self) -> str:
-        """The text of the published reservations; empty if there is none."""
+        """Returns the text of the published reservations, or an empty string if there is none."""
         return self.published.texts_by_name().get(RESERVATIONS_NAME, "")
 
     def store_published(self, text: str) -> None:
@@ -70,7 +70,7 @@ class ConfigMapStore:
         self.published.apply_config_map(RESERVATIONS_NAME, text)
 
     def load_histories(self) -> Mapping[str, str]:
-        """Name → text of each pool's history."""
+        """Returns name → text of each pool's history."""
         return self.histories.texts_by_name()
 
     def store_history(self, name: str, text: str) -> None:
@@ -194,7 +194,7 @@ class ReservationMeasurer:
 
 
 def _history_name(key: PoolRuntime) -> str:
-    """The name of a pool's ConfigMap: pools may have names that no ConfigMap can have."""
+    """Returns the name of a pool's ConfigMap: pools may have names that no ConfigMap can have."""
     return f"{HISTORY_PREFIX}-{hashlib.sha256(f'{key.pool}/{key.runtime}'.encode()).hexdigest()[:12]}"
 
 

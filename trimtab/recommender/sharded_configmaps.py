@@ -61,7 +61,7 @@ class ShardBackend(Protocol):
     """A storage of shards. Every method raises StoreUnavailable."""
 
     def load_texts(self) -> Mapping[int, str]:
-        """Shard → its text."""
+        """Returns Shard → its text."""
 
     def store_text(self, shard: int, text: str) -> None: ...
 
@@ -124,7 +124,7 @@ class ShardedStore:
         return sum(self.stored_sizes.values())
 
     def check_size(self, text: str, workloads: Sequence[str]) -> int:
-        """The size of a text with these workloads, if it may be written now; `spend` records that it was."""
+        """Returns the size of a text with these workloads, if it may be written now; `spend` records that it was."""
         size = len(text.encode())
         if size > self.max_bytes:
             raise _TextTooLarge(workloads)
@@ -152,8 +152,8 @@ class ShardedStore:
     def _ordered_shards(
         self, plan: Mapping[int, Sequence[str]], workloads: Collection[str], urgency: Urgency, losing: Collection[int]
     ) -> list[int]:
-        """The shards to write: first those that gain a workload from another shard; among these, those that lose one as
-        well are last, since by then they have less to hold."""
+        """Returns the shards to write: first those that gain a workload from another shard; among these, those that
+        lose one as well are last, since by then they have less to hold."""
         ranked = []
         for shard, placed in plan.items():
             workloads_in = self._workloads_in(shard, placed, workloads, losing)
@@ -166,7 +166,8 @@ class ShardedStore:
     def _workloads_in(
         self, shard: int, placed: Sequence[str], workloads: Collection[str], losing: Collection[int]
     ) -> list[str]:
-        """The workloads that belong to a shard, and those that it still holds until their new shard is written."""
+        """Returns the workloads that belong to a shard, and those that it still holds until their new shard is
+        written."""
         waiting = self.assignment.workloads_to_move(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
 
@@ -212,7 +213,7 @@ class DailyShardBackend(Protocol):
     """A storage of day texts. Every method raises StoreUnavailable."""
 
     def load_texts(self) -> Mapping[DayName, str]:
-        """Name → text."""
+        """Returns name → text."""
 
     def store_text(self, name: DayName, text: str) -> None: ...
 
@@ -232,7 +233,7 @@ class StoredDays:
         return sum(self.sizes.values())
 
     def load_texts(self) -> Mapping[DayName, str]:
-        """Name → text, of all that are stored. Raises StoreUnavailable."""
+        """Returns name → text, of all that are stored. Raises StoreUnavailable."""
         texts = self.backend.load_texts()
         self.sizes = {name: len(text.encode()) for name, text in texts.items()}
         return texts
@@ -271,17 +272,17 @@ DAMAGED_LABEL = "trimtab.dev/damaged"
 
 
 def checkpoint_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
-    """The backend of checkpoints."""
+    """Returns the backend of checkpoints."""
     return ConfigMapShardBackend(writer, namespace, USAGE_NAMES, USAGE_LABEL, "usage.json")
 
 
 def day_backend(writer: Writer, namespace: str) -> DailyShards:
-    """The backend of day texts, under the same label as checkpoints: a backup of one has the other."""
+    """Returns the backend of day texts, under the same label as checkpoints: a backup of one has the other."""
     return DailyShards(checkpoint_backend(writer, namespace))
 
 
 def recommendation_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
-    """The backend of recommendations."""
+    """Returns the backend of recommendations."""
     return ConfigMapShardBackend(writer, namespace, RECOMMENDATION_NAMES, RECOMMENDATIONS_LABEL, PAYLOAD_KEY)
 
 
@@ -296,12 +297,12 @@ class ConfigMapShardBackend:
     key: str
 
     def load_texts(self) -> Mapping[int, str]:
-        """Shard → its text. Raises StoreUnavailable."""
+        """Returns Shard → its text. Raises StoreUnavailable."""
         numbered = ((self._shard_number(name), text) for name, text in self.texts_by_name().items())
         return {number: text for number, text in numbered if number is not None}
 
     def texts_by_name(self) -> Mapping[str, str]:
-        """Name → text, of any name."""
+        """Returns name → text, of any name."""
         source = ListSource(
             kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=f"{self.label}=v1",
             namespace=self.namespace,
@@ -313,7 +314,7 @@ class ConfigMapShardBackend:
         return {config_map.metadata.name: config_map.data.get(self.key, "") for config_map in config_maps}
 
     def _shard_number(self, name: str) -> int | None:
-        """The number in a name; None for a name that a person gave: such a ConfigMap is left alone."""
+        """Returns the number in a name, or None for a name that a person gave: such a ConfigMap is left alone."""
         prefix, _, number = name.rpartition("-")
         return int(number) if prefix == self.prefix and number.isdecimal() and len(number) >= 3 else None
 
@@ -356,7 +357,7 @@ class DailyShards:
     config_maps: ConfigMapShardBackend
 
     def load_texts(self) -> Mapping[DayName, str]:
-        """Name → text, of all that are stored. Raises StoreUnavailable."""
+        """Returns name → text, of all that are stored. Raises StoreUnavailable."""
         parsed = ((self._parse_name(name), text) for name, text in self.config_maps.texts_by_name().items())
         return {day_name: text for day_name, text in parsed if day_name is not None}
 

@@ -20,15 +20,15 @@ class WriteBudget:
     _spent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def spent_bytes(self) -> int:
-        """The bytes written within the last ten minutes."""
+        """Returns the bytes written within the last ten minutes."""
         oldest = self.elapsed() - PERIOD_SECONDS
         while self._spent and self._spent[0][0] <= oldest:
             self._spent.popleft()
         return sum(size for _, size in self._spent)
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes may be written now. A text that is larger than the whole budget may be written alone:
-        otherwise it would never be written."""
+        """Returns whether so many bytes may be written now. A text that is larger than the whole budget may be written
+        alone: otherwise it would never be written."""
         spent = self.spent_bytes()
         return not spent or spent + size <= self.max_bytes
 

@@ -78,7 +78,7 @@ class NodeReservations:
 
     @property
     def process_ids(self) -> int | None:
-        """The reserved process ids; None if the profile does not say."""
+        """The reserved process ids, or None if the profile does not say."""
         return self.profile.process_ids
 
     @property

@@ -101,7 +101,7 @@ class Reserved:
 def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved | NotYet:
     """Returns the reservation that covers what was measured; NotYet if too little of the pool was.
 
-    `max_pods`: plan for this many pods on a node; None for the most that a measured node had.
+    `max_pods`: plan for this many pods on a node, or None for the most that a measured node had.
     """
     if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
         return NotYet(
@@ -146,7 +146,7 @@ class ReservationChange:
 def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int) -> ReservationChange:
     """Returns whether the reservation should change.
 
-    `now`: what is reserved, or published; None if it is not known. `span_seconds`: the time that was measured.
+    `now`: what is reserved, or published, or None if it is not known. `span_seconds`: the time that was measured.
     """
     if now is None:
         reason = reasons.RESERVED_UNKNOWN("what is reserved now is not known")

@@ -34,10 +34,10 @@ class OverheadSample:
     memory_bytes: float | None
     """None if it is not known."""
     max_memory_bytes: float | None = None
-    """The most memory since the sample before; None if only the memory of this moment is known."""
+    """The most memory since the sample before, or None if only the memory of this moment is known."""
 
     def amount_of(self, resource: str) -> float | None:
-        """Returns millicores or bytes; None if it is not known."""
+        """Returns millicores or bytes, or None if it is not known."""
         return self.millicores if resource == CPU else self.memory_bytes
 
     def max_amount_of(self, resource: str) -> float:

@@ -47,13 +47,13 @@ class Bracket:
     """A share of that part of a machine's size that lies in the bracket. It begins where the previous one ends."""
 
     up_to: Fraction | None
-    """The end of the bracket; None for the last one, which has no end."""
+    """The end of the bracket, or None for the last one, which has no end."""
     share: Fraction
     """The reserved share, from 0 to 1."""
     width_beyond: Fraction | None = None
-    """What the vendor's program counts of this bracket for a machine that is larger than it; None for its width."""
+    """What the vendor's program counts of this bracket for a machine that is larger than it, or None for its width."""
     counted_from: Fraction | None = None
-    """Where the vendor's program begins to count this bracket; None for its beginning."""
+    """Where the vendor's program begins to count this bracket, or None for its beginning."""
 
 
 class TermKind(StrEnum):
@@ -89,13 +89,13 @@ class AmountRule:
     brackets: tuple[Bracket, ...] = ()
     per_pod: Fraction = ZERO
     max_share: Fraction | None = None
-    """No more than this share of the size is reserved; None without such a bound."""
+    """No more than this share of the size is reserved, or None without such a bound."""
     minimum: Fraction = ZERO
     small_below: Fraction | None = None
     """A machine that is smaller than this has `small_amount` reserved, and no other term counts."""
     small_amount: Fraction = ZERO
     shared_core: Fraction | None = None
-    """What is reserved of a machine that shares its cores; None if it is treated like any other."""
+    """What is reserved of a machine that shares its cores, or None if it is treated like any other."""
     size_rounding: Rounding | None = None
     """How the vendor's program reads the size of the machine."""
     bracket_rounding: Rounding | None = None
@@ -204,7 +204,7 @@ class Profile:
     disk: DiskRule | None = None
     """None if the profile says nothing about ephemeral storage."""
     process_ids: int | None = None
-    """Process ids that are reserved; None if the profile says nothing about them."""
+    """Process ids that are reserved, or None if the profile says nothing about them."""
     loss: LossRule | None = None
     """None if the profile does not plan with a machine's own memory."""
     smallest: tuple[int, int] = (1000, GIB)

@@ -160,7 +160,7 @@ class _Reader:
     mistakes: list[ConfigError] = field(default_factory=list)
 
     def read_profile(self) -> Profile | None:
-        """Returns the profile; None if it has no name, no cpu or no memory."""
+        """Returns the profile, or None if it has no name, no cpu or no memory."""
         section = self._section(self.document.value, (), (*_PROFILE_FIELDS, *_PROFILE_SECTIONS))
         values = self._fields(section, (), _PROFILE_FIELDS)
         for name in ("name", "memory", "cpu"):
@@ -265,7 +265,8 @@ class _Reader:
         return self._fields(self._section(section.get(key), place, fields), place, fields)
 
     def _section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-        """Returns the mapping at a path; empty if it is absent or not a mapping. Unknown keys are mistakes."""
+        """Returns the mapping at a path, or an empty mapping if it is absent or not a mapping. Unknown keys are
+        mistakes."""
         names = tuple(keys)
         if value is None:
             return {}

@@ -105,7 +105,7 @@ class AddressCrowd:
         self.idle, self.stalled = IdleConnections(), StalledConnections()
 
     def least_useful(self, newcomer: Any) -> Any | None:
-        """Returns the least useful connection; None if all are being answered.
+        """Returns the least useful connection, or None if all are being answered.
 
         In this order: one that is closed and waits for its client's part of the TLS closure, the one that has not read
         its answers for the longest time, the one longest in its handshake, one that never sent a request, the one idle
@@ -139,7 +139,7 @@ class StalledConnections:
         self._since.pop(connection, None)
 
     def longest_stalled(self) -> Any | None:
-        """Returns the connection that has been stalled the longest; None if none has been for
+        """Returns the connection that has been stalled the longest, or None if none has been for
         `STALLED_AFTER_SECONDS`."""
         first = next(iter(self._since.items()), None)
         if first is None or first[0].worker.loop.time() - first[1] < STALLED_AFTER_SECONDS:
@@ -177,7 +177,7 @@ class IdleConnections:
         self._without_request.pop(connection, None)
 
     def least_useful(self) -> Any | None:
-        """Returns the least useful connection: one that never sent a request, or the one idle for the longest time;
+        """Returns the least useful connection: one that never sent a request, or the one idle for the longest time, or
         None if all are being answered."""
         # Dicts keep insertion order, so the longest-waiting connections come first and few are looked at.
         never_asked = next((one for one in self._without_request if one._awaiting_request), None)
@@ -217,7 +217,7 @@ CLIENT_NAMES_KEY = "trimtab.client"
 
 
 def certificate_names(connection: Any) -> tuple[str, ...] | None:
-    """Returns the common names of the client's certificate, which the handshake has verified; None if there is no
+    """Returns the common names of the client's certificate, which the handshake has verified, or None if there is no
     certificate."""
     certificate = connection.getpeercert() if connection is not None else None
     if not certificate:

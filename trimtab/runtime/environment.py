@@ -75,7 +75,7 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
 def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | None, options: Mapping[str, Any]) -> S:
     """Returns the settings of a process: those of the environment, overridden by the options of its command line.
 
-    listen: HOST:PORT as text, parsed like the variable. options: field → value; None if the option is absent. Raises
+    listen: HOST:PORT as text, parsed like the variable. options: field → value, or None if the option is absent. Raises
     SettingsError.
     """
     name = variable_name(kind.process, "listen")  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
 
 
 def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
-    """Return the most similar variable as advice, or nothing.
+    """Returns the most similar variable as advice, or nothing.
 
     The prefix is not compared: with it every name looks similar.
     """
@@ -121,7 +121,7 @@ def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
 
 
 def _renamed_variable(name: str, process: str) -> ConfigError | None:
-    """Returns the error for a setting that had this name in an earlier version; None for any other name."""
+    """Returns the error for a setting that had this name in an earlier version, or None for any other name."""
     new = RENAMED[process].get(name.removeprefix(PREFIX))
     if new is None:
         return None

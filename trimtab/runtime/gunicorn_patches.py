@@ -342,7 +342,7 @@ def _tls_protocol_class(loop: Any) -> Any:
 
 
 def address_of(peer: Any) -> str:
-    """Returns the client's address without its port; empty if there is none."""
+    """Returns the client's address without its port, or an empty string if there is none."""
     return str(peer[0]) if peer else ""
 
 

@@ -47,7 +47,7 @@ class BestFitIndex:
     def __init__(self, requests: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
         """Indexes the nodes for these requests, all closed.
 
-        `allowances`: node → the amounts that its pool may still receive; None if a pool, or every pool, keeps no
+        `allowances`: node → the amounts that its pool may still receive, or None if a pool, or every pool, keeps no
         capacity free.
         """
         self.capacity = requests.room
@@ -69,7 +69,7 @@ class BestFitIndex:
             self._buckets.append(buckets_by_key.setdefault(key, ([], [])))
         """Node → its bucket while memory is short on it (less per free core than pods request), and while it is not."""
         self._bucket_of: list[Bucket | None] = [None] * len(self.open_nodes)
-        """Node → the bucket that holds it now; None while it is in none."""
+        """Node → the bucket that holds it now, or None while it is in none."""
         buckets_by_set = [
             [(*pair, allowance_by_key[key]) for key, pair in buckets_by_key.items() if key[0][set_number]]
             for set_number in range(len(requests.node_sets))

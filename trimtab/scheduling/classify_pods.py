@@ -279,7 +279,7 @@ class PodClassifier:
         return namespaces, self._selector(pod_class, term)
 
     def _preferred_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
-        """Returns the pods that a preferred term selects; None if that cannot be determined. The class stays
+        """Returns the pods that a preferred term selects, or None if that cannot be determined. The class stays
         placeable."""
         namespaces = self._namespaces(pod_class, term)
         return None if isinstance(namespaces, str) else (namespaces, self._selector(pod_class, term))
@@ -357,7 +357,7 @@ class PodClassifier:
     def _eligible_nodes(
         self, ask: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool
     ) -> bytearray | None:
-        """Returns the nodes whose pods and domains count; None if all do (podtopologyspread
+        """Returns the nodes whose pods and domains count, or None if all do (podtopologyspread
         `matchNodeInclusionPolicies`)."""
         affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
         keys = {c.topology_key for c in ask.hard_spreads}

@@ -23,7 +23,7 @@ __all__ = ["Again", "ClusterModel", "SchedulingRequirements", "build_cluster_mod
 
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]
-"""Returns what a pod would request if it were admitted again now; None if that is what it requests already.
+"""Returns what a pod would request if it were admitted again now, or None if that is what it requests already.
 Unreadable: it cannot be determined, so the successor cannot be placed."""
 
 

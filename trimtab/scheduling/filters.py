@@ -123,7 +123,7 @@ def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> di
 
 
 def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
-    """Returns the first reason for a rejection; None when the pod fits."""
+    """Returns the first reason for a rejection, or None when the pod fits."""
     model, name = capacity.world, capacity.world.nodes[node].name
     if pod_class.unjudged_reason is not None:
         return pod_class.unjudged_reason
@@ -207,7 +207,7 @@ def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Re
 
 
 def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
-    """Returns a node for each class, in the order given; None if no node fits. Adds the placed pods to the capacity.
+    """Returns a node for each class, in the order given, or None if no node fits. Adds the placed pods to the capacity.
 
     The largest pods are placed first, each on the node with the least free capacity (best fit decreasing).
     """

@@ -29,7 +29,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 def node_rejection_reason(
     ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
 ) -> Reason | None:
-    """Returns the first reason why the node's labels, name, taints or volumes reject the pod; None when nothing
+    """Returns the first reason why the node's labels, name, taints or volumes reject the pod, or None when nothing
     does."""
     if not matches_node_selector(ask, node):
         return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")

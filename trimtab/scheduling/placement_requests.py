@@ -49,7 +49,7 @@ class PlacementRequests:
     requests: list[PlacementRequest] = field(default_factory=list)
     _requests: dict[tuple[int, tuple[int, ...]], PlacementRequest | None] = field(default_factory=dict)
     unbound_requests: dict[int, PlacementRequest | None] = field(default_factory=dict)
-    """Class number → its request, where no wide domain binds it; None if the class cannot be planned."""
+    """Class number → its request, where no wide domain binds it, or None if the class cannot be planned."""
     _groups_by_class: dict[int, tuple[TopologyGroup, ...] | None] = field(default_factory=dict)
     _numbered_sets: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class PlacementRequests:
         return self.room.world
 
     def request_for(self, pod_class: PodClass, node: int) -> PlacementRequest | None:
-        """Returns the request of a pod of this class that leaves this node; None when the order of moves would
+        """Returns the request of a pod of this class that leaves this node, or None when the order of moves would
         matter."""
         number = pod_class.number
         if number in self.unbound_requests:
@@ -100,7 +100,7 @@ class PlacementRequests:
         return request
 
     def _wide_groups(self, pod_class: PodClass) -> tuple[TopologyGroup, ...] | None:
-        """Returns the groups whose domains bind the class; None when it cannot be planned independently of the
+        """Returns the groups whose domains bind the class, or None when it cannot be planned independently of the
         order."""
         if not pod_class.member_groups and not pod_class.has_constraints and not pod_class.unjudged_reason:
             return ()

@@ -18,7 +18,7 @@ SCHEDULE_ANYWAY_WEIGHT = 10
 10."""
 
 TermOf = Callable[[PodClass, PodAffinityTerm], Term | None]
-"""Returns the pods that a term selects; None if the snapshot does not show them."""
+"""Returns the pods that a term selects, or None if the snapshot does not show them."""
 
 
 @dataclass(slots=True)

@@ -167,7 +167,7 @@ def _term_key(term: Term) -> object:
 
 
 def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
-    """Returns label pairs of which a matching pod has at least one; empty when none can be derived."""
+    """Returns label pairs of which a matching pod has at least one, or an empty list when none can be derived."""
     for pair in selector.match_labels.items():
         return [pair]
     for expression in selector.match_expressions:

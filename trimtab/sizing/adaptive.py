@@ -71,19 +71,19 @@ class RecentUse:
         return sum(value * weight for value, weight in zip(self.values, self.weights, strict=True))
 
     def value_at_share(self, share: float) -> float:
-        """The value that so much of recent use does not exceed."""
+        """Returns the value that so much of recent use does not exceed."""
         for value, weight_so_far in zip(self.values, accumulate(self.weights), strict=True):
             if weight_so_far >= share - 1e-9:
                 return value
         return self.values[-1] if self.values else 0.0
 
     def share_of(self, amount: float) -> float:
-        """The share of recent use that does not exceed an amount; 1 if none does."""
+        """Returns the share of recent use that does not exceed an amount; 1 if none does."""
         return min(1.0, sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value <= amount))
 
 
 def weigh_recent_use(days: Mapping[int, UsageHistogram]) -> RecentUse:
-    """The weighted use of all days: a day that is `HALF_LIFE_DAYS` older has half the weight."""
+    """Returns the weighted use of all days: a day that is `HALF_LIFE_DAYS` older has half the weight."""
     weights: dict[tuple[int, int], float] = {}
     newest = max(days, default=0)
     for day, counts in days.items():
@@ -110,7 +110,7 @@ def _bucket_middle(bucket: int, pair_shift: int) -> float:
 
 
 def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
-    """The request that costs least. `use` has at least one value."""
+    """Returns the request that costs least. `use` has at least one value."""
     tail = estimate_tail(resource, use.days)
     amount = _cheapest(resource, use, tail)
     share = use.share_of(amount)
@@ -120,7 +120,8 @@ def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
 
 
 def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
-    """The rate at which larger use becomes unlikely: Hill's estimate over the days, together with the assumption."""
+    """Returns the rate at which larger use becomes unlikely: Hill's estimate over the days, together with the
+    assumption."""
     tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(days.items())]
     excess = sum(
         min(MAX_JUMP, max(0.0, log(top / _max_of_days_before(tops, day)))) for day, top in enumerate(tops) if day
@@ -129,13 +130,13 @@ def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
 
 
 def _max_of_days_before(tops: Sequence[float], day: int) -> float:
-    """The largest value of the `DAYS_BEFORE` days before a day."""
+    """Returns the largest value of the `DAYS_BEFORE` days before a day."""
     return max(tops[max(0, day - DAYS_BEFORE) : day])
 
 
 def _cheapest(resource: str, use: RecentUse, tail: float) -> float:
-    """The amount with the lowest sum of price and risk. Between two values of the use that sum is `c + s * S / c **
-    tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
+    """Returns the amount with the lowest sum of price and risk. Between two values of the use that sum is `c + s * S /
+    c ** tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
     top = use.values[-1]
     if top <= 0:
         return 0.0
@@ -174,7 +175,7 @@ def _days_passed(resource: str, use: RecentUse, share: float) -> int:
 
 
 def values_above(counts: UsageHistogram, line: float) -> int:
-    """The number of values in buckets that are completely above a line."""
+    """Returns the number of values in buckets that are completely above a line."""
     pair_shift = counts.shift - 1
     return sum(
         count

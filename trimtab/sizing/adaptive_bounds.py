@@ -65,8 +65,8 @@ def adaptive_request(
     oom: OomRecord | None = None,
     pods: Sequence[PodUse] = (),
 ) -> AdaptiveRequest:
-    """The adaptive rule's request within its bounds. The window or `running` (open memory peaks) has at least one
-    value; `pods` is the average use of each pod of the last hours."""
+    """Returns the adaptive rule's request within its bounds. The window or `running` (open memory peaks) has at least
+    one value; `pods` is the average use of each pod of the last hours."""
     days = _days_with_running(window, running)
     use, newest = weigh_recent_use(days), max(days)
     from_rule = find_cheapest_request(resource, use)
@@ -90,13 +90,13 @@ def adaptive_request(
 
 
 def max_amount(resource: str, largest: float) -> float:
-    """The largest request that usage leads to: three times the largest use, or what a single kill adds to a small
-    container."""
+    """Returns the largest request that usage leads to: three times the largest use, or what a single kill adds to a
+    small container."""
     return max(MAX_REQUEST_RATIO * largest, largest + MIN_BUMP_UP_BYTES if resource == "memory" else 0.0)
 
 
 def _days_with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
-    """The days with values, open peaks added to the newest. The window is not changed."""
+    """Returns the days with values, open peaks added to the newest. The window is not changed."""
     days = {day: counts for day, counts in window.histograms_by_day().items() if counts.total_count}
     if running:
         today = days[window.newest].copy() if window.newest in days else UsageHistogram()
@@ -116,9 +116,9 @@ FULL_DAY_HOURS, MIN_DAY_HOURS = 18, 3
 
 
 def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
-    """The use of the last 24 hours that a request should cover: P95 of cpu, the largest memory peak; of many pods P90
-    of their peaks, since fewer than a tenth of them are outliers. Usage is recorded by day, so early in a day the day
-    before counts as well."""
+    """Returns the use of the last 24 hours that a request should cover: P95 of cpu, the largest memory peak; of many
+    pods P90 of their peaks, since fewer than a tenth of them are outliers. Usage is recorded by day, so early in a day
+    the day before counts as well."""
     today, before = days.get(window.newest), days.get(window.newest - 1)
     hours = window.hours_of(window.newest).bit_count()
     day_groups: list[Iterable[UsageHistogram]] = []
@@ -159,7 +159,7 @@ def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) 
 
 
 def oom_floor(oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int) -> float:
-    """The bytes that a request should not be below after OOM kills; 0 without kills, or after the window."""
+    """Returns the bytes that a request should not be below after OOM kills; 0 without kills, or after the window."""
     return 0.0 if oom is None else min(oom.floor_at(now, window_seconds), max_amount("memory", largest))
 
 
@@ -185,7 +185,7 @@ WEEK_DAYS = 7
 
 
 def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
-    """Whether the last day differs from the week before it, upwards or downwards."""
+    """Returns whether the last day differs from the week before it, upwards or downwards."""
     last = days.get(newest)
     before = merge_histograms(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
     if last is None or not last.total_count or not before.total_count:
@@ -197,7 +197,7 @@ def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
 
 
 def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
-    """Whether the median of nearly each day of the last week is above that of the day before."""
+    """Returns whether the median of nearly each day of the last week is above that of the day before."""
     medians = [counts.compute_percentiles((0.5,))[0] for _, counts in sorted(days.items())[-WEEK_DAYS - 1 :]]
     if len(medians) <= GROWING_DAYS or medians[0] <= 0:
         return False

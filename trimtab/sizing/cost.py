@@ -48,7 +48,7 @@ class SandboxCost:
 
 
 def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
-    """The overhead, from one or more moments of the pods of one class; NotYet below `MIN_PODS` pods."""
+    """Returns the overhead, from one or more moments of the pods of one class; NotYet below `MIN_PODS` pods."""
     sandboxes = list(uses)
     if len(sandboxes) < MIN_PODS:
         sentence = f"{len(sandboxes)} pod{'' if len(sandboxes) == 1 else 's'} measured"
@@ -63,13 +63,13 @@ def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
 
 
 def _with_headroom(amount: float, step: int) -> int:
-    """An amount with headroom, in whole steps, rounded up."""
+    """Returns an amount with headroom, in whole steps, rounded up."""
     return int(-(-amount * (100 + HEADROOM_PERCENT) // (100 * step)))
 
 
 def larger_overhead(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
-    """The larger of two overheads, resource by resource. While pods of both exist, neither may be too small: new pods
-    get the overhead of the class, and running pods keep theirs."""
+    """Returns the larger of two overheads, resource by resource. While pods of both exist, neither may be too small:
+    new pods get the overhead of the class, and running pods keep theirs."""
     both = {**first, **second}
     return {
         name: first[name]
@@ -92,12 +92,12 @@ class ResourcePrice:
     gib: float
 
     def monthly_cost(self, millicores: int, memory_bytes: int) -> float:
-        """The cost of so much cpu and memory, in dollars a month."""
+        """Returns the cost of so much cpu and memory, in dollars a month."""
         return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS_PER_MONTH / 1e6
 
 
 def divide_price(price: float, cores: float, gib: float) -> ResourcePrice:
-    """A machine's price, divided between its cores and its memory."""
+    """Returns a machine's price, divided between its cores and its memory."""
     core = price / (cores + gib / GIB_PER_CORE)
     return ResourcePrice(core=core, gib=core / GIB_PER_CORE)
 
@@ -107,8 +107,8 @@ LIST_PRICE = divide_price(96_000, 2, 8)
 
 
 def average_price(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
-    """The average price of all nodes, from (price, cores, GiB) of each node with a known price; None if there is
-    none."""
+    """Returns the average price of all nodes, from (price, cores, GiB) of each node with a known price, or None if
+    there is none."""
     priced_nodes = list(nodes)
     if not priced_nodes:
         return None

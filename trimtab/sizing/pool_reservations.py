@@ -49,11 +49,11 @@ class PoolNodes:
 
     names: frozenset[str]
     reserved: Reserved | None = None
-    """What is reserved on most of them: capacity less allocatable and the eviction threshold; None if unknown."""
+    """What is reserved on most of them: capacity less allocatable and the eviction threshold, or None if unknown."""
     is_configured: bool = False
     """Whether `reserved` is read from a kubelet's configuration."""
     price: ResourcePrice | None = None
-    """The price of a core and a GiB; None if no node has a price."""
+    """The price of a core and a GiB, or None if no node has a price."""
     max_pods: int = 0
     """The most pods that one of them allows; 0 if unknown."""
 
@@ -102,7 +102,7 @@ def _describe_nodes(nodes: list[NodeInfo]) -> PoolNodes:
 
 
 def reserved_of_node(node: NodeInfo, eviction_bytes: int = ASSUMED_EVICTION_BYTES) -> Reserved | None:
-    """Returns kube and system reserved of a node: capacity less allocatable and the threshold; None if unknown."""
+    """Returns kube and system reserved of a node: capacity less allocatable and the threshold, or None if unknown."""
     if isinstance(node.capacity, Unreadable) or isinstance(node.allocatable, Unreadable):
         return None
     memory = node.capacity["memory"] - node.allocatable["memory"] - eviction_bytes

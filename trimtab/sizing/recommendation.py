@@ -21,8 +21,8 @@ def build_container_usage(
     now: Seconds | None = None,
     last: Seconds | None = None,
 ) -> ContainerUsage | None:
-    """The published usage of one container; None if there is too little history of both resources. `now` is the
-    second of the computation; `last` is that of the newest sample, after which the recommendation lasts for two
+    """Returns the published usage of one container, or None if there is too little history of both resources. `now` is
+    the second of the computation; `last` is that of the newest sample, after which the recommendation lasts for two
     weeks."""
     statistics = [one for one in (cpu, memory) if isinstance(one, UsageStatistics)]
     if not statistics:
@@ -37,7 +37,7 @@ def build_container_usage(
 
 
 def build_percentiles(statistics: UsageStatistics) -> Percentiles:
-    """The published statistics of one resource of one container."""
+    """Returns the published statistics of one resource of one container."""
     resource, request = statistics.resource, statistics.adaptive
     p5, p50, p90, p95, p99, maximum = (
         _format_amount(resource, value)
@@ -69,7 +69,7 @@ def _percentiles_or_none(statistics: UsageStatistics | NotYet) -> Percentiles | 
 
 
 def _format_amount(resource: str, value: float) -> str:
-    """The amount as a quantity, rounded up, at least 1m or 1Mi: a request of zero is no request."""
+    """Returns the amount as a quantity, rounded up, at least 1m or 1Mi: a request of zero is no request."""
     if resource == "cpu":
         return quantity.format_cpu(max(1, ceil(value * 1000 - 1e-6)))
     return quantity.format_memory(max(1, ceil(value / MI - 1e-6)) * MI)
@@ -88,9 +88,9 @@ MIN_CONFIDENCE_CHANGE = 0.2
 
 
 def measure_change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = DEFAULT_TOLERANCE) -> float:
-    """How much two published forms differ, to decide what is written first: 0 if nothing is worth a write; below 1
-    where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that leads to a
-    request; infinite where a new amount is known."""
+    """Returns how much two published forms differ, to decide what is written first: 0 if nothing is worth a write;
+    below 1 where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that
+    leads to a request; infinite where a new amount is known."""
     if before is None:
         return inf
     amount_change = max(
@@ -125,7 +125,7 @@ _REQUEST_FIELDS = ("p5", "p95", "request", "floor")
 
 
 def _relative_change(resource: str, old: Written, new: Written) -> float:
-    """The change of an amount as a share of its previous value."""
+    """Returns the change of an amount as a share of its previous value."""
     before, after = quantity.scheduler_value(resource, old), quantity.scheduler_value(resource, new)
     return abs(after - before) / max(before, 1)
 

@@ -41,8 +41,8 @@ P95 = UsageRule(Decimal(95))
 
 
 def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
-    """The amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published must be
-    among those that the statistics were computed with."""
+    """Returns the amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published
+    must be among those that the statistics were computed with."""
     headroom = 1 + rule.headroom_percent / 100
     if rule.percentile is None:
         return (statistics.p95 if statistics.adaptive is None else statistics.adaptive.amount) * headroom
@@ -50,7 +50,7 @@ def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
 
 
 def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
-    """A description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
+    """Returns a description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
     share = (
         "P95"
         if rule.percentile is None
@@ -75,7 +75,7 @@ class Hpa:
 
     name: str
     target: int | None
-    """Percent; None if it does not say."""
+    """Percent, or None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,16 +120,16 @@ class SizingSettings:
     """Never below the average use of a pod that uses far more than the others (`pods: largest` in policies)."""
 
     def rule_of(self, resource: str) -> UsageRule:
-        """The rule of one resource."""
+        """Returns the rule of one resource."""
         return self.memory_rule if resource == "memory" and self.memory_rule is not None else self.rule
 
     def extra_percentiles(self, resource: str) -> tuple[Decimal, ...]:
-        """The percentiles that the usage must be computed with, in addition to the fixed ones."""
+        """Returns the percentiles that the usage must be computed with, in addition to the fixed ones."""
         percentile = self.rule_of(resource).percentile
         return () if percentile is None else (percentile,)
 
     def min_request(self, resource: str) -> int:
-        """The smallest request of a resource, in millicores or bytes."""
+        """Returns the smallest request of a resource, in millicores or bytes."""
         return self.min_cpu if resource == "cpu" else self.min_memory
 
 
@@ -154,8 +154,8 @@ class Unchanged:
 def propose_request(
     current: CurrentResources, statistics: UsageStatistics | NotYet, settings: SizingSettings | None = None
 ) -> Proposal | Unchanged | NotYet:
-    """The request that usage leads to; Unchanged where the current one should stay; NotYet where there is too little
-    history."""
+    """Returns the request that usage leads to; Unchanged where the current one should stay; NotYet where there is too
+    little history."""
     settings = settings or SizingSettings()
     reason, limit_too_small = _reason_to_leave(current, settings), _short_limit(current, statistics)
     if reason is not None:
@@ -187,7 +187,7 @@ def propose_request(
 def _amount_from_usage(
     current: CurrentResources, statistics: UsageStatistics, settings: SizingSettings
 ) -> tuple[int, list[Reason]]:
-    """The rule's amount and its origin; then what raised it, and the doubts."""
+    """Returns the rule's amount and its origin; then what raised it, and the doubts."""
     vpa_corrects = current.vpa is not None and current.vpa.can_correct
     resource = current.resource
     rule = P5 if vpa_corrects else settings.rule_of(resource)
@@ -231,8 +231,8 @@ def _capitalize(text: str) -> str:
 
 
 def _limit_would_kill(current: CurrentResources, statistics: UsageStatistics, target: int) -> bool:
-    """Whether the limit would be below the largest use: the request of a Guaranteed container is its limit, and memory
-    above a limit kills."""
+    """Returns whether the limit would be below the largest use: the request of a Guaranteed container is its limit, and
+    memory above a limit kills."""
     return (
         current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
     )
@@ -241,7 +241,7 @@ def _limit_would_kill(current: CurrentResources, statistics: UsageStatistics, ta
 def _amount_from_vpa(
     current: CurrentResources, advice: VpaRecommendation | None, statistics: UsageStatistics | NotYet
 ) -> tuple[int, list[Reason]]:
-    """The amount that a VPA recommends, and the reason."""
+    """Returns the amount that a VPA recommends, and the reason."""
     assert advice is not None
     history = (
         f"{statistics.have} of {statistics.need}"
@@ -254,7 +254,7 @@ def _amount_from_vpa(
 
 
 def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Reason | None:
-    """The reason why another controller or the container's role decides; None if the usage decides."""
+    """Returns the reason why another controller or the container's role decides, or None if the usage decides."""
     if current.role is Role.INIT:
         return reasons.INIT_CONTAINER("an init container ends before the others begin")
     if current.vpa is not None and current.vpa.has_recommendation:
@@ -271,7 +271,7 @@ def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Rea
 
 
 def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet) -> Reason | None:
-    """The reason why no request helps: the container was OOM killed, and its limit is below what it needs."""
+    """Returns the reason why no request helps: the container was OOM killed, and its limit is below what it needs."""
     if current.limit is None or isinstance(statistics, NotYet) or statistics.adaptive is None:
         return None
     needed = _round_up(current.resource, statistics.adaptive.floor)
@@ -282,7 +282,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
 
 
 def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: int) -> Iterator[tuple[int, Reason]]:
-    """Each bound that changes the amount, in order: floors, then ceilings, the limit last."""
+    """Yields each bound that changes the amount, in order: floors, then ceilings, the limit last."""
     min_amount, vpa = settings.min_request(current.resource), current.vpa
     if target < min_amount:
         target = min_amount
@@ -311,8 +311,8 @@ def _weigh_change(
     target: int,
     proposal_reasons: list[Reason],
 ) -> Proposal | Unchanged:
-    """The proposal, or Unchanged. A small difference never withholds a raise; a history shorter than a day lowers
-    nothing, and raises only requests below the use."""
+    """Returns the proposal, or Unchanged. A small difference never withholds a raise; a history shorter than a day
+    lowers nothing, and raises only requests below the use."""
     if (
         current.request is not None
         and target <= current.request
@@ -340,7 +340,7 @@ def _weigh_change(
 
 
 def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatistics | NotYet) -> bool:
-    """Whether there is less than a day of history, and the current request covers the use."""
+    """Returns whether there is less than a day of history, and the current request covers the use."""
     if (
         not isinstance(statistics, UsageStatistics)
         or not statistics.is_young
@@ -352,7 +352,7 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
 
 
 def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
-    """What the HPA does with a different request at the same load."""
+    """Returns what the HPA does with a different request at the same load."""
     if not current.request:
         return f"HPA {hpa.name} cannot scale without a request; with one it aims at {_format_target(hpa)} of it"
     # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
@@ -366,7 +366,7 @@ def _format_target(hpa: Hpa) -> str:
 
 
 def _round_up(resource: str, value: float) -> int:
-    """The amount in whole millicores or mebibytes, rounded up; a float error above a step is ignored."""
+    """Returns the amount in whole millicores or mebibytes, rounded up; a float error above a step is ignored."""
     step = ROUNDING_STEP[resource]
     return ceil((value * 1000 if resource == "cpu" else value) / step - 1e-6) * step
 

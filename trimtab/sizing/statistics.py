@@ -60,13 +60,13 @@ class UsageStatistics:
     """Whether there is less than a day of history: a recommendation may fill a missing request or raise one, and lowers
     none."""
     adaptive: AdaptiveRequest | None = None
-    """The adaptive rule's request; None if only percentiles are known."""
+    """The adaptive rule's request, or None if only percentiles are known."""
     extra_percentiles: Mapping[Decimal, float] = field(default_factory=dict)
     """Further percentiles that were requested."""
 
     def percentile_at(self, percentile: Decimal) -> float:
-        """The amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises KeyError for
-        any other."""
+        """Returns the amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises
+        KeyError for any other."""
         named = {5: self.p5, 50: self.p50, 90: self.p90, 95: self.p95, 99: self.p99, 100: self.max}
         values = {Decimal(number): value for number, value in named.items()}
         return values[percentile] if percentile in values else self.extra_percentiles[percentile]
@@ -98,7 +98,7 @@ def summarize_usage(
     pods: Sequence[PodUse] = (),
     percentiles: Collection[Decimal] = (),
 ) -> UsageStatistics | NotYet:
-    """The window's percentiles and the adaptive request; NotYet below an hour of history.
+    """Returns the window's percentiles and the adaptive request; NotYet below an hour of history.
 
     `now` None means that the age of the last sample does not count. `running` are open peaks, which are not in the
     window, and `running_seconds` is the time that they cover. `kind` is that of the workload, `oom` are its OOM kills,
@@ -128,7 +128,7 @@ def summarize_usage(
 
 
 def _is_long_enough(window: DailyHistograms) -> bool:
-    """Whether the history covers a day, or runs on seven days."""
+    """Returns whether the history covers a day, or runs on seven days."""
     return window.observed_seconds + SLACK_SECONDS >= MIN_HISTORY_SECONDS or window.observed_days >= MIN_RUN_DAYS
 
 
@@ -154,7 +154,7 @@ def _missing_history(resource: str, window: DailyHistograms, samples: int) -> No
 
 
 def required_history(resource: str) -> str:
-    """The history that a recommendation needs, as a message shows it."""
+    """Returns the history that a recommendation needs, as a message shows it."""
     return f"an hour, {MIN_YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
 
@@ -194,8 +194,8 @@ WASTE_STEPS = {
 def rate_severity(
     resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False
 ) -> SizingSeverity:
-    """The severity of a request that differs from the proposed one, both of one pod. `request` is None if there is
-    no request; `killed` says that the container was OOM killed."""
+    """Returns the severity of a request that differs from the proposed one, both of one pod. `request` is None if there
+    is no request; `killed` says that the container was OOM killed."""
     if killed and proposed > (request or 0):
         return SizingSeverity.HIGH
     if not request:
@@ -209,5 +209,5 @@ def rate_severity(
 
 
 def most_severe(*severities: SizingSeverity) -> SizingSeverity:
-    """The most severe of all."""
+    """Returns the most severe of all."""
     return max(severities, key=lambda one: one.rank)

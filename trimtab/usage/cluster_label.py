@@ -72,7 +72,7 @@ class Matchers:
 
     @classmethod
     def from_text(cls, text: str) -> Matchers:
-        """The conditions of a text. Raises NoMatcher."""
+        """Returns the conditions of a text. Raises NoMatcher."""
         conditions, position = [], 0
         while position < len(text.rstrip()):
             match = _MATCHER.match(text, position)
@@ -95,14 +95,14 @@ class Matchers:
         return frozenset(label for label, _, _ in self.conditions)
 
     def matches_labels(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels meets every condition; a label that it lacks counts as empty."""
+        """Returns whether a series with these labels meets every condition; a label that it lacks counts as empty."""
         return all(
             _meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.conditions
         )
 
 
 def escape_value(value: str) -> str:
-    """The value as it is written between quotes in PromQL."""
+    """Returns the value as it is written between quotes in PromQL."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -137,7 +137,7 @@ class Origins:
             self._counts[label] = self._counts.get(label, 0) + 1
 
     def mixed_labels(self) -> tuple[Mixed, ...]:
-        """Labels with more than one value, sorted by name; a label that some series lack has one value more."""
+        """Returns Labels with more than one value, sorted by name; a label that some series lack has one value more."""
         values_by_label = {
             label: values | ({UNLABELLED} if self._counts[label] < self._series else set())
             for label, values in self.values.items()
@@ -147,6 +147,6 @@ class Origins:
 
 
 def find_mixed_labels(values: Mapping[str, Iterable[str]]) -> tuple[Mixed, ...]:
-    """Return the labels that have more than one value, sorted by name."""
+    """Returns the labels that have more than one value, sorted by name."""
     sorted_values = ((label, tuple(sorted(set(label_values)))) for label, label_values in sorted(values.items()))
     return tuple(Mixed(label, label_values) for label, label_values in sorted_values if len(label_values) > 1)

@@ -32,7 +32,7 @@ class ReadDay:
 
 
 def last_complete_day(now: int) -> int:
-    """The last day that is over and settled."""
+    """Returns the last day that is over and settled."""
     return (now - SETTLED_SECONDS) // DAY - 1
 
 
@@ -45,7 +45,7 @@ class DayReader:
     """Owners of pods that are known from elsewhere."""
 
     def read_day(self, day: int) -> ReadDay:
-        """The rows of a day (since 1970), sorted. Raises UsageFault."""
+        """Returns the rows of a day (since 1970), sorted. Raises UsageFault."""
         start, end = day * DAY, day * DAY + DAY - 1
         owners = OwnerIndex({**self.prometheus.read_owners(start, end), **self.owners})
         history = BatchHistory(days=1)

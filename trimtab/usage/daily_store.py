@@ -38,7 +38,7 @@ class MissingExtra(UsageFault):
 
 
 def import_arrow() -> Any:
-    """The package `pyarrow` with the parts that are used here. Raises MissingExtra."""
+    """Returns the package `pyarrow` with the parts that are used here. Raises MissingExtra."""
     try:
         import pyarrow
         import pyarrow.fs
@@ -50,7 +50,7 @@ def import_arrow() -> Any:
 
 
 def row_schema() -> Any:
-    """The Arrow schema of a file."""
+    """Returns the Arrow schema of a file."""
     arrow = import_arrow()
     text = arrow.string()
     return arrow.schema(
@@ -71,7 +71,7 @@ def row_schema() -> Any:
 
 
 def rows_to_table(rows: Sequence[DailyRow]) -> Any:
-    """The rows as an Arrow table, in their order."""
+    """Returns the rows as an Arrow table, in their order."""
     arrow = import_arrow()
     columns: dict[str, list[Any]] = {
         "namespace": [row.container.namespace for row in rows],
@@ -93,7 +93,7 @@ def rows_to_table(rows: Sequence[DailyRow]) -> Any:
 
 
 def rows_of_batch(batch: Any) -> Iterator[DailyRow]:
-    """The rows of an Arrow record batch or table with the columns of `row_schema`."""
+    """Yields the rows of an Arrow record batch or table with the columns of `row_schema`."""
     columns = [batch.column(name).to_pylist() for name in row_schema().names]
     for namespace, kind, workload, name, resource, first, last, hours, histogram, pods, *oom in zip(
         *columns, strict=True
@@ -136,8 +136,8 @@ class DailyStore:
         return self
 
     def list_days(self) -> list[StoredDay]:
-        """All files, sorted by cluster, day and path; empty for a folder that does not exist. Files and folders with
-        other names are ignored. Raises UsageFault."""
+        """Returns all files, sorted by cluster, day and path, or an empty list for a folder that does not exist. Files
+        and folders with other names are ignored. Raises UsageFault."""
         arrow = import_arrow()
         self.connect()
         selector = arrow.fs.FileSelector(self._root, recursive=True, allow_not_found=True)
@@ -177,7 +177,7 @@ class DailyStore:
             return int(self._filesystem.get_file_info(target).size)
 
     def read_batches(self, stored: StoredDay) -> Iterator[Any]:
-        """The content of a file as Arrow record batches, with checked checksums. Raises UsageFault."""
+        """Yields the content of a file as Arrow record batches, with checked checksums. Raises UsageFault."""
         arrow = import_arrow()
         self.connect()
         where = f"{self.location}: {stored.path}"
@@ -191,7 +191,7 @@ class DailyStore:
                 yield batch.select(names)
 
     def read_rows(self, stored: StoredDay) -> Iterator[DailyRow]:
-        """The rows of a file. Raises UsageFault."""
+        """Yields the rows of a file. Raises UsageFault."""
         for batch in self.read_batches(stored):
             yield from rows_of_batch(batch)
 
@@ -203,12 +203,12 @@ WRITE_OPTIONS: dict[str, Any] = {
 
 
 def day_path(cluster: str, day: int, name: str = FILE_NAME) -> str:
-    """The path of a day of a cluster below the root of a history."""
+    """Returns the path of a day of a cluster below the root of a history."""
     return f"dt={format_timestamp(day * DAY)[:10]}/cluster={quote(cluster, safe='')}/{name}"
 
 
 def _parse_path(path: str) -> tuple[str, int] | None:
-    """(cluster, day) of a path below the root; None for another file."""
+    """Returns (cluster, day) of a path below the root, or None for another file."""
     parts = PurePosixPath(path).parts
     if len(parts) != 3 or parts[2][0] in "._" or not parts[2].endswith(".parquet"):
         return None
@@ -245,7 +245,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def select_days(stored: Iterable[StoredDay], last_day: int | None, days: int) -> list[StoredDay]:
-    """The files of the last `days` days up to `last_day`, or up to the newest file where it is None."""
+    """Returns the files of the last `days` days up to `last_day`, or up to the newest file where it is None."""
     files = list(stored)
     newest = max((one.day for one in files), default=0) if last_day is None else last_day
     return [one for one in files if newest - days < one.day <= newest]

@@ -89,7 +89,7 @@ class Rows:
         self._dropped[what] = (count + 1, first)
 
     def dropped_notes(self) -> list[str]:
-        """A sentence for everything that was dropped."""
+        """Returns a sentence for everything that was dropped."""
         dropped = [
             (count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._dropped.items()
         ]
@@ -106,7 +106,7 @@ class Rows:
             )
 
     def iter_series(self, now: int | None = None) -> Iterator[Series]:
-        """The series of all rows, cleaned; of a counter its rate."""
+        """Yields the series of all rows, cleaned; of a counter its rate."""
         for (namespace, pod, container, workload, amount, origin), samples in self.samples.items():
             times, values = clean_samples(samples, now)
             if amount == "cpu_seconds_total":
@@ -119,7 +119,7 @@ class Rows:
 
 
 def _default_workload(pod: str) -> str:
-    """The workload of a series without names: one of its own."""
+    """Returns the workload of a series without names: one of its own."""
     return "" if pod else "Series/usage"
 
 
@@ -130,8 +130,8 @@ def _resource_of(amount: str, values: Iterable[float]) -> str:
 
 
 def parse_moment(cell: object) -> int | None:
-    """Seconds since 1970; None if it is not a time. Without a time zone it is UTC, and a date is its first
-    second."""
+    """Returns the seconds since 1970, or None if it is not a time. Without a time zone it is UTC, and a date is its
+    first second."""
     text = str(cell or "").strip()
     try:
         value = float(text)
@@ -153,7 +153,7 @@ def _parse_time(text: str) -> int | None:
 
 
 def parse_amount(cell: object) -> float | None:
-    """The amount in units; None if it is not a quantity."""
+    """Returns the amount in units, or None if it is not a quantity."""
     try:
         return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -165,7 +165,7 @@ def parse_amount(cell: object) -> float | None:
 
 
 def csv_rows(file: str, content: bytes) -> Rows:
-    """The rows of a CSV file, with a header or with two columns."""
+    """Returns the rows of a CSV file, with a header or with two columns."""
     rows = Rows(file)
     try:
         text = content.decode("utf-8-sig")
@@ -188,7 +188,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
 
 
 def _find_delimiter(first: str) -> str:
-    """A semicolon where decimals may have commas, also in a first line that is a row: 2026-01-05;0,25."""
+    """Returns a semicolon where decimals may have commas, also in a first line that is a row: 2026-01-05;0,25."""
     first_cell, semicolon, _ = first.partition(";")
     return ";" if semicolon and ("," not in first or parse_moment(first_cell) is not None) else ","
 
@@ -224,15 +224,16 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
 
 
 def _suggest_column(unknown: str) -> str:
-    """The column whose name is closest to an unknown one; also one that begins or ends with the name (`cpu_usage`)."""
+    """Returns the column whose name is closest to an unknown one; also one that begins or ends with the name
+    (`cpu_usage`)."""
     words = set(re.split(r"\W|_", unknown))
     part = next((name for name in (*AMOUNTS, *NAMES) if name in words), "")
     return f"did you mean {part!r} by {unknown!r}?" if part else suggest_name(unknown, ("timestamp", *NAMES, *AMOUNTS))
 
 
 def parquet_rows(file: str, content: bytes) -> Rows:
-    """The rows of a Parquet file with the same columns; a ConfigError among them where the library that reads it is not
-    installed."""
+    """Returns the rows of a Parquet file with the same columns; a ConfigError among them where the library that reads
+    it is not installed."""
     rows = Rows(file)
     try:
         from pyarrow import ArrowException

@@ -57,7 +57,7 @@ class HttpApi:
     certificate: str | None = None
     """A file with the client certificate, for a server that requires one."""
     key: str | None = None
-    """A file with the certificate's key; None: it is in the same file."""
+    """A file with the certificate's key, or None if it is in the same file."""
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     sends_get: bool = False
     """Whether queries are part of the URL: for servers that accept no POST."""
@@ -69,7 +69,7 @@ class HttpApi:
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, path: str, query: Mapping[str, str], doing: str, final: Final = lambda _refusal: False) -> bytes:
-        """The body of the response. Raises RefusedSource at once where it is `final`, else RefusedSource and
+        """Returns the body of the response. Raises RefusedSource at once where it is `final`, else RefusedSource and
         UnreachableSource after all tries."""
         for attempt in range(self.retry_policy.tries):
             self._wait_for_turn()
@@ -110,24 +110,25 @@ class HttpApi:
         return self._address()
 
     def _user_info(self) -> str:
-        """The user and password in the URL, as they are written there."""
+        """Returns the user and password in the URL, as they are written there."""
         return self.url.rpartition("://")[2].partition("/")[0].rpartition("@")[0]
 
     def _basic_auth(self) -> str:
-        """The value of the header for the URL's user and password; empty if there are none."""
+        """Returns the value of the header for the URL's user and password, or an empty string if there are none."""
         user, _, password = self._user_info().partition(":")
         both = f"{unquote(user)}:{unquote(password)}"
         return f"Basic {b64encode(both.encode()).decode()}" if user else ""
 
     def _auth_header(self) -> dict[str, str]:
-        """The header for the URL's user and password; empty if there are none, or another header authenticates."""
+        """Returns the header for the URL's user and password, or an empty mapping if there are none, or another header
+        authenticates."""
         basic = self._basic_auth()
         if not basic or any(name.lower() == "authorization" for name in self.headers):
             return {}
         return {"Authorization": basic}
 
     def _redact(self, text: str) -> str:
-        """A source's message without credentials that it repeats."""
+        """Returns a source's message without credentials that it repeats."""
         password = self._user_info().partition(":")[2]
         values = (*self.headers.values(), self._basic_auth())
         for secret in (
@@ -149,14 +150,14 @@ class HttpApi:
             self.wait(seconds_left)
 
     def _address(self) -> str:
-        """The URL without user and password."""
+        """Returns the URL without user and password."""
         scheme, mark, rest = self.url.rstrip("/").rpartition("://")
         host, slash, path = rest.partition("/")
         return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
     def _send(self, path: str, query: Mapping[str, str]) -> tuple[int, bytes, float | None]:
-        """The status, body and Retry-After seconds of one request. Queries are longer than URLs may be, so they are
-        sent by POST; the label endpoints accept only GET everywhere."""
+        """Returns the status, body and Retry-After seconds of one request. Queries are longer than URLs may be, so they
+        are sent by POST; the label endpoints accept only GET everywhere."""
         with self._lock:
             if self._pool is None:
                 self._pool = urllib3.PoolManager(
@@ -192,7 +193,7 @@ class _ErrorBody(msgspec.Struct, frozen=True):
 
 
 def _error_message(body: bytes) -> str:
-    """The error message of the source."""
+    """Returns the error message of the source."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody)
         text = error.error or error.message

@@ -47,7 +47,7 @@ class _VolumeStats(msgspec.Struct, frozen=True, rename="camel"):
     used_bytes: int | None = None
     capacity_bytes: int | None = None
     pvc_ref: PodRef | None = None
-    """The claim; None for every other volume."""
+    """The claim, or None for every other volume."""
 
 
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,8 +85,8 @@ class Sandbox:
 
 
 def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
-    """(namespace, claim, used bytes, capacity in bytes) of every mounted claim in a kubelet's /stats/summary that its
-    volume plugin measures. Raises InvalidResponse."""
+    """Yields (namespace, claim, used bytes, capacity in bytes) of every mounted claim in a kubelet's /stats/summary
+    that its volume plugin measures. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         for volume in pod.volume or ():
             if volume.pvc_ref is not None and volume.used_bytes is not None and volume.capacity_bytes is not None:
@@ -94,7 +94,8 @@ def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
 
 
 def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
-    """The sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises InvalidResponse."""
+    """Yields the sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises
+    InvalidResponse."""
     for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
         parts = [
@@ -115,7 +116,7 @@ def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
 
 
 def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
-    """The readings in a kubelet's /stats/summary. Raises InvalidResponse."""
+    """Yields the readings in a kubelet's /stats/summary. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         for stats in pod.containers or ():
             yield from _cpu_readings(pod.pod_ref, stats)
@@ -150,8 +151,8 @@ class Kubelets:
     _totals: _CounterReadings = field(default_factory=dict)
 
     def read_usage(self) -> Iterator[Series]:
-        """One sample for each container and resource: cpu since the previous reading, else of the last seconds. Raises
-        KubeFault where the nodes cannot be listed, or none of them responds."""
+        """Yields one sample for each container and resource: cpu since the previous reading, else of the last seconds.
+        Raises KubeFault where the nodes cannot be listed, or none of them responds."""
         previous, self._totals = self._totals, {}
         for reading in self._read_all():
             series = reading.series
@@ -183,7 +184,8 @@ class Kubelets:
             return fault
 
     def _usage_since(self, previous: _CounterReadings, series: Series, cpu_seconds: float) -> Series:
-        """The average use since the previous reading; the series unchanged where there is none, or it is too old."""
+        """Returns the average use since the previous reading; the series unchanged where there is none, or it is too
+        old."""
         key = (series.namespace, series.pod, series.container)
         self._totals[key] = (series.times[0], cpu_seconds)
         previous_second, previous_total = previous.get(key, (0, 0.0))

@@ -80,13 +80,14 @@ class NodeOverhead:
     cpu_source: OverheadSource | None
     memory_source: OverheadSource | None
     max_memory_bytes: float | None = None
-    """The most memory since the reading before; None if only the memory of this moment is known."""
+    """The most memory since the reading before, or None if only the memory of this moment is known."""
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     """Part (kubelet and runtime, or node and pods) → the cpu seconds that it has used since it began."""
 
 
 def overhead_of_summary(body: bytes) -> NodeOverhead:
-    """The overhead in a kubelet's /stats/summary; None for each value that it lacks. Raises InvalidResponse."""
+    """Returns the overhead in a kubelet's /stats/summary, or None for each value that it lacks. Raises
+    InvalidResponse."""
     try:
         summary = msgspec.json.decode(body, type=_Summary)
     except msgspec.DecodeError as error:
@@ -111,7 +112,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
 def _known_use(
     parts: Mapping[str, _Stats], whole: _Stats, read: Callable[[_Stats], int | None]
 ) -> tuple[float | None, OverheadSource | None]:
-    """The use of kubelet and runtime together, else of the node less its pods, and which of the two it is."""
+    """Returns the use of kubelet and runtime together, else of the node less its pods, and which of the two it is."""
     kubelet, runtime, pods = (read(parts[name]) if name in parts else None for name in (KUBELET, RUNTIME, PODS))
     if kubelet is not None and runtime is not None:
         return float(kubelet + runtime), OverheadSource.SYSTEM_CONTAINERS
@@ -122,8 +123,8 @@ def _known_use(
 
 
 def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> NodeOverhead:
-    """The reading with its cpu averaged since the previous one; unchanged without one, over a gap, or if a counter
-    decreased: a kubelet or runtime that restarted counts from zero again."""
+    """Returns the reading with its cpu averaged since the previous one; unchanged without one, over a gap, or if a
+    counter decreased: a kubelet or runtime that restarted counts from zero again."""
     if previous is None or current.cpu_source is None:
         return current
     seconds = current.second - previous.second
@@ -163,7 +164,7 @@ class _Configz(msgspec.Struct, frozen=True):
 
 
 def settings_of_configz(body: bytes) -> KubeletSettings:
-    """The reservations in a kubelet's /configz. Raises InvalidResponse."""
+    """Returns the reservations in a kubelet's /configz. Raises InvalidResponse."""
     try:
         config = msgspec.json.decode(body, type=_Configz).kubeletconfig
         parts = (config.kube_reserved, config.system_reserved)
@@ -177,7 +178,8 @@ def settings_of_configz(body: bytes) -> KubeletSettings:
 
 
 def read_overheads(client: Client, nodes: Iterable[str]) -> Iterator[NodeOverhead | KubeFault]:
-    """Each node's overhead, by one request for each, or the fault of a node that does not tell, in their order."""
+    """Yields each node's overhead, by one request for each, or the fault of a node that does not tell, in their
+    order."""
     with ThreadPoolExecutor(MAX_CONCURRENT_NODES, thread_name_prefix="kubelet") as pool:
         yield from pool.map(lambda node: _read_node(client, node), nodes)
 
@@ -192,7 +194,7 @@ def _read_node(client: Client, node: str) -> NodeOverhead | KubeFault:
 
 
 def read_kubelet_settings(client: Client, node: str) -> KubeletSettings | KubeFault:
-    """The reservations in the configuration of a node's kubelet, or the fault."""
+    """Returns the reservations in the configuration of a node's kubelet, or the fault."""
     path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
     try:
         return settings_of_configz(client.get(path, doing=f"configuration of the kubelet of node {node}"))

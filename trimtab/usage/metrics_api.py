@@ -32,13 +32,13 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def read_metrics(client: Client) -> Iterator[Series]:
-    """One sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no server
-    implements the API."""
+    """Returns one sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no
+    server implements the API."""
     return decode_pod_metrics(client.get(PATH, doing="list the metrics of pods"))
 
 
 def decode_pod_metrics(body: bytes) -> Iterator[Series]:
-    """The samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
+    """Yields the samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
     try:
         pods = msgspec.json.decode(body, type=_List).items or ()
     except msgspec.DecodeError as error:

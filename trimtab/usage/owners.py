@@ -30,12 +30,12 @@ class OwnerIndex:
     """(namespace, name) → the workload of this name, of any kind."""
 
     def topmost_owner(self, namespace: str, pod: str) -> Owner:
-        """The topmost owner of a pod; `Pod/NAME` where nothing else is known."""
+        """Returns the topmost owner of a pod; `Pod/NAME` where nothing else is known."""
         owner = self.pods.get((namespace, pod))
         return owner or self._existing_workload(namespace, pod) or owner_by_name(pod) or Owner("Pod", pod)
 
     def _existing_workload(self, namespace: str, pod: str) -> Owner | None:
-        """The existing workload whose pods would have such a name."""
+        """Returns the existing workload whose pods would have such a name."""
         for shape, _ in _NAME_PATTERNS:
             match = shape.fullmatch(pod)
             if match and (namespace, match[1]) in self.workloads:
@@ -44,7 +44,7 @@ class OwnerIndex:
 
 
 def owner_by_name(pod: str) -> Owner | None:
-    """The owner that the name alone suggests; None if it suggests none."""
+    """Returns the owner that the name alone suggests, or None if it suggests none."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:
@@ -53,7 +53,8 @@ def owner_by_name(pod: str) -> Owner | None:
 
 
 def topmost_owners(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
-    """(namespace, kind, name, owner's kind, owner's name) of pods and their owners → the topmost owners of pods."""
+    """Returns (namespace, kind, name, owner's kind, owner's name) of pods and their owners → the topmost owners of
+    pods."""
     owners = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
     top_owners = {}
     for (namespace, kind, name), owner in owners.items():

@@ -73,11 +73,11 @@ class Prometheus:
     query_plan: QueryPlan = field(default_factory=QueryPlan)
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
-        """The namespaces with containers in this time."""
+        """Returns the namespaces with containers in this time."""
         return self._label_values(self.query_plan.names.server_label("namespace"), self._join_matchers(""), start, end)
 
     def list_pods(self, namespace: str, start: int, end: int) -> list[str]:
-        """All pods of a namespace in this time, also those that no longer exist."""
+        """Returns all pods of a namespace in this time, also those that no longer exist."""
         return self._label_values(
             self.query_plan.names.server_label("pod"),
             self._join_matchers(self._namespace_matcher(namespace)),
@@ -86,7 +86,7 @@ class Prometheus:
         )
 
     def plan_queries(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
-        """All queries for this time. Days begin at midnight, so that peak intervals are whole."""
+        """Returns all queries for this time. Days begin at midnight, so that peak intervals are whole."""
         parts = []
         for namespace in namespaces or self.list_namespaces(start, end):
             pods = self.list_pods(namespace, start, end)
@@ -101,8 +101,8 @@ class Prometheus:
     def read_series(
         self, pieces: Sequence[QueryPart], tell: Callable[[int, int], None] = lambda done, total: None
     ) -> Iterator[Series]:
-        """The series of all parts in their order; a container has one series for each part that it is in. A few parts
-        are queried at the same time, and no more responses are held."""
+        """Yields the series of all parts in their order; a container has one series for each part that it is in. A few
+        parts are queried at the same time, and no more responses are held."""
         pool, remaining = (
             ThreadPoolExecutor(self.query_plan.max_concurrent_queries, thread_name_prefix="prometheus"),
             iter(pieces),
@@ -122,8 +122,8 @@ class Prometheus:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
-        """The responses for a part, or for its halves where it is too much for the server: the whole part is never sent
-        twice."""
+        """Returns the responses for a part, or for its halves where it is too much for the server: the whole part is
+        never sent twice."""
         # A part that can be divided is not retried whole when it is too large: its halves are the retry.
         halves = _halves(piece, self.query_plan.step_seconds)
         final = _is_too_much if halves else _is_never_final
@@ -166,14 +166,14 @@ class Prometheus:
         return f"{names.memory}{{{names.container_matchers()}{',' if match else ''}{match}}}"
 
     def list_label_values(self, label: str, start: int, end: int) -> list[str]:
-        """The values of a label of the containers' series."""
+        """Returns the values of a label of the containers' series."""
         return self._label_values(label, self._join_matchers(""), start, end)
 
     def find_mixed_labels(
         self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
     ) -> tuple[Mixed, ...]:
-        """The labels that tell clusters apart and have more than one value, except those that the matcher names or
-        `chosen` has."""
+        """Returns the labels that tell clusters apart and have more than one value, except those that the matcher names
+        or `chosen` has."""
         existing, allowed = (
             self._label_names(start, end),
             {*Matchers.from_text(self.query_plan.extra_matcher).matched_labels, *chosen},
@@ -200,8 +200,8 @@ class Prometheus:
         return f'{label}=~"{"|".join(map(quote_pod, namespaces))}"' if namespaces else ""
 
     def _label_names(self, start: int, end: int) -> set[str]:
-        """The names of the containers' labels; every label that tells clusters apart where the server does not have
-        the endpoint."""
+        """Returns the names of the containers' labels; every label that tells clusters apart where the server does not
+        have the endpoint."""
         query = {"match[]": self._selector(self._join_matchers("")), "start": str(start), "end": str(end)}
         try:
             body = self.source.get("/api/v1/labels", query, "the names of labels")
@@ -213,7 +213,7 @@ class Prometheus:
         return set(self._decode(body, _Labels).data)
 
     def read_owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
-        """The topmost owners of pods, as kube-state-metrics reports them; empty without it."""
+        """Returns the topmost owners of pods, as kube-state-metrics reports them, or an empty mapping without it."""
         time_range = f"[{max(end - start, 60)}s]"
         rows: list[tuple[str, str, str, str, str]] = []
         for metric, kind, name in _OWNER_METRICS:
@@ -226,11 +226,11 @@ class Prometheus:
         return topmost_owners(rows)
 
     def join_matchers(self, *matchers: str) -> str:
-        """The matchers of a selector, including those that are part of every query."""
+        """Returns the matchers of a selector, including those that are part of every query."""
         return self._join_matchers(*matchers)
 
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
-        """The series of any query, with the resource memory."""
+        """Yields the series of any query, with the resource memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
         yield from parse_series(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
 
@@ -261,7 +261,8 @@ _OWNER_METRICS = (
 
 
 def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, int]]:
-    """The time from start to end in spans that end at midnight, on a grid of steps, with no point in two spans."""
+    """Returns the time from start to end in spans that end at midnight, on a grid of steps, with no point in two
+    spans."""
     result, second = [], start - start % step
     while second <= end:
         span_end = min(end, (second // DAY) * DAY + length - step)
@@ -271,8 +272,8 @@ def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, 
 
 
 def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
-    """The part with half of the pods each, or, for one pod, with half of the days each; empty if it cannot be
-    divided."""
+    """Returns the part with half of the pods each, or, for one pod, with half of the days each, or an empty list if it
+    cannot be divided."""
     if len(piece.pods) > 1:
         middle = len(piece.pods) // 2
         groups = (piece.pods[:middle], piece.pods[middle:])
@@ -285,8 +286,8 @@ def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
 
 
 def _is_too_much(error: RefusedSource) -> bool:
-    """Whether the server refused the query for its size. Only the message says so, because the status is that of any
-    error in a query."""
+    """Returns whether the server refused the query for its size. Only the message says so, because the status is that
+    of any error in a query."""
     words = ("too many samples", "exceeded maximum resolution", "limit", "too large", "timed out", "timeout")
     return error.status in (413, 414, 422, 503, 504) and any(word in error.message.lower() for word in words)
 
@@ -296,5 +297,6 @@ def _is_never_final(_error: RefusedSource) -> bool:
 
 
 def quote_pod(pod: str) -> str:
-    """A pod's name for a regular expression in a string: a dot is the only character of a name with a meaning."""
+    """Returns a pod's name for a regular expression in a string: a dot is the only character of a name with a
+    meaning."""
     return pod.replace(".", "[.]")

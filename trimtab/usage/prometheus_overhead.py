@@ -39,7 +39,7 @@ class ScrapedNodes:
 
 
 def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[NodeOverhead]:
-    """The overhead of every node at every step, in the order of nodes and time. Raises UsageFault."""
+    """Yields the overhead of every node at every step, in the order of nodes and time. Raises UsageFault."""
     step = server.query_plan.step_seconds
     queries = _queries(server, max(step, 60))
     read = {name: _read_by_node(server, query, start, end, name) for name, query in queries.items()}
@@ -125,7 +125,7 @@ def read_node_facts(server: Prometheus, end: int) -> ScrapedNodes:
     """Pools, runtimes and sizes of the nodes, as far as others export them. Raises UsageFault."""
 
     def answers_of(metric: str, label: str, matcher: str = "") -> list[Series]:
-        """The series of a metric, with the node in the place of a pod, and the label in that of a container."""
+        """Returns the series of a metric, with the node in the place of a pod, and the label in that of a container."""
         query = f"max by (node, {label}) ({metric}{{{server.join_matchers(matcher)}}})"
         for name, source in (("pod", "node"), ("container", label)):
             query = f'label_replace({query}, "{name}", "$1", "{source}", "(.+)")'

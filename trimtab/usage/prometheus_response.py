@@ -85,7 +85,7 @@ ParsedSeries = tuple[SeriesLabels, Sequence[int], Sequence[float], int]
 def parse_series(
     body: bytes, resource: str, now: int | None = None, queried_from: int | None = None
 ) -> Iterator[Series]:
-    """The series of one response, one at a time; `queried_from` is its first second. Raises GarbledSource."""
+    """Yields the series of one response, one at a time; `queried_from` is its first second. Raises GarbledSource."""
     try:
         for metric, times, values, left_out in _iter_series(body):
             if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
@@ -109,13 +109,13 @@ def _iter_series(body: bytes) -> Iterator[ParsedSeries]:
 
 
 def _split_text(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
-    """The series in a piece of text. A series without points has no usual end, so it is in one piece with the next
-    one."""
+    """Returns the series in a piece of text. A series without points has no usual end, so it is in one piece with the
+    next one."""
     return _RESPONSE.decode(b'{"data":{"result":[%b]}}' % bytes(piece)).data.result
 
 
 def parse_labels(body: bytes) -> Iterator[SeriesLabels]:
-    """The labels of each series. Raises GarbledSource and msgspec.DecodeError."""
+    """Yields the labels of each series. Raises GarbledSource and msgspec.DecodeError."""
     for raw in _decode_response(body).data.result:
         yield _EXACT_SERIES.decode(_json_infinities(raw)).metric
 
@@ -128,8 +128,8 @@ def _decode_response(body: bytes) -> _Response:
 
 
 def _split_series(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
-    """The text of each series. The text before and after all series is decoded with the last one; where a cut is not
-    between two series, the decoder finds them."""
+    """Yields the text of each series. The text before and after all series is decoded with the last one; where a cut is
+    not between two series, the decoder finds them."""
     first, ends = body.find(_BEGIN), list(_series_ends(body))[:-1]
     cuts_are_clean = all(body[end : end + 1] == b"," and body.startswith(_BEGIN, end + 1) for end in ends)
     if first < 0 or not ends or not cuts_are_clean:
@@ -144,7 +144,7 @@ def _split_series(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
 
 
 def _series_ends(body: bytes) -> Iterator[int]:
-    """The position after each series. One character is searched for, which takes a tenth of the time of four."""
+    """Yields the position after each series. One character is searched for, which takes a tenth of the time of four."""
     position = body.find(b"}")
     while position >= 0:
         if body.startswith(_END, position - 3):
@@ -153,7 +153,7 @@ def _series_ends(body: bytes) -> Iterator[int]:
 
 
 def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
-    """A series with a point at each step and only numbers; None for any other series.
+    """Returns a series with a point at each step and only numbers, or None for any other series.
 
     Every other number must be a time, each a step after the previous one: then no value can be missing or extra.
     """
@@ -172,15 +172,15 @@ def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
 
 
 def _flatten(points: memoryview) -> bytearray:
-    """The numbers of all points as one list: brackets and quotes are overwritten. A bytearray is translated in half the
-    time of bytes, and its ends are set without a copy."""
+    """Returns the numbers of all points as one list: brackets and quotes are overwritten. A bytearray is translated in
+    half the time of bytes, and its ends are set without a copy."""
     text = bytearray(points).translate(_PLAIN)
     text[0], text[-1] = ord("["), ord("]")
     return text
 
 
 def _grid(flat: Sequence[float]) -> range | None:
-    """The times, if they are whole seconds at equal steps, one for each value; None otherwise."""
+    """Returns the times, if they are whole seconds at equal steps, one for each value, or None otherwise."""
     if len(flat) < 4 or len(flat) % 2:
         return None
     first, step = flat[0], flat[2] - flat[0]
@@ -192,15 +192,15 @@ def _grid(flat: Sequence[float]) -> range | None:
 
 @lru_cache(maxsize=64)
 def _grid_times(first: int, step: int, count: int) -> tuple[range, Callable[..., bytes], bytes]:
-    """The times of a grid, a function that packs them, and their packed form. Most series of a response have the same
-    times; bytes are compared in half the time of numbers."""
+    """Returns the times of a grid, a function that packs them, and their packed form. Most series of a response have
+    the same times; bytes are compared in half the time of numbers."""
     times = range(first, first + step * count, step)
     pack = struct.Struct(f"{count}d").pack
     return times, pack, pack(*times)
 
 
 def _json_infinities(raw: bytes | msgspec.Raw) -> bytes:
-    """The text with infinities as the decoder knows them: Prometheus writes +Inf and -Inf."""
+    """Returns the text with infinities as the decoder knows them: Prometheus writes +Inf and -Inf."""
     text = bytes(raw)
     return text.replace(b'"+Inf"', b'"inf"').replace(b'"-Inf"', b'"-inf"') if b'Inf"' in text else text
 

@@ -35,7 +35,7 @@ class Series:
     times: Sequence[int]
     values: Sequence[float]
     queried_from: int | None = None
-    """The first second that the source was queried for; None if it is unknown."""
+    """The first second that the source was queried for, or None if it is unknown."""
     dropped_values: int = 0
     """The number of values that were dropped because they are not numbers."""
     workload: str = ""
@@ -52,7 +52,7 @@ class PodRef(msgspec.Struct, frozen=True):
 
 
 def single_sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
-    """A series of one value: cores or bytes at a second since 1970."""
+    """Returns a series of one value: cores or bytes at a second since 1970."""
     return Series(
         namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
     )
@@ -70,8 +70,8 @@ def clean_samples(samples: Iterable[tuple[int, float]], now: int | None = None) 
 
 
 def counter_rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
-    """The rate per second between readings of a counter, at the later one. A counter that decreased began at 0 again; a
-    gap gives no value."""
+    """Returns the rate per second between readings of a counter, at the later one. A counter that decreased began at 0
+    again; a gap gives no value."""
     rate_times, values = [], []
     # The first reading has no predecessor, so it gives no rate.
     for n in range(1, len(times)):
@@ -102,12 +102,13 @@ class Names:
     """namespace, pod or container → the label's name at the server."""
 
     def server_label(self, name: str) -> str:
-        """The name of this label at the server."""
+        """Returns the name of this label at the server."""
         return self.labels.get(name, name)
 
     def usage_query(self, resource: str, match: str, window: str) -> str:
-        """The query for the usage of the matching containers, the larger value where several scrapers have it, with the
-        default label names. `window` is that of the rate, or the step, so that no peak between two points is lost."""
+        """Returns the query for the usage of the matching containers, the larger value where several scrapers have it,
+        with the default label names. `window` is that of the rate, or the step, so that no peak between two points is
+        lost."""
         selector = f"{{{self.container_matchers()}{',' if match else ''}{match}}}"
         if resource == "memory":
             inner = f"max_over_time({self.memory}{selector}[{window}])"
@@ -122,12 +123,12 @@ class Names:
         return query
 
     def container_matchers(self) -> str:
-        """The matchers that select containers: neither the pod as a whole nor its pause container."""
+        """Returns the matchers that select containers: neither the pod as a whole nor its pause container."""
         return f'{self.server_label("container")}!="",{self.server_label("container")}!="POD"'
 
 
 def invalid_names(names: Names) -> list[tuple[str, str]]:
-    """(field, expected) of every name that no metric or label can have."""
+    """Returns (field, expected) of every name that no metric or label can have."""
     bad_metrics = [
         (name, "the name of a metric")
         for name in ("cpu", "cpu_recorded", "memory")
@@ -151,7 +152,7 @@ def parse_label_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 def container_key(series: Series, owners: OwnerIndex) -> ContainerKey:
-    """The container of a workload that a series belongs to."""
+    """Returns the container of a workload that a series belongs to."""
     kind, slash, name = series.workload.partition("/")
     owner = Owner(kind, name) if slash else owners.topmost_owner(series.namespace, series.pod)
     return ContainerKey(series.namespace, owner.kind, owner.name, series.container)

@@ -67,7 +67,7 @@ class CheckpointSource:
 
     @classmethod
     def from_file(cls, file: str, content: bytes) -> CheckpointSource:
-        """The content of a file that `kubectl get vpacheckpoints,vpa -A -o yaml` printed."""
+        """Returns the content of a file that `kubectl get vpacheckpoints,vpa -A -o yaml` printed."""
         reading = read_documents(file, content)
         source, vpa_count = cls(mistakes=list(reading.mistakes)), 0
         for document in reading.documents:
@@ -130,7 +130,7 @@ def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:
 
 
 def list_checkpoints(client: Client) -> CheckpointSource:
-    """The checkpoints of a cluster; empty if no VPA is installed."""
+    """Returns the checkpoints of a cluster; empty if no VPA is installed."""
     source = CheckpointSource()
     try:
         source.checkpoints += msgspec.json.decode(client.get(PATHS[0]), type=_CheckpointList).items

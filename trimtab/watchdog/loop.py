@@ -44,7 +44,7 @@ class Loop:
     is_fresh: Callable[[], bool]
     """Returns whether the watches' data is recent enough to act on."""
     brake: BrakeActuator | None
-    """Puts a harmful policy to `warn`; None if policies are not checked for harm."""
+    """Puts a harmful policy to `warn`, or None if policies are not checked for harm."""
     statuses: PolicyStatusWriter
     event_recorder: PolicyEventRecorder
     metrics: Metrics

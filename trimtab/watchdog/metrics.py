@@ -44,7 +44,7 @@ class Cost:
 
 
 def price_of(facts: ClusterFacts) -> ResourcePrice | None:
-    """Returns the price of a core and a GiB by the nodes' labels; None if no node has a price."""
+    """Returns the price of a core and a GiB by the nodes' labels, or None if no node has a price."""
     shapes = (
         machine.shape
         for (label, _), machines in facts.machines.items()

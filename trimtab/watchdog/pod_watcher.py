@@ -59,11 +59,11 @@ class AuditWatcher:
         return self._feed.informers.values_of(POD)
 
     def data_age(self) -> float | None:
-        """Seconds since the oldest list was known to be current; None while one was never read."""
+        """Returns the seconds since the oldest list was known to be current, or None while one was never read."""
         return self._feed.informers.oldest_age()
 
     def list_errors(self) -> dict[str, str]:
-        """Current errors by list."""
+        """Returns the current errors by list."""
         return self._feed.errors_by_list()
 
 

@@ -35,7 +35,7 @@ class PolicyObservation:
     counts: Counts | None = None
     """None while the policy is not in mode apply."""
     verdict: Verdict | None = None
-    """The verdict on the counts; None while the policy is not checked for harm."""
+    """The verdict on the counts, or None while the policy is not checked for harm."""
     braked: bool = False
     """True if it was just put to `warn` for the harm in the verdict."""
     before: PolicyStatus
@@ -141,7 +141,8 @@ def _harm_status(observation: PolicyObservation) -> Before | None:
 
 
 def restored_counts(stored: Before, written: str) -> Mapping[FailureKind, Count]:
-    """Returns the counts that an earlier leader stored for this version of the policy; empty for another version."""
+    """Returns the counts that an earlier leader stored for this version of the policy, or an empty mapping for another
+    version."""
     if stored.since != written or not stored.pods:
         return {}
     failures = {

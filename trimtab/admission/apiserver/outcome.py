@@ -61,6 +61,6 @@ def join_errors(messages: Iterable[str]) -> str:
 
 
 def forbid_pod(plugin: str, messages: Iterable[str]) -> PodRejected | None:
-    """Returns a 403 with these messages; None if there are none."""
+    """Returns a 403 with these messages, or None if there are none."""
     listed = list(messages)
     return PodRejected(403, plugin, join_errors(listed)) if listed else None

@@ -159,7 +159,7 @@ class AuditState:
 class _CachedResult:
     result: AuditResult
     reads: FactDependencies | None
-    """The facts that the decision read; None if the result must be decided again."""
+    """The facts that the decision read, or None if the result must be decided again."""
     facts: ClusterFacts
     """The newest facts for which all reads are unchanged."""
 
@@ -188,7 +188,7 @@ class Auditor:
         return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
 
     def result_of(self, alike: PodTemplateKey) -> AuditResult | None:
-        """Returns the last result for a template; None if it was not decided yet, or if its pods were deleted."""
+        """Returns the last result for a template, or None if it was not decided yet, or if its pods were deleted."""
         cached = self._results.get(alike)
         return cached.result if cached else None
 

@@ -69,7 +69,7 @@ class Findings:
     """Policy name → counts, for every policy."""
     filled_by: OverheadExample | NotYet
     setting: Reason | None = None
-    """Why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
+    """Why the setting `overhead` is wrong, or None if it is right, or if no pod shows it."""
 
 
 def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:

@@ -108,7 +108,7 @@ def judge_harm(
 
 
 def _judge_failure(policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms) -> Verdict | None:
-    """Returns the verdict on one kind of failure; None if no pod failed."""
+    """Returns the verdict on one kind of failure, or None if no pod failed."""
     if compared.after.hit < terms.least_troubled:
         return _too_few(compared, terms) if compared.after.hit else None
     if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
@@ -164,11 +164,11 @@ class Watched:
 
     name: str
     since: Moment | None
-    """When its spec was last written; None if that is unknown, and every pod that carries its change counts."""
+    """When its spec was last written, or None if that is unknown, and every pod that carries its change counts."""
 
 
 def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
-    """Returns the pod's side of the comparison; None if the policy does not match it, or that is not known."""
+    """Returns the pod's side of the comparison, or None if the policy does not match it, or that is not known."""
     has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
     if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
         return Cohort.AFTER

@@ -96,7 +96,7 @@ class PodTemplateKey:
     pod: Pod
     """The pod as submitted, as far as that can be reconstructed."""
     marker: ChangedAnnotation | None
-    """The changes made on admission according to the pods' annotation, which everyone who may patch pods can write;
+    """The changes made on admission according to the pods' annotation, which everyone who may patch pods can write, or
     None if there is no readable annotation."""
 
 
@@ -108,7 +108,7 @@ class AuditedPod:
     name: str
     uid: str
     created: float | None
-    """Seconds since 1970; None if it is absent."""
+    """Seconds since 1970, or None if it is absent."""
     running: bool
     """True if the pod is neither finished nor marked for deletion."""
     incidents: tuple[PodFailure, ...] = ()

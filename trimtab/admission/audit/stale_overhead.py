@@ -30,7 +30,7 @@ from trimtab.scheduling.node_filters import first_untolerated_taint
 def explain_overhead(
     alike: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
 ) -> Reason | None:
-    """Returns what is wrong with the stored overhead; None if nothing is, or if the class does not exist.
+    """Returns what is wrong with the stored overhead, or None if nothing is, or if the class does not exist.
 
     since: when the class was last written, if that is known.
     """
@@ -110,7 +110,7 @@ def _overhead_example(
 
 
 def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
-    """Returns why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
+    """Returns why the setting `overhead` is wrong, or None if it is right, or if no pod shows it."""
     if isinstance(example, NotYet) or example.by == configured:
         return None
     pod = f"{example.namespace}/{example.pod}"
@@ -138,10 +138,10 @@ class ClassOverhead:
     """The overhead that the scheduler reserves in addition to the containers' requests."""
     memory_bytes: int
     node_kinds: int | None
-    """The number of node shapes that the class's node selector allows and that take pods; None if nodes or the class
+    """The number of node shapes that the class's node selector allows and that take pods, or None if nodes or the class
     are not known. With 0, its pods stay pending until such a node is added."""
     no_nodes: NoNodes | None = None
-    """The reason why no node takes its pods according to the class; None if one does, or if nodes are not known."""
+    """The reason why no node takes its pods according to the class, or None if one does, or if nodes are not known."""
 
 
 def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: ClusterFacts) -> dict[str, ClassOverhead]:

@@ -56,7 +56,7 @@ def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _read_share(text: str) -> float | None:
-    """Returns a share such as 0.5; None if it is not one."""
+    """Returns a share such as 0.5, or None if it is not one."""
     try:
         return float(text)
     except ValueError:

@@ -77,7 +77,7 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _most_replicas(snapshot: LintSnapshot, workloads: Iterable[LintWorkload]) -> int | None:
-    """Returns the most pods that the workloads may have, by their HPAs or their own counts; None if unknown."""
+    """Returns the most pods that the workloads may have, by their HPAs or their own counts, or None if unknown."""
     counts = []
     for workload in workloads:
         hpas = snapshot.hpas_of(workload.subject)
@@ -113,7 +113,7 @@ def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[s
 
 
 def _round_up_percent(text: str, replicas: int) -> int | None:
-    """Returns a percentage of the replicas, rounded up as the disruption controller does; None if it is none."""
+    """Returns a percentage of the replicas, rounded up as the disruption controller does, or None if it is none."""
     number = text.removesuffix("%")
     return ceil(int(number) * replicas / 100) if number.isdecimal() and len(number) < 5 else None
 

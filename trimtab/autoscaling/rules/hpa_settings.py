@@ -372,7 +372,7 @@ def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
 
 
 def _proportional_target(namespace: str, arguments: tuple[str, ...]) -> LintSubject | None:
-    """Returns the target of `--target=deployment/NAME` (kinds in any case); None if there is none."""
+    """Returns the target of `--target=deployment/NAME` (kinds in any case), or None if there is none."""
     kinds = {
         "deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet",
     }  # fmt: skip

@@ -77,7 +77,7 @@ def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 def _vpa_of_metric(
     snapshot: LintSnapshot, target: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that writes the requests which the metric is relative to; None if none does."""
+    """Returns the VPA that writes the requests which the metric is relative to, or None if none does."""
     if metric.container:
         names = [metric.container]
     elif workload is not None:
@@ -115,7 +115,7 @@ def _predict_outcome(
 def _usage_of_metric(
     snapshot: LintSnapshot, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> tuple[float, float] | None:
-    """Returns mean and P90 of the pod (or the container) that the metric is about; None if a part is unknown."""
+    """Returns mean and P90 of the pod (or the container) that the metric is about, or None if a part is unknown."""
     if workload is None:
         return None
     names = [metric.container] if metric.container else [c.name for c in running_containers(workload.spec)]
@@ -139,7 +139,7 @@ def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
 
 
 def read_tolerance(direction: ScalingRules | None) -> float | None:
-    """Returns the tolerance of one direction as a share; None if it has none, or if it is not a quantity."""
+    """Returns the tolerance of one direction as a share, or None if it has none, or if it is not a quantity."""
     if direction is None or direction.tolerance is None:
         return None
     try:
@@ -149,7 +149,7 @@ def read_tolerance(direction: ScalingRules | None) -> float | None:
 
 
 def _request_of_metric(workload: LintWorkload | None, metric: UtilizationMetric) -> int | None:
-    """Returns today's request that the metric is relative to; None if a container has none."""
+    """Returns today's request that the metric is relative to, or None if a container has none."""
     if workload is None:
         return None
     requests = [
@@ -179,7 +179,7 @@ def _settled_text(
     snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric,
     amount: int,
 ) -> str:  # fmt: skip
-    """Returns where the workload comes to rest with that average value; empty without usage."""
+    """Returns where the workload comes to rest with that average value, or an empty string without usage."""
     usage = _usage_of_metric(snapshot, workload, metric)
     if usage is None or workload is None:
         return ""
@@ -247,7 +247,7 @@ def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _scale_down_problem(hpa: HorizontalPodAutoscaler) -> str:
-    """Returns how the scale-down is too fast; empty if it is slow enough or disabled."""
+    """Returns how the scale-down is too fast, or an empty string if it is slow enough or disabled."""
     down = hpa.spec.behavior.scale_down or ScalingRules()
     if down.select_policy == "Disabled":
         return ""

@@ -203,7 +203,7 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _usable_addresses(cidr: str) -> int | None:
-    """Returns 80 % of the addresses of a range; None if it is no range, or one of IPv6, which is never too small."""
+    """Returns 80 % of the addresses of a range, or None if it is no range, or one of IPv6, which is never too small."""
     try:
         network = ip_network(cidr, strict=False)
     except ValueError:

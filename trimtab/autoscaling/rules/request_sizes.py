@@ -224,7 +224,7 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
 
 
 def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
-    """Returns what an amount costs, after a colon; empty without a price."""
+    """Returns what an amount costs, after a colon, or an empty string without a price."""
     if snapshot.price is None:
         return ""
     cpu, memory = (amount, 0.0) if resource == CPU else (0.0, amount)
@@ -269,7 +269,7 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 
 
 def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[ResourceUsage | None, ResourceUsage | None]:
-    """Returns cpu and memory of one replica, the sums of its containers; None for what one of them does not tell."""
+    """Returns cpu and memory of one replica, the sums of its containers, or None for what one of them does not tell."""
     sums: list[ResourceUsage | None] = []
     for resource in RESOURCES:
         known = [snapshot.usage_of(workload, c.name, resource) for c in running_containers(workload.spec)]

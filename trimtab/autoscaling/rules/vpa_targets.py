@@ -138,7 +138,7 @@ def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 
 
 def _why_sensitive(workload: LintWorkload) -> str:
-    """Returns why an eviction hurts; empty if nothing says that it does."""
+    """Returns why an eviction hurts, or an empty string if nothing says that it does."""
     if workload.subject.kind == "StatefulSet":
         return "a StatefulSet replaces its pods one after the other"
     if workload.pod_annotations.get(_SAFE_TO_EVICT) == "false":

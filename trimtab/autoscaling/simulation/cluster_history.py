@@ -162,7 +162,7 @@ def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
 
 
 def _sum_daemons(pods: Iterable[PodInfo]) -> dict[str, tuple[int, int, int]]:
-    """Node → cpu, memory and number of the pods that run once per node."""
+    """Returns Node → cpu, memory and number of the pods that run once per node."""
     sums: dict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     for pod in pods:
         requests = pod.requirements.requests
@@ -196,7 +196,7 @@ class _WorkloadReader:
     """(shape, requirements) → the shapes that such a pod may use."""
 
     def read_workload(self, name: str, pod: PodInfo, *, is_owned: bool) -> ReplayWorkload | None:
-        """Returns the workload of one pod on a node; None if its requests cannot be read."""
+        """Returns the workload of one pod on a node, or None if its requests cannot be read."""
         requests = pod.requirements.requests
         if isinstance(requests, Unreadable):
             return None
@@ -244,7 +244,7 @@ def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool
 
 
 def _merge_workloads(known: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
-    """The larger requests of both, where both may run; one that blocks makes both block."""
+    """Returns the larger requests of both, where both may run; one that blocks makes both block."""
     if known is None:
         return other
     return ReplayWorkload(

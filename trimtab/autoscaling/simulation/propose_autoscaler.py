@@ -63,7 +63,7 @@ class AutoscalerProposal:
 
 
 def candidate_flags(present: ScaleDownFlags) -> tuple[ScaleDownFlags, ...]:
-    """The present flags, and every combination of usual thresholds, unneeded times and delays."""
+    """Returns the present flags, and every combination of usual thresholds, unneeded times and delays."""
     others = (
         replace(present, threshold=threshold, unneeded_seconds=unneeded, delay_after_add_seconds=delay)
         for threshold in THRESHOLDS for unneeded in UNNEEDED_SECONDS for delay in DELAYS_AFTER_ADD
@@ -82,7 +82,7 @@ def propose_flags(
 
 
 def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> AutoscalerProposal:
-    """The choice among replays of one history; `present` is one of them."""
+    """Returns the choice among replays of one history; `present` is one of them."""
     ordered = tuple(sorted(replays, key=lambda one: (one.cost, one.disruption)))
     allowed = [one for one in ordered if one is present or _is_as_safe(one.result, present.result)]
     cheapest = allowed[0].cost
@@ -96,7 +96,7 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
 
 
 def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
-    """Whether few nodes are bought back, and pods hardly wait longer."""
+    """Returns whether few nodes are bought back, and pods hardly wait longer."""
     return (
         result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
         and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600

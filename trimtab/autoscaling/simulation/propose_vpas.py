@@ -119,7 +119,7 @@ class VpaProposal:
     action: VpaAction
     reason: Reason
     manifest: Mapping[str, Any] | None = None
-    """The VPA as it should be; None where there should be none."""
+    """The VPA as it should be, or None where there should be none."""
     existing: str = ""
     """The name of the existing VPA."""
 
@@ -127,7 +127,7 @@ class VpaProposal:
 def summarize_container(
     name: str, series: Sequence[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, containers: int = 1
 ) -> ContainerHistory:
-    """The history of one container from the series of its pods."""
+    """Returns the history of one container from the series of its pods."""
     low: dict[str, int] = {}
     high: dict[str, int] = {}
     idle: list[PodSeries] = []
@@ -151,7 +151,8 @@ def summarize_container(
 
 
 def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = None) -> VpaProposal:
-    """What to do about the VPA of a workload. `version`: the API server's, (1, 33); None where it is unknown."""
+    """Returns what to do about the VPA of a workload. `version`: the API server's, (1, 33), or None where it is
+    unknown."""
     existing = str(_mapping(workload.vpas[0].get("metadata")).get("name")) if workload.vpas else ""
 
     def decide(action: VpaAction, reason: Reason, manifest: Mapping[str, Any] | None = None) -> VpaProposal:
@@ -244,7 +245,8 @@ def choose_update_mode(version: tuple[int, int] | None) -> str:
 
 
 def _list_differences(existing: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
-    """The fields in which an existing VPA differs from the proposed one. Bounds of its author's own count as right."""
+    """Returns the fields in which an existing VPA differs from the proposed one. Bounds of its author's own count as
+    right."""
     old, new = _mapping(existing.get("spec")), _mapping(proposed.get("spec"))
     mode = _mapping(old.get("updatePolicy")).get("updateMode")
     differences = []

@@ -32,7 +32,7 @@ class ScaleDownFlags:
     """Not a flag: the time from a scale-up until the node takes pods."""
 
     def format_arguments(self) -> tuple[str, ...]:
-        """The flags as arguments of the cluster autoscaler."""
+        """Returns the flags as arguments of the cluster autoscaler."""
         return (
             f"--scale-down-utilization-threshold={self.threshold:g}",
             f"--scale-down-unneeded-time={_format_minutes(self.unneeded_seconds)}",
@@ -51,7 +51,7 @@ class ReplayShape:
     daemon_cpu: int = 0
     daemon_memory: int = 0
     price: int | None = None
-    """Micro-dollars an hour; None where it is unknown."""
+    """Micro-dollars an hour, or None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class ReplayResult:
     seconds: int = 0
     node_seconds: float = 0.0
     dollars: float | None = 0.0
-    """For the whole history; None if a node has no price."""
+    """For the whole history, or None if a node has no price."""
     final_nodes: int = 0
     removed: int = 0
     evictions: int = 0
@@ -242,7 +242,7 @@ class _Replay:
                 self.result.bought_back += 1
 
     def _choose_shape(self, rest: Counter[str]) -> ReplayShape | None:
-        """The shape that holds most of the pods for its price (or for its cpu); None if none holds any."""
+        """Returns the shape that holds most of the pods for its price (or for its cpu), or None if none holds any."""
         best, best_value = None, 0.0
         for shape in self.history.shapes.values():
             placed = self._fill_node(_Node(shape), Counter(rest))
@@ -351,13 +351,14 @@ class _Replay:
                 self.pending[name] -= 1
 
     def _by_size(self, pods: Mapping[str, int]) -> list[str]:
-        """The workloads with pods, the largest first."""
+        """Returns the workloads with pods, the largest first."""
         workloads = self.history.workloads
         return sorted(pods, key=lambda name: (-workloads[name].cpu, -workloads[name].memory, name))
 
 
 def _find_emptiest(nodes: Sequence[_Node], workload: ReplayWorkload) -> _Node | None:
-    """The node with the most room for such a pod, as the default scheduler's LeastAllocated; None if none holds it."""
+    """Returns the node with the most room for such a pod, as the default scheduler's LeastAllocated, or None if none
+    holds it."""
     return min((node for node in nodes if node.can_hold(workload)), key=lambda node: node.used_share, default=None)
 
 

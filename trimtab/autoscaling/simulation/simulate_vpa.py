@@ -142,7 +142,7 @@ class _Simulation:
         return self.pods[pod]
 
     def estimate(self, second: int) -> dict[str, VpaEstimate]:
-        """The recommendation now; a resource without samples has none."""
+        """Returns the recommendation now; a resource without samples has none."""
         length = HistoryLength(second - self.first_second if self.first_second is not None else 0, self.covered_minutes)
         return _estimate_all(self.state, length, self.containers, self.flags)
 
@@ -224,7 +224,8 @@ def simulate_vpa(
 def recommend_from_series(
     series: Iterable[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, containers: int = 1
 ) -> dict[str, VpaEstimate]:
-    """The recommendation after all samples, without a simulation of the updater; empty without samples."""
+    """Returns the recommendation after all samples, without a simulation of the updater, or an empty mapping without
+    samples."""
     shared, states = flags.create_state(), dict[str, AggregateContainerState]()
     seconds: list[int] = []
     samples = 0
@@ -239,7 +240,7 @@ def recommend_from_series(
 
 
 def share_histograms(state: AggregateContainerState) -> AggregateContainerState:
-    """The state of one more pod that adds to the same histograms, as the pods of one VPA do."""
+    """Returns the state of one more pod that adds to the same histograms, as the pods of one VPA do."""
     return AggregateContainerState(cpu=state.cpu, memory=state.memory, interval=state.interval)
 
 
@@ -254,7 +255,7 @@ def add_sample(state: AggregateContainerState, resource: str, second: int, value
 def _estimate_all(
     state: AggregateContainerState, length: HistoryLength, containers: int, flags: RecommenderFlags
 ) -> dict[str, VpaEstimate]:
-    """The recommendation by resource; a resource without samples has none."""
+    """Returns the recommendation by resource; a resource without samples has none."""
     return {
         resource: estimate_request(resource, histogram, length, containers, flags)
         for resource, histogram in (("cpu", state.cpu), ("memory", state.memory))

@@ -35,7 +35,7 @@ class UpdatePriority:
 
 
 def compute_update_priority(containers: Iterable[ContainerEstimate]) -> UpdatePriority:
-    """The priority of one pod."""
+    """Returns the priority of one pod."""
     requested: dict[str, int] = {}
     recommended: dict[str, int] = {}
     is_outside = is_scale_up = False
@@ -57,8 +57,8 @@ def compute_update_priority(containers: Iterable[ContainerEstimate]) -> UpdatePr
 
 
 def is_update_due(priority: UpdatePriority, age_seconds: float, flags: RecommenderFlags) -> bool:
-    """Whether the updater acts on a pod: at once outside of the bounds; else on an old pod whose target differs by the
-    threshold or more."""
+    """Returns whether the updater acts on a pod: at once outside of the bounds; else on an old pod whose target differs
+    by the threshold or more."""
     if priority.difference == 0:
         return False
     return priority.is_outside or (
@@ -67,7 +67,8 @@ def is_update_due(priority: UpdatePriority, age_seconds: float, flags: Recommend
 
 
 def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
-    """How many pods of a workload, all of them running, may be evicted in one round; 0 below the minimum of replicas.
+    """Returns how many pods of a workload, all of them running, may be evicted in one round; 0 below the minimum of
+    replicas.
 
     More than replicas - trunc(replicas * tolerance) stay; with a tolerance that allows none, one may go.
     """
@@ -77,15 +78,16 @@ def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
 
 
 def effective_request(spec: int | None, status: int | None) -> int | None:
-    """The request that counts: the one that the pod's status reports (in-place resize), else that of its spec."""
+    """Returns the request that counts: the one that the pod's status reports (in-place resize), else that of its
+    spec."""
     return spec if status is None else status
 
 
 def scale_limit(
     limit: int | None, request: int | None, recommended: int, default_limit: int | None = None
 ) -> int | None:
-    """The limit of a container whose request becomes `recommended` (RequestsAndLimits): the ratio of limit and request
-    stays, as the webhook sees them. None where there is no limit; `default_limit` is that of a LimitRange."""
+    """Returns the limit of a container whose request becomes `recommended` (RequestsAndLimits): the ratio of limit and
+    request stays, as the webhook sees them. None where there is no limit; `default_limit` is that of a LimitRange."""
     original = default_limit if limit is None else limit
     if original is None or recommended == 0:
         return None
@@ -95,7 +97,7 @@ def scale_limit(
 
 
 def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict[str, VpaEstimate]:
-    """The recommendation of a container with controlledValues RequestsOnly: never above its limits."""
+    """Returns the recommendation of a container with controlledValues RequestsOnly: never above its limits."""
     return {
         resource: estimate if resource not in limits else replace(
             estimate, lower_bound=min(estimate.lower_bound, limits[resource]),
@@ -106,7 +108,7 @@ def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict
 
 
 def cap_to_policy(estimate: VpaEstimate, min_allowed: int = 0, max_allowed: int | None = None) -> VpaEstimate:
-    """The recommendation within minAllowed and maxAllowed; the maximum counts where they contradict."""
+    """Returns the recommendation within minAllowed and maxAllowed; the maximum counts where they contradict."""
 
     def cap(amount: int) -> int:
         raised = max(amount, min_allowed)

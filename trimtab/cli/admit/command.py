@@ -127,7 +127,7 @@ def verb(
 
 
 def _add_missing_recommendations(inputs: _AdmitInputs, cluster: live_cluster.ClusterOptions) -> _AdmitInputs:
-    """Return the inputs with the recommender's reasons for missing recommendations, which it does not publish."""
+    """Returns the inputs with the recommender's reasons for missing recommendations, which it does not publish."""
     missing, notes = live_cluster.read_missing_recommendations(cluster)
     recommendations = replace(inputs.facts.recommendations, missing=missing)
     facts = replace(inputs.facts, recommendations=recommendations)
@@ -160,7 +160,7 @@ def _audit_running_pods(
 
 
 def has_problem(pod_preview: Preview) -> bool:
-    """Return whether the pod is refused, has a warning, or met a bug."""
+    """Returns whether the pod is refused, has a warning, or met a bug."""
     return not hasattr(pod_preview.result, "pod") or any(
         decision_warnings(call.decision) or call.problem for call in pod_preview.calls
     )
@@ -227,7 +227,7 @@ def _template_labels(template: PodTemplateLocation) -> dict[str, str]:
 
 
 def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
-    """Return one note with all custom kinds without a known pod template; their operators may create pods."""
+    """Returns one note with all custom kinds without a known pod template; their operators may create pods."""
     kinds = _unknown_kinds(documents)
     if not kinds:
         return ()
@@ -235,7 +235,7 @@ def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
 
 
 def _unknown_kinds(documents: list[Document]) -> str:
-    """Return the names of all custom kinds of which only their operators know whether they create pods."""
+    """Returns the names of all custom kinds of which only their operators know whether they create pods."""
     return ", ".join(
         sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
     )
@@ -244,7 +244,7 @@ def _unknown_kinds(documents: list[Document]) -> str:
 def _parse_documents(
     contents: list[live_cluster.Content],
 ) -> tuple[list[Document], list[ConfigError], list[ConfigError]]:
-    """Return documents, mistakes, and repeated keys, which kubectl also accepts."""
+    """Returns documents, mistakes, and repeated keys, which kubectl also accepts."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []
@@ -257,7 +257,7 @@ def _parse_documents(
 
 
 def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tuple[str, ...]:
-    """Return the notes about the facts that decisions depend on."""
+    """Returns the notes about the facts that decisions depend on."""
     notes = [str(problem) for problem in facts.problems]
     if not cluster.paths:
         notes.insert(0, "No --cluster was given: apart from the objects in the files, Trimtab assumes an empty cluster "

@@ -158,7 +158,7 @@ def audit_contents(
 
 
 def parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
-    """Return the documents of all contents, and the mistakes in their YAML or JSON."""
+    """Returns the documents of all contents, and the mistakes in their YAML or JSON."""
     readings = [read_documents(name, content) for name, content in contents]
     return [document for reading in readings for document in reading.documents], [
         mistake for reading in readings for mistake in reading.mistakes
@@ -166,7 +166,7 @@ def parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document
 
 
 def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Return the policies of --policies, else of the cluster, else the recommended set, with notes and mistakes.
+    """Returns the policies of --policies, else of the cluster, else the recommended set, with notes and mistakes.
 
     An invalid policy of the cluster is a note and is ignored.
     """
@@ -183,7 +183,7 @@ def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[
 def _read_change_times(
     documents: list[Document], configuration: str, *, all_read: bool
 ) -> tuple[ChangeTimes, list[str]]:
-    """Return when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields.
+    """Returns when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields.
 
     kubectl prints managed fields only with --show-managed-fields; without them the creation time counts.
     """

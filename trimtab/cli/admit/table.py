@@ -75,7 +75,7 @@ def _shape_value(shape: PodShape | None, side: str, resource: str) -> str | None
 
 
 def format_short(resource: str, quantity_text: str) -> str:
-    """Return the quantity short enough for a table: memory in Ki, Mi or Gi, 10 or more cores as cores, one decimal."""
+    """Returns the quantity short enough for a table: memory in Ki, Mi or Gi, 10 or more cores as cores, one decimal."""
     if resource == "cpu" and (millicores := quantity.to_milli(quantity_text)) >= 10_000:
         return f"{millicores / 1000:.1f}".removesuffix(".0")
     if resource != "memory":
@@ -89,7 +89,7 @@ def format_short(resource: str, quantity_text: str) -> str:
 
 
 def _format_total(resource: str, quantity_text: str) -> str:
-    """Return a total in one unit, which for cpu is cores."""
+    """Returns a total in one unit, which for cpu is cores."""
     if resource != "cpu":
         return format_short(resource, quantity_text)
     return f"{quantity.to_milli(quantity_text) / 1000:.1f}".removesuffix(".0") + " cores"
@@ -102,7 +102,7 @@ def _format_change(before: str | None, after: str | None) -> Text:
 
 
 def _format_runtime_class(pod: PodReport) -> Text:
-    """Return the RuntimeClass with its overhead; empty if the pod has none."""
+    """Returns the RuntimeClass with its overhead; empty if the pod has none."""
     after = pod.after
     if after is None or after.runtime_class is None:
         return Text()
@@ -162,7 +162,7 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
 
 
 def _change_lines(pod: PodReport) -> list[RenderableType]:
-    """Return a table with a line per change, and per change that a policy in mode warn or audit would make."""
+    """Returns a table with a line per change, and per change that a policy in mode warn or audit would make."""
     table = Table.grid(padding=(0, 2))
     for ratio in (3, 3, 5):
         table.add_column(overflow="fold", ratio=ratio)
@@ -184,14 +184,14 @@ def _format_result(change: ChangeReport, style: str) -> Text:
 
 
 def _format_field(change: ChangeReport) -> Text:
-    """Return `containers[app].limits.cpu` as `app limits.cpu`."""
+    """Returns `containers[app].limits.cpu` as `app limits.cpu`."""
     part, _, rest = change.field.partition("[")
     name, _, inner = rest.partition("].")
     return Text.assemble((name, "bold"), " ", inner) if part.endswith("ontainers") else Text(change.field)
 
 
 def _warning_lines(pod: PodReport) -> list[Text]:
-    """Return the warnings without those that a row of the changes contains."""
+    """Returns the warnings without those that a row of the changes contains."""
     in_rows = tuple(would_change_prefix(change.policy, change.field) for change in pod.would)
     warnings = [warning for warning in pod.warnings if not warning.startswith(in_rows)]
     lines = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in warnings]

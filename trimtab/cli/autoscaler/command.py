@@ -68,7 +68,7 @@ def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFla
 
 
 def _read_durations(**texts: str) -> list[int]:
-    """Return the seconds of each option. Raises UsageError for those that are no duration, or zero."""
+    """Returns the seconds of each option. Raises UsageError for those that are no duration, or zero."""
     seconds = {name: parse_duration(text) for name, text in texts.items()}
     mistakes = [
         ConfigError(file=f"--{name.replace('_', '-')}", expected="a duration such as 5m", got=repr(texts[name]))
@@ -80,7 +80,7 @@ def _read_durations(**texts: str) -> list[int]:
 
 
 def _read_prices(paths: Sequence[str]) -> PriceFile:
-    """Return the prices of all sources as one. Raises UsageError with every mistake."""
+    """Returns the prices of all sources as one. Raises UsageError with every mistake."""
     prices, mistakes = read_price_sources(paths)
     if mistakes:
         raise UsageError(mistakes)

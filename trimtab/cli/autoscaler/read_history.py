@@ -60,7 +60,7 @@ def read_cluster_history(
     cluster: live_cluster.ClusterOptions, earlier: Sequence[str], series: Sequence[Series], prices: PriceFile,
     flags_text: str, *, step_seconds: int, min_nodes: int, provision_seconds: int,
 ) -> ClusterHistory:  # fmt: skip
-    """Return the history of --cluster, the earlier snapshots and the usage. Raises UsageError with every mistake, and
+    """Returns the history of --cluster, the earlier snapshots and the usage. Raises UsageError with every mistake, and
     RuntimeFailure if a live cluster cannot be read."""
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
     if not cluster.paths:
@@ -102,7 +102,7 @@ def _read_inventory(documents: list[Document], prices: PriceFile) -> tuple[_Time
 
 
 def _snapshot_time(documents: Iterable[Document]) -> Seconds:
-    """Return the newest time in the objects, about when the snapshot was made; 0 without any."""
+    """Returns the newest time in the objects, about when the snapshot was made; 0 without any."""
     times = (
         parse_timestamp(match[1].decode())
         for document in documents
@@ -116,7 +116,7 @@ def _snapshot_time(documents: Iterable[Document]) -> Seconds:
 def _read_moments(
     snapshots: Sequence[_TimedInventory], series: Sequence[Series], step_seconds: int
 ) -> tuple[Sequence[tuple[Seconds, Mapping[str, int]]], list[str]]:
-    """Return second → pods by workload, and notes on where that comes from."""
+    """Returns second → pods by workload, and notes on where that comes from."""
     lives = read_lives(series, snapshots)
     if lives:
         names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
@@ -138,7 +138,7 @@ def _read_moments(
 def read_lives(
     series: Iterable[Series], snapshots: Iterable[_TimedInventory]
 ) -> dict[str, list[tuple[Seconds, Seconds]]]:
-    """Return workload → (first, last) sample of each of its pods; series without a pod are left out."""
+    """Returns workload → (first, last) sample of each of its pods; series without a pod are left out."""
     pods = {
         (pod.namespace, pod.name): Owner(*name.split("/", 2)[1:])
         for snapshot in snapshots for pod in snapshot.inventory.pods if (name := workload_name(pod))
@@ -156,7 +156,7 @@ def read_lives(
 
 
 def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tuple[ScaleDownFlags, list[ConfigError]]:
-    """Return the flags of a running cluster autoscaler, defaults where it has none, and the mistakes in them."""
+    """Returns the flags of a running cluster autoscaler, defaults where it has none, and the mistakes in them."""
     flags, mistakes = parse_flags(arguments), []
     durations: dict[str, int] = {}
     for name in (_UNNEEDED_FLAG, _DELAY_FLAG):
@@ -179,7 +179,7 @@ def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tupl
 
 
 def parse_duration(text: str) -> int | None:
-    """Return the seconds of a duration such as 1h, 10m or 1m30s; None if it is none."""
+    """Returns the seconds of a duration such as 1h, 10m or 1m30s, or None if it is none."""
     match = _DURATION.fullmatch(text)
     if match is None or not text:
         return None

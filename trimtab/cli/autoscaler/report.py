@@ -51,7 +51,7 @@ class AutoscalerProposeReport(ReportPart, frozen=True, kw_only=True):
 def build_autoscaler_report(
     proposal: AutoscalerProposal, history: NodeHistory, notes: tuple[str, ...]
 ) -> AutoscalerProposeReport:
-    """Return the report of a proposal."""
+    """Returns the report of a proposal."""
     return AutoscalerProposeReport(
         hours=round(proposal.present.result.seconds / 3600, 1), nodes=len(history.nodes),
         pods=sum(sum(pods.values()) for _, pods in history.nodes), reason=report_reason(proposal.reason),

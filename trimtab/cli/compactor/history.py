@@ -73,7 +73,7 @@ DURATION = _Duration()
 
 
 def parse_since(text: str) -> int | None:
-    """Return the seconds of a text such as 90s, 30m, 12h, 7d or 2w; None for any other text."""
+    """Returns the seconds of a text such as 90s, 30m, 12h, 7d or 2w, or None for any other text."""
     number, unit = text[:-1], text[-1:]
     sizes = {"s": 1, "m": 60, "h": 3600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
     if not number.isascii() or not number.isdecimal() or len(number) > 6 or unit not in sizes:
@@ -82,7 +82,7 @@ def parse_since(text: str) -> int | None:
 
 
 def build_history_report(state: CompactorState, filters: HistoryFilter | None = None) -> HistoryReport:
-    """Return the stored records that the filter selects."""
+    """Returns the stored records that the filter selects."""
     filters = filters or HistoryFilter()
     records = sorted(
         (
@@ -108,7 +108,7 @@ def build_history_report(state: CompactorState, filters: HistoryFilter | None = 
 
 
 def history_nodes(report: HistoryReport) -> list[str]:
-    """Return the names of the nodes of the records, each once, in order."""
+    """Returns the names of the nodes of the records, each once, in order."""
     return list(dict.fromkeys(record.node for record in report.records if record.node))
 
 
@@ -127,7 +127,7 @@ def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = Fal
 
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
-    """Return the records of the later report that the earlier one does not have."""
+    """Returns the records of the later report that the earlier one does not have."""
     known = set(earlier.records)
     return HistoryReport(records=[record for record in later.records if record not in known])
 

@@ -104,7 +104,7 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_status_report(state: CompactorState) -> StatusReport:
-    """Return the report of all pools, with and without a ConfigMap, and of all drains."""
+    """Returns the report of all pools, with and without a ConfigMap, and of all drains."""
     pools = {pool.name: pool for pool in state.pools.pools}
     names = sorted({*pools, *state.pool_states})
     return StatusReport(
@@ -145,7 +145,7 @@ def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: S
 
 
 def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
-    """Return the time to write as the pool's reopening: that of its last closing or back-off, else `now`.
+    """Returns the time to write as the pool's reopening: that of its last closing or back-off, else `now`.
 
     The compactor's clock, which wrote those times, may differ from this machine's.
     """

@@ -69,7 +69,7 @@ class CompactorState:
     paused: str
 
     def list_annotations(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
-        """Yield the nodes with an annotation of a drain, and the annotation, which is not verified."""
+        """Yields the nodes with an annotation of a drain, and the annotation, which is not verified."""
         for shape in self.snapshot.objects_of(NodeShape):
             node = nodes.node_from_api(shape)
             annotation = note_of(node, None)
@@ -77,14 +77,14 @@ class CompactorState:
                 yield node, annotation.claim if isinstance(annotation, NotAuthentic) else annotation
 
     def count_remaining_pods(self, annotation: DrainAnnotation) -> int:
-        """Return how many pods of the drain still exist."""
+        """Returns how many pods of the drain still exist."""
         existing_uids = {shape.metadata.uid for shape in self.snapshot.objects_of(PodShape)}
         return sum(move.uid in existing_uids for move in annotation.moves)
 
 
 @contextmanager
 def open_client(login: ClusterLogin) -> Iterator[Client]:
-    """Yield a client; raises UsageError without a login, and RuntimeFailure for any KubeFault."""
+    """Yields a client; raises UsageError without a login, and RuntimeFailure for any KubeFault."""
     try:
         client = connect_to_cluster(login.kubeconfig, login.context)
     except NotConfigured as error:
@@ -106,7 +106,7 @@ def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> Compacto
 
 
 def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
-    """Return the lists that the state consists of."""
+    """Returns the lists that the state consists of."""
     config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=namespace)
     labelled = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
     kinds = ("Node", "Namespace", *(("Pod",) if pods else ()))
@@ -116,7 +116,7 @@ def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
 def build_compactor_state(
     snapshot: Snapshot, unreadable: Sequence[Unreadable], leader: str, namespace: str
 ) -> CompactorState:
-    """Return the state that these objects are; `unreadable`: objects that could not be decoded."""
+    """Returns the state that these objects are; `unreadable`: objects that could not be decoded."""
     shapes = snapshot.objects_of(ConfigMap)
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
@@ -148,7 +148,7 @@ def _with_label(source: ListSource, label: str) -> ListSource:
 
 
 def read_leader(client: Client, namespace: str) -> str:
-    """Return the holder of the compactor's Lease; empty if there is none."""
+    """Returns the holder of the compactor's Lease, or an empty string if there is none."""
     doing = f"read Lease {namespace}/{LEASE}"
     try:
         lease: _Lease = decode_as(
@@ -184,7 +184,7 @@ class AnnotatedNode:
 
 
 def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[AnnotatedNode]:
-    """Return the nodes of these names, or without names all nodes with the annotation.
+    """Returns the nodes of these names, or without names all nodes with the annotation.
 
     Raises UsageError for a name without such a node.
     """
@@ -200,7 +200,7 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
 
 
 def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None:
-    """Return the node with its annotation as text; None if it has no annotation of a drain."""
+    """Returns the node with its annotation as text, or None if it has no annotation of a drain."""
     annotation = read_annotation(node, keys)
     if annotation is None:
         return None
@@ -258,7 +258,7 @@ def _no_annotation_mistake(name: str) -> ConfigError:
 
 
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:
-    """Return the compactor's keys; None without any, or if the login may not read them."""
+    """Returns the compactor's keys, or None without any, or if the login may not read them."""
     try:
         signer = node_signatures.read_signer(writer, namespace)
     except NotAllowed:

@@ -42,12 +42,12 @@ class WatchedState:
                 raise RuntimeFailure(f"{name}: {error}")
 
     def read(self) -> CompactorState:
-        """Return the state now. Raises KubeFault if the Lease cannot be read."""
+        """Returns the state now. Raises KubeFault if the Lease cannot be read."""
         snapshot, unreadable = self.informers.take_snapshot(), self.informers.unreadable_objects()
         return build_compactor_state(snapshot, unreadable, read_leader(self.client, self.namespace), self.namespace)
 
     def errors(self) -> list[str]:
-        """Return what is wrong with the watches, as text."""
+        """Returns what is wrong with the watches, as text."""
         errors = [f"{name}: {error}" for name, error in self.informers.errors_by_list().items()]
         age = self.informers.oldest_age()
         return [*errors, f"the content is {age:.0f} s old"] if age is not None and age > STALE_SECONDS else errors
@@ -55,7 +55,7 @@ class WatchedState:
 
 @contextmanager
 def watch_compactor_state(login: ClusterLogin) -> Iterator[WatchedState]:
-    """Yield the state of the cluster, pods included, while it is watched."""
+    """Yields the state of the cluster, pods included, while it is watched."""
     sources = state_sources(login.namespace, pods=True)
     with open_client(login) as client, ClusterInformers(client, sources) as informers:
         yield WatchedState(client, informers, login.namespace)

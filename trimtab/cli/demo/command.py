@@ -62,7 +62,7 @@ class ReviewClient:
         self._http = urllib3.PoolManager(ca_certs=str(authority), retries=False, timeout=10.0)
 
     def send_review(self, pod: Pod, namespace: str) -> tuple[Operation, ...]:
-        """Return the webhook's JSON patch for the creation of this pod."""
+        """Returns the webhook's JSON patch for the creation of this pod."""
         body = json.dumps(_build_review(to_plain_json(pod), namespace)).encode()
         started_at = time.perf_counter()
         http_response = self._http.request(
@@ -76,7 +76,7 @@ class ReviewClient:
         return tuple(operations)
 
     def admit_pod(self, pod: Pod, namespace: str) -> Pod:
-        """Return the pod after the webhook's patch, applied as the API server does."""
+        """Returns the pod after the webhook's patch, applied as the API server does."""
         patched = jsonpatch.apply_patch(to_plain_json(pod), list(self.send_review(pod, namespace)))
         return msgspec.convert(patched, Pod)
 
@@ -201,7 +201,7 @@ def _run_admission(console: Console, folder: Path) -> None:
 def _is_same_as_preview(
     client: ReviewClient, template: PodTemplateLocation, pod_preview: Preview, facts: ClusterFacts
 ) -> bool:
-    """Return whether the pod that is stored with the webhook's answers equals the one of the offline preview."""
+    """Returns whether the pod that is stored with the webhook's answers equals the one of the offline preview."""
     stored = run_admission_chain(
         template.pod,
         template.with_owners(facts),

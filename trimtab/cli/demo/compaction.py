@@ -73,7 +73,7 @@ class SimulatedCluster:
 
     # ── what the compactor sees ──────────────────────────────────────────────────────────────────────
     def look(self) -> ClusterView:
-        """Return the present state of the cluster."""
+        """Returns the present state of the cluster."""
         return ClusterView(
             now=self.at, inventory=self.inventory, pools=(self.pool,), namespace="trimtab-system",
             autoscaler=Autoscaler(updated=self.at, threshold=0),
@@ -147,7 +147,7 @@ class SimulatedCluster:
         )
 
     def _choose_node(self, pod: PodInfo) -> str:
-        """Return the emptiest node that admits the pod, or "" without one; nodes with the soft taint are last."""
+        """Returns the emptiest node that admits the pod, or "" without one; nodes with the soft taint are last."""
         model = build_cluster_model(replace(self.inventory, pods=(*self.inventory.pods, pod)))
         capacity, [(_, kind)] = FreeCapacity(model), model.pending_pods
         numbers = [number for number in range(len(model.nodes)) if fits_on_node(capacity, kind, number)]

@@ -90,7 +90,7 @@ def _wanted_requests(pod: ResizablePod) -> WantedRequests | None:
 
 
 def build_inputs() -> PlanInputs:
-    """Return the pool as the inputs of a plan."""
+    """Returns the pool as the inputs of a plan."""
     reading = read_documents("pool.json", build_pool_list())
     inventory = snapshot_inventory(build_snapshot(reading.documents).snapshot)
     pool_reading = pools.find_pools(None, reading.documents, inventory, ())
@@ -130,7 +130,7 @@ def _requests_bar(node: NodeReport, fill: Fill) -> Text:
 
 
 def build_pool_list() -> bytes:
-    """Return the pool's objects as `kubectl get nodes,pods,pdb -A -o json` prints them."""
+    """Returns the pool's objects as `kubectl get nodes,pods,pdb -A -o json` prints them."""
     items = [*map(_build_node, range(_NODES)), *_build_pods(), _build_budget()]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1).encode()
 
@@ -149,7 +149,7 @@ def _build_node(number: int) -> dict[str, Any]:
 
 
 def _build_pods() -> Iterator[dict[str, Any]]:
-    """Yield the workloads' pods, spread over the nodes, and one pod without an owner, which may not move."""
+    """Yields the workloads' pods, spread over the nodes, and one pod without an owner, which may not move."""
     count = 0
     for app, (pods, cpu, memory) in _WORKLOADS.items():
         for number in range(pods):
@@ -172,7 +172,7 @@ def _build_pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[st
 
 
 def _build_budget() -> dict[str, Any]:
-    """Return a PodDisruptionBudget by which two of the nine api pods may be unavailable."""
+    """Returns a PodDisruptionBudget by which two of the nine api pods may be unavailable."""
     healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
     return {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

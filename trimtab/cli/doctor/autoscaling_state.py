@@ -30,7 +30,7 @@ class AutoscalingState:
 
 
 def read_autoscaling(client: Client, namespace: str) -> AutoscalingState:
-    """Return the findings of `OWN_RULES`; an author's lint-ignore counts. Raises any KubeFault."""
+    """Returns the findings of `OWN_RULES`; an author's lint-ignore counts. Raises any KubeFault."""
     from trimtab.autoscaling.lint import check_snapshot
     from trimtab.autoscaling.read_snapshot import read_lint_snapshot
     from trimtab.autoscaling.rules import RULES_BY_CODE

@@ -14,7 +14,7 @@ MAX_FINDINGS = 3
 
 
 def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the errors and warnings of the rules that concern Trimtab, as warnings."""
+    """Yields the errors and warnings of the rules that concern Trimtab, as warnings."""
     state = cluster.autoscaling
     if isinstance(state, Unreadable):
         yield report_unknown(state)

@@ -9,7 +9,7 @@ from trimtab.cluster.reason import Unreadable
 
 
 def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the compiled policies without a binding, or what changes pods in this cluster."""
+    """Yields the compiled policies without a binding, or what changes pods in this cluster."""
     policies = cluster.compiled_policies
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)

@@ -20,12 +20,12 @@ _MAX_NAMES = 5
 
 
 def decode_expander_map(document: Mapping[str, Any]) -> ExpanderMapState:
-    """Return the data and the annotations of the map's ConfigMap."""
+    """Returns the data and the annotations of the map's ConfigMap."""
     return ExpanderMapState(data=document.get("data") or {}, annotations=document["metadata"].get("annotations") or {})
 
 
 def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the autoscaler can use its priority map, and whether Trimtab still recognizes its own."""
+    """Yields whether the autoscaler can use its priority map, and whether Trimtab still recognizes its own."""
     state = cluster.expander_map
     if isinstance(state, Unreadable):
         yield report_unknown(state)

@@ -38,7 +38,7 @@ from trimtab.policy.schema import VERSION
 
 
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the Deployment of each process exists, runs in the right namespace, and has ready replicas."""
+    """Yields whether the Deployment of each process exists, runs in the right namespace, and has ready replicas."""
     for name in PROCESSES:
         yield _check_process(name, cluster.processes[name], cluster.namespace)
 
@@ -73,7 +73,7 @@ def _check_process(name: str, state: Read[DeploymentState | None], namespace: st
 
 
 def check_permissions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the permissions that the account of each installed process lacks."""
+    """Yields the permissions that the account of each installed process lacks."""
     for name, missing in cluster.missing_permissions.items():
         if isinstance(missing, Unreadable):
             yield report_unknown(missing)
@@ -85,7 +85,7 @@ def check_permissions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether an admission policy restricts the account of each installed process to its work."""
+    """Yields whether an admission policy restricts the account of each installed process to its work."""
     policies = cluster.account_policies
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)
@@ -114,7 +114,7 @@ def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
 
 
 def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether one replica of each installed worker holds a Lease that it renews."""
+    """Yields whether one replica of each installed worker holds a Lease that it renews."""
     for name in WORKERS:
         process, lease = cluster.processes[name], cluster.leases[name]
         if isinstance(process, Unreadable):
@@ -180,7 +180,7 @@ MAX_SKEW_SECONDS, MAX_TOLERATED_SKEW_SECONDS = 5, 60
 
 
 def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether Trimtab supports the API server's version and is tested against it."""
+    """Yields whether Trimtab supports the API server's version and is tested against it."""
     version = cluster.version
     if isinstance(version, Unreadable):
         yield report_unknown(version)
@@ -197,7 +197,7 @@ def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_clock(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the difference between this machine's clock and the API server's."""
+    """Yields the difference between this machine's clock and the API server's."""
     if isinstance(cluster.server_time, Unreadable):
         yield report_unknown(cluster.server_time)
         return
@@ -215,7 +215,7 @@ def check_clock(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether Trimtab's namespace exists, and whether its annotation pauses Trimtab."""
+    """Yields whether Trimtab's namespace exists, and whether its annotation pauses Trimtab."""
     if isinstance(cluster.own_namespace, Unreadable):
         yield report_unknown(cluster.own_namespace)
     elif cluster.own_namespace is None:
@@ -229,7 +229,7 @@ def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the API server serves PodPolicy in the version that Trimtab reads."""
+    """Yields whether the API server serves PodPolicy in the version that Trimtab reads."""
     crd = cluster.crd
     if isinstance(crd, Unreadable):
         yield report_unknown(crd)
@@ -278,7 +278,7 @@ INSTALLATION_CHECKS = (
 
 
 def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the problems that the status of each PodPolicy reports, missing RuntimeClasses first."""
+    """Yields the problems that the status of each PodPolicy reports, missing RuntimeClasses first."""
     policies = cluster.policies
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)
@@ -318,7 +318,7 @@ def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[Doctor
 
 
 def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the mistakes in the pools' ConfigMaps, and pools that need a permission to scale Deployments."""
+    """Yields the mistakes in the pools' ConfigMaps, and pools that need a permission to scale Deployments."""
     reading = cluster.pools
     if isinstance(reading, Unreadable):
         yield report_unknown(reading)

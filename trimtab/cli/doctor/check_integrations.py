@@ -36,7 +36,7 @@ MAX_LEAD_THRESHOLD_PERCENT = 30
 
 
 def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the webhook and the watchdog are set as this API server handles pod overhead.
+    """Yields whether the webhook and the watchdog are set as this API server handles pod overhead.
 
     RuntimeClass admission refuses a pod of a RuntimeClass that does not exist; if the pod is admitted, it is off.
     """
@@ -70,7 +70,7 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the autoscaler reports that it is healthy, and whether its flags suit the pools.
+    """Yields whether the autoscaler reports that it is healthy, and whether its flags suit the pools.
 
     Without a pool a missing autoscaler is no finding.
     """
@@ -122,7 +122,7 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
 
 
 def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Yield for each pool with `autoscaler: lead` whether the autoscaler leaves the nodes with pods to Trimtab."""
+    """Yields for each pool with `autoscaler: lead` whether the autoscaler leaves the nodes with pods to Trimtab."""
     autoscaler = autoscaler_from_flags([f"--{name}={text}" for name, text in flags.items()], None)
     flag = f"--{THRESHOLD_FLAG}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
     for pool in pools:
@@ -165,7 +165,7 @@ MAX_NAMES = 3
 
 
 def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield a running estafette, an error if a pool of Trimtab acts; else the nodes that estafette left cordoned."""
+    """Yields a running estafette, an error if a pool of Trimtab acts; else the nodes that estafette left cordoned."""
     estafette, pools = cluster.estafette, cluster.pools
     if isinstance(estafette, Unreadable):
         yield report_unknown(estafette)
@@ -190,7 +190,7 @@ _PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 
 def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the recommender's source of usage answers and has pods."""
+    """Yields whether the recommender's source of usage answers and has pods."""
     source, process = cluster.usage_source, cluster.processes["recommender"]
     if isinstance(process, Unreadable):
         yield report_unknown(process)
@@ -213,7 +213,7 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the webhook of an installed VerticalPodAutoscaler can change pods."""
+    """Yields whether the webhook of an installed VerticalPodAutoscaler can change pods."""
     if isinstance(cluster.vpa, Unreadable):
         yield report_unknown(cluster.vpa)
     elif cluster.vpa.installed and not cluster.vpa.acts:

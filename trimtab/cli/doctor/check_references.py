@@ -16,7 +16,7 @@ from trimtab.cluster.reason import Unreadable
 
 
 def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield what policies in force name and the cluster does not have."""
+    """Yields what policies in force name and the cluster does not have."""
     state = cluster.references
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -28,7 +28,7 @@ def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]
 
 
 def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the pools to which no node belongs."""
+    """Yields the pools to which no node belongs."""
     state, reading = cluster.references, cluster.pools
     if isinstance(state, Unreadable) or isinstance(reading, Unreadable):
         yield report_unknown(state if isinstance(state, Unreadable) else reading)  # type: ignore[arg-type]
@@ -43,13 +43,13 @@ def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def find_empty_pools(pools: Iterable[Pool], nodes: Iterable[NodeInfo]) -> list[str]:
-    """Return the names of the enabled pools to which no node belongs."""
+    """Returns the names of the enabled pools to which no node belongs."""
     all_nodes = tuple(nodes)
     return sorted(pool.name for pool in pools if pool.enabled and not any(map(pool.has_node, all_nodes)))
 
 
 def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether all processes run one image."""
+    """Yields whether all processes run one image."""
     state = cluster.references
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -65,7 +65,7 @@ def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the budgets and network policies that processes lack.
+    """Yields the budgets and network policies that processes lack.
 
     Without any NetworkPolicy of Trimtab the installation was made without them, which the chart permits.
     """

@@ -44,7 +44,7 @@ States: TypeAlias = Mapping[str, PoolState | Unreadable]
 
 
 def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the Secrets of the webhook and the compactor hold a signing key."""
+    """Yields whether the Secrets of the webhook and the compactor hold a signing key."""
     signatures = cluster.signatures
     webhook, compactor = (
         (signatures, signatures) if isinstance(signatures, Unreadable) else (signatures.webhook_keys, signatures.keys)
@@ -54,7 +54,7 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
-    """Return whether the process has its key: without one a webhook still works, a compactor does nothing."""
+    """Returns whether the process has its key: without one a webhook still works, a compactor does nothing."""
     secret, report = (
         f"Secret {cluster.namespace}/{secret_of(process)}",
         report_warning if process == "webhook" else report_error,
@@ -72,7 +72,7 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
 
 
 def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield states and annotations that the compactor did not sign, and annotations of drains that no state has.
+    """Yields states and annotations that the compactor did not sign, and annotations of drains that no state has.
 
     Without the key an annotation can be neither verified nor refused: it is unknown.
     """
@@ -170,26 +170,26 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
 
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
-    """Return whether the webhook's Secret contains a key; None without a Secret."""
+    """Returns whether the webhook's Secret contains a key, or None without a Secret."""
     secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 
 
 def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
-    """Return the compactor's keys; False if the Secret holds none, None without a Secret."""
+    """Returns the compactor's keys; False if the Secret holds none, None without a Secret."""
     if objects.get_plain(client, "Secret", SECRET, namespace) is None:
         return None
     return node_signatures.read_signer(Writer(client=client), namespace) or False
 
 
 def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
-    """Return the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
+    """Returns the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
     return read_annotations(nodes, keys.keys if keys is not None else None, namespace)
 
 
 def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
-    """Return the node and the key of every taint and annotation that Trimtab has renamed. Raises KubeFault."""
+    """Returns the node and the key of every taint and annotation that Trimtab has renamed. Raises KubeFault."""
     nodes = [node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"])]
     tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
     annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]
@@ -200,7 +200,7 @@ def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], 
 
 
 def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
-    """Return the state of each pool, verified with the keys if there are any. Raises KubeFault."""
+    """Returns the state of each pool, verified with the keys if there are any. Raises KubeFault."""
     place = replace(LIST_SOURCES["ConfigMap"], namespace=namespace, label_selector=memories.STATE_LABEL)
     pools: dict[str, ConfigMap] = {}
     for _, shape in iter_objects(client, place):

@@ -35,7 +35,7 @@ MAX_TIMEOUT_SECONDS = 5
 
 
 def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the Secret holds a certificate for the Service that is valid and not due for renewal."""
+    """Yields whether the Secret holds a certificate for the Service that is valid and not due for renewal."""
     pair = cluster.secret
     if isinstance(pair, Unreadable):
         yield report_unknown(pair)
@@ -54,7 +54,7 @@ def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether every caBundle of both configurations trusts the certificate that is served."""
+    """Yields whether every caBundle of both configurations trusts the certificate that is served."""
     configurations = (
         ("MutatingWebhookConfiguration", _find_own(cluster.mutating)),
         ("ValidatingWebhookConfiguration", cluster.validating),
@@ -97,7 +97,7 @@ def _compare_ca_bundles(
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the differences of both configurations from what Trimtab installs.
+    """Yields the differences of both configurations from what Trimtab installs.
 
     A missing configuration is reported by `check_ca_bundles`.
     """
@@ -132,7 +132,7 @@ def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
 
 
 def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield the webhooks that may overrule Trimtab's.
+    """Yields the webhooks that may overrule Trimtab's.
 
     API servers call configurations in the order of their names, and reinvoke webhooks with IfNeeded in the same order.
     """
@@ -162,7 +162,7 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether a pod that is created as a dry run reaches the webhook.
+    """Yields whether a pod that is created as a dry run reaches the webhook.
 
     The user needs permission to create pods in that namespace.
     """
@@ -200,7 +200,7 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield whether the webhook denies an invalid PodPolicy that is created as a dry run."""
+    """Yields whether the webhook denies an invalid PodPolicy that is created as a dry run."""
     trial = cluster.policy_trial
     if isinstance(trial, Unreadable):
         yield report_unknown(trial)

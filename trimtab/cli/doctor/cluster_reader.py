@@ -89,11 +89,11 @@ class ClusterProbe:
         )
 
     def get_object(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """Return the object as a plain value; None if it does not exist."""
+        """Returns the object as a plain value, or None if it does not exist."""
         return objects.get_plain(self.client, kind, name, namespace)
 
     def list_objects(self, kind: str, namespace: str = "") -> Iterator[dict[str, Any]]:
-        """Yield all objects of the kind as plain values, page by page."""
+        """Yields all objects of the kind as plain values, page by page."""
         place = replace(LIST_SOURCES[kind], namespace=namespace) if namespace else LIST_SOURCES[kind]
         for page in iter_pages(self.client, place):
             yield from (msgspec.json.decode(raw) for raw in page.items)
@@ -112,7 +112,7 @@ class ClusterProbe:
         )
 
     def review_access(self, reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Return whether each SubjectAccessReview is allowed."""
+        """Returns whether each SubjectAccessReview is allowed."""
         with ThreadPoolExecutor(_MAX_CONCURRENT_REVIEWS) as pool:
             return list(pool.map(self._is_allowed, reviews))
 
@@ -140,7 +140,7 @@ def _raise_if_forbidden(response: Exchange, doing: str) -> None:
 
 
 def _proxy_path(url: str) -> str:
-    """Return the API server's proxy path to the Service of this URL. Raises Unreachable for any other host."""
+    """Returns the API server's proxy path to the Service of this URL. Raises Unreachable for any other host."""
     parts = urlsplit(url)
     labels = (parts.hostname or "").split(".")
     # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
@@ -155,7 +155,7 @@ def _proxy_path(url: str) -> str:
 
 
 def _server_message(response: Exchange) -> str:
-    """Return the message of a Status, or else the beginning of the body."""
+    """Returns the message of a Status, or else the beginning of the body."""
     try:
         return msgspec.json.decode(response.content, type=_ServerMessage).message[:300]
     except (msgspec.DecodeError, UnicodeError):
@@ -173,23 +173,23 @@ ABSENT_RUNTIME_CLASS = "trimtab-doctor-asks"
 
 
 def build_asking_pod() -> dict[str, Any]:
-    """Return a pod whose annotation makes the webhook answer with a warning, which proves that it was called."""
+    """Returns a pod whose annotation makes the webhook answer with a warning, which proves that it was called."""
     return _build_pod({"annotations": {PROBE_ANNOTATION: "doctor"}}, {})
 
 
 def build_pod_of_absent_class() -> dict[str, Any]:
-    """Return a pod that RuntimeClass admission refuses if it is on; the pod opts out of Trimtab's webhook."""
+    """Returns a pod that RuntimeClass admission refuses if it is on; the pod opts out of Trimtab's webhook."""
     return _build_pod({"labels": {OPT_OUT: "true"}}, {"runtimeClassName": ABSENT_RUNTIME_CLASS})
 
 
 def build_invalid_policy() -> dict[str, Any]:
-    """Return a PodPolicy that the CRD's schema accepts and Trimtab's validating webhook denies."""
+    """Returns a PodPolicy that the CRD's schema accepts and Trimtab's validating webhook denies."""
     meta = {"name": "trimtab-doctor-asks"}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "spec": {"actions": {}, "areYouThere": True}}
 
 
 def _build_pod(metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod that the restricted Pod Security Standard admits, with requests and limits in case of a quota."""
+    """Returns a pod that the restricted Pod Security Standard admits, with requests and limits in case of a quota."""
     amounts = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "asks", "image": "trimtab.invalid/doctor", "resources": {"requests": amounts, "limits": amounts},
@@ -283,7 +283,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
 
 
 def _parse_version(body: bytes) -> Read[tuple[int, int]]:
-    """Return (major, minor); managed clusters report a minor such as "34+"."""
+    """Returns (major, minor); managed clusters report a minor such as "34+"."""
     try:
         version = msgspec.json.decode(body)
         return int(version["major"]), int(str(version["minor"]).rstrip("+"))
@@ -292,7 +292,7 @@ def _parse_version(body: bytes) -> Read[tuple[int, int]]:
 
 
 def _is_injected(mutating: Read[tuple[WebhookConfigurationState, ...]]) -> bool:
-    """Return whether cert-manager writes the caBundle of Trimtab's configuration."""
+    """Returns whether cert-manager writes the caBundle of Trimtab's configuration."""
     configurations = () if isinstance(mutating, Unreadable) else mutating
     return any(configuration.injected for configuration in configurations if configuration.name == CONFIGURATION_NAME)
 
@@ -306,7 +306,7 @@ class DoctorReader:
     def read_object(
         self, kind: str, name: str, convert: Callable[[Mapping[str, Any]], T], namespace: str = ""
     ) -> T | None:
-        """Return one object as `convert` makes it; None if it does not exist."""
+        """Returns one object as `convert` makes it, or None if it does not exist."""
         document = self._probe.get_object(kind, name, namespace)
         return convert(document) if document is not None else None
 
@@ -342,7 +342,7 @@ class DoctorReader:
     def find_missing_permissions(
         self, process: str, state: Read[DeploymentState], mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[str, ...]]:
-        """Return the permissions that the process's account lacks, as text.
+        """Returns the permissions that the process's account lacks, as text.
 
         The webhook needs fewer if cert-manager writes its certificate, so without its configuration it is Unreadable.
         """
@@ -363,7 +363,7 @@ class DoctorReader:
     def read_account_policies(
         self, mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[AccountPolicy, ...] | None]:
-        """Return the state of each admission policy that `trimtab install` renders; None if there is no such kind.
+        """Returns the state of each admission policy that `trimtab install` renders, or None if there is no such kind.
 
         Whether the webhook's account has one depends on whether cert-manager writes its certificate.
         """
@@ -388,7 +388,7 @@ class DoctorReader:
         return tuple(observed.decode_account_policies(rendered, stored))
 
     def read_compiled_policies(self) -> tuple[CompiledPolicyState, ...] | None:
-        """Return the compiled policies by name; None if this API server has no MutatingAdmissionPolicies."""
+        """Returns the compiled policies by name, or None if this API server has no MutatingAdmissionPolicies."""
         from trimtab.kube.errors import NotFound
 
         try:
@@ -418,7 +418,7 @@ class DoctorReader:
         )
 
     def prometheus_url(self, recommender: Read[DeploymentState | None]) -> str:
-        """Return the URL of the recommender's setting; empty without one."""
+        """Returns the URL of the recommender's setting, or an empty string without one."""
         return (
             recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
             if isinstance(recommender, DeploymentState)
@@ -447,7 +447,7 @@ class DoctorReader:
         return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
     def list_policies(self) -> tuple[PolicyState, ...]:
-        """Return the state of every PodPolicy; none if the kind is not served, which `check_crd` reports."""
+        """Returns the state of every PodPolicy; none if the kind is not served, which `check_crd` reports."""
         from trimtab.kube.errors import NotFound
 
         try:
@@ -468,5 +468,5 @@ class DoctorReader:
         return pools_of(shape for _, shape in iter_objects(self._probe.client, place))
 
     def read_metrics_api(self) -> MetricsApiState:
-        """Return the providers of custom metrics, and the Deployment of `trimtab metrics-api`."""
+        """Returns the providers of custom metrics, and the Deployment of `trimtab metrics-api`."""
         return read_metrics_api_state(self._probe.list_objects("APIService"), self.read_process(METRICS_API))

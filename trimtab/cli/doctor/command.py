@@ -46,7 +46,7 @@ class CheckResult:
 
 
 def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
-    """Return at least one finding of every check that is not in `without`."""
+    """Returns at least one finding of every check that is not in `without`."""
     return tuple(
         CheckResult(check, finding)
         for check in CHECKS
@@ -56,13 +56,13 @@ def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) ->
 
 
 def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
-    """Return the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
+    """Returns the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
     findings = tuple(check.judge(cluster)) or (report_unknown("there is nothing to check"),)
     return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 
 
 def is_well(results: Collection[CheckResult], *, strict: bool = False) -> bool:
-    """Return whether there is no error and nothing unknown; with `strict`, no warning either."""
+    """Returns whether there is no error and nothing unknown; with `strict`, no warning either."""
     bad = {FindingSeverity.ERROR, FindingSeverity.UNKNOWN} | ({FindingSeverity.WARN} if strict else set())
     return not any(result.finding.severity in bad for result in results)
 

@@ -19,7 +19,7 @@ class CompiledPolicyState:
 def decode_compiled_policies(
     policies: Iterable[Mapping[str, Any]], bindings: Iterable[Mapping[str, Any]]
 ) -> tuple[CompiledPolicyState, ...]:
-    """Return the policies that carry the label of compiled ones, by name."""
+    """Returns the policies that carry the label of compiled ones, by name."""
     bound_names = {(binding.get("spec") or {}).get("policyName", "") for binding in bindings}
     names = sorted(
         policy["metadata"]["name"] for policy in policies if POLICY_LABEL in (policy["metadata"].get("labels") or {})

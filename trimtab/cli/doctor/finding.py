@@ -33,7 +33,7 @@ class DoctorFinding:
     """A command or a sentence; empty if nothing needs a fix."""
 
     def with_namespace(self, namespace: str) -> Self:
-        """Return the finding with `namespace` for the word NAMESPACE in the fix, so that the command can be copied."""
+        """Returns the finding with `namespace` for the word NAMESPACE in the fix, so that the command can be copied."""
         return replace(self, fix=re.sub(r"\bNAMESPACE\b", namespace, self.fix))
 
 
@@ -52,20 +52,20 @@ class Check:
 
 
 def report_ok(sentence: str) -> DoctorFinding:
-    """Return a finding without a problem."""
+    """Returns a finding without a problem."""
     return DoctorFinding(severity=FindingSeverity.OK, reason=NOTHING_WRONG(sentence))
 
 
 def report_warning(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
-    """Return a warning; without `fix` the code's remedy is the fix."""
+    """Returns a warning; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.WARN, reason=code(sentence), fix=fix or code.todo)
 
 
 def report_error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
-    """Return an error; without `fix` the code's remedy is the fix."""
+    """Returns an error; without `fix` the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.ERROR, reason=code(sentence), fix=fix or code.todo)
 
 
 def report_unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
-    """Return a finding for what could not be checked, with the reason."""
+    """Returns a finding for what could not be checked, with the reason."""
     return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=NOT_CHECKED(str(why)), fix=fix or NOT_CHECKED.todo)

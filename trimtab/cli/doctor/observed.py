@@ -72,7 +72,7 @@ class WebhookState:
     place: str
     """The path of its URL."""
     service: tuple[str, str] | None = None
-    """(namespace, name); None if the webhook has a URL instead."""
+    """(namespace, name), or None if the webhook has a URL instead."""
     ca_bundle: bytes = b""
     fails_closed: bool = True
     """failurePolicy: Fail."""
@@ -84,7 +84,7 @@ class WebhookState:
     excluded_namespaces: frozenset[str] = frozenset()
     """The namespaces that its selector excludes by name."""
     included_namespaces: frozenset[str] | None = None
-    """The only namespaces that its selector includes by name; None if it includes none by name."""
+    """The only namespaces that its selector includes by name, or None if it includes none by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class AutoscalerState:
     status_report: Read[Autoscaler] | None
     """None if there is no status ConfigMap."""
     flags: Mapping[str, str] | None = None
-    """The flags of its Deployment; None if there is no such Deployment."""
+    """The flags of its Deployment, or None if there is no such Deployment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +232,9 @@ class SignatureState:
     """The signing keys, and what the compactor signs: annotations of nodes, and the state of each pool."""
 
     webhook_keys: Read[bool | None]
-    """Whether the webhook's Secret holds a key; None without a Secret."""
+    """Whether the webhook's Secret holds a key, or None without a Secret."""
     keys: Read[bool | None]
-    """Whether the compactor's Secret holds a key; None without a Secret."""
+    """Whether the compactor's Secret holds a key, or None without a Secret."""
     annotations: Read[DrainAnnotations]
     """The drain annotations of nodes; without keys none is authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
@@ -263,7 +263,7 @@ class ObservedCluster:
     pool_status_crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
-    """The webhook's certificate and key; None if the Secret does not exist or holds none."""
+    """The webhook's certificate and key, or None if the Secret does not exist or holds none."""
     signatures: Read[SignatureState]
     mutating: Read[tuple[WebhookConfigurationState, ...]]
     """All configurations of the cluster, in the order in which the API server calls them."""
@@ -278,7 +278,7 @@ class ObservedCluster:
     missing_permissions: Mapping[str, Read[tuple[str, ...]]]
     """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
-    """The ValidatingAdmissionPolicies that `trimtab install` renders; None if this API server has no such kind."""
+    """The ValidatingAdmissionPolicies that `trimtab install` renders, or None if this API server has no such kind."""
     autoscaler: Read[AutoscalerState]
     estafette: Read[EstafetteState]
     usage_source: Read[UsageSourceState]
@@ -322,7 +322,7 @@ def decode_process(deployment: Plain) -> DeploymentState:
 
 
 def find_autoscaler_flags(deployments: Iterable[Plain]) -> dict[str, str] | None:
-    """Return the flags of the first Deployment that runs a cluster autoscaler; None if none does."""
+    """Returns the flags of the first Deployment that runs a cluster autoscaler, or None if none does."""
     for deployment in deployments:
         for container in _pod_containers(deployment):
             arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
@@ -363,7 +363,7 @@ def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
 
 
 def find_vpa_targets(configuration: WebhookConfigurationState) -> tuple[vpa_webhook.WebhookTarget, ...]:
-    """Return the VPA's webhooks in the configuration, mostly none, each with whether the API server can trust it.
+    """Returns the VPA's webhooks in the configuration, mostly none, each with whether the API server can trust it.
 
     A webhook with a URL needs no caBundle.
     """
@@ -389,7 +389,7 @@ def _excluded_namespaces(selector: Plain) -> Iterable[str]:
 
 
 def _included_namespaces(selector: Plain) -> frozenset[str] | None:
-    """Return the only namespaces that a selector includes by name; None if it includes none by name."""
+    """Returns the only namespaces that a selector includes by name, or None if it includes none by name."""
     terms = selector.get("matchExpressions") or ()
     inclusions = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
     return frozenset(inclusions[0].get("values") or ()) if inclusions else None
@@ -416,7 +416,7 @@ def decode_lease(document: Plain) -> LeaseState:
 def decode_account_policies(
     rendered_documents: Iterable[Plain], stored: Mapping[tuple[str, str], Plain]
 ) -> Iterator[AccountPolicy]:
-    """Yield the state of each policy that `trimtab install` renders.
+    """Yields the state of each policy that `trimtab install` renders.
 
     `stored` maps kind and name to the policies and bindings of the API server.
     """
@@ -439,7 +439,7 @@ def decode_account_policies(
 
 
 def _matches_rendered(stored: Plain, rendered: Plain) -> bool:
-    """Return whether the stored policy has all rendered fields and excludes no object.
+    """Returns whether the stored policy has all rendered fields and excludes no object.
 
     Fields that the API server adds by itself do not count.
     """
@@ -459,7 +459,7 @@ def _contains(actual: Any, expected: Any) -> bool:
 
 
 def decode_policy(document: Plain) -> PolicyState:
-    """Return the state of a PodPolicy by its spec and status."""
+    """Returns the state of a PodPolicy by its spec and status."""
     meta, status, spec = document["metadata"], document.get("status") or {}, document.get("spec") or {}
     runtime_class = (spec.get("actions") or {}).get("runtimeClass") or {}
     acts = spec.get("mode", "apply") == "apply" and spec.get("enabled", True)

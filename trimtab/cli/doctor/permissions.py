@@ -32,7 +32,7 @@ class Permission:
         return f"{self.verb} {what}{f'.{self.group}' if self.group else ''}{which}{where}"
 
     def to_access_review(self, user: str, namespace: str) -> dict[str, Any]:
-        """Return the SubjectAccessReview for a service account `user` of this namespace."""
+        """Returns the SubjectAccessReview for a service account `user` of this namespace."""
         attributes = {
             "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
             "name": self.name, "namespace": self.namespace,
@@ -58,7 +58,7 @@ def needed_permissions(
     process: str, namespace: str, *, cert_manager: bool, scale_namespaces: Collection[str] = (),
     autoscaler_status: str = AUTOSCALER_STATUS,
 ) -> tuple[Permission, ...]:  # fmt: skip
-    """Return the permissions that the process's account needs.
+    """Returns the permissions that the process's account needs.
 
     With cert-manager, which writes the certificate and the caBundles, the webhook and the metrics API need fewer.
     `autoscaler_status` is the name of the autoscaler's status ConfigMap.

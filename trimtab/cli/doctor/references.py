@@ -26,7 +26,7 @@ class ReferencesState:
     dangling: tuple[tuple[str, Reason], ...] = ()
     """Policy, and the reason why what it names is missing."""
     nodes: tuple[NodeInfo, ...] | None = None
-    """All nodes; None if they were not read."""
+    """All nodes, or None if they were not read."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Process → the image of its Deployment; without processes that do not exist."""
     protecting: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def read_references(client: Client, namespace: str) -> ReferencesState:
 
 
 def find_dangling(documents: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
-    """Return policy and reason for everything that policies in force name and the snapshot does not have."""
+    """Returns policy and reason for everything that policies in force name and the snapshot does not have."""
     from trimtab.cluster.yaml_documents import Document
     from trimtab.policy.cluster_facts import from_snapshot
     from trimtab.policy.lint import lint

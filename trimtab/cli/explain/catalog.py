@@ -40,19 +40,19 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def load_catalog() -> tuple[CatalogEntry, ...]:
-    """Return all entries, in the order of the file."""
+    """Returns all entries, in the order of the file."""
     content = files("trimtab.cli.explain").joinpath(FILE).read_bytes()
     return msgspec.json.decode(content, type=tuple[CatalogEntry, ...])
 
 
 def encode_catalog(entries: Iterable[CatalogEntry]) -> str:
-    """Return the file's text: one entry to a line, so that a change is one line of a diff."""
+    """Returns the file's text: one entry to a line, so that a change is one line of a diff."""
     lines = ",\n".join(msgspec.json.encode(entry).decode() for entry in entries)
     return f"[\n{lines}\n]\n"
 
 
 def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntry]:
-    """Return the entries of this name; upper and lower case are equal.
+    """Returns the entries of this name; upper and lower case are equal.
 
     Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
     `rollout`), fields of a pool with and without `pool.`. Without such a field, the fields that end with the words are
@@ -66,7 +66,7 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
 
 
 def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[CatalogEntry]:
-    """Return the fields directly inside a field."""
+    """Returns the fields directly inside a field."""
     prefix = f"{entry.name}."
     lists = f"{entry.name}[]."
     return [
@@ -79,7 +79,7 @@ def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[
 
 
 def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
-    """Return the names that resemble the word or contain it, the most similar first."""
+    """Returns the names that resemble the word or contain it, the most similar first."""
     names = {_normalize(entry.name): entry.name for entry in catalog}
     wanted = _normalize(name)
     near = get_close_matches(wanted, names, MAX_SUGGESTIONS, 0.75)

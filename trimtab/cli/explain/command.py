@@ -57,7 +57,7 @@ def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
 
 
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
-    """Return the explanations of all names. Raises UsageError with every name that is not known."""
+    """Returns the explanations of all names. Raises UsageError with every name that is not known."""
     catalog = load_catalog()
     entries_by_name = {name: find_entries(catalog, name) for name in names}
     mistakes = []

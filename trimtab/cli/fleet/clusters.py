@@ -70,8 +70,8 @@ class ClusterList:
 def list_clusters(
     texts: Sequence[str], kubeconfig: str | None = None, team_label: str = "team", now: str | None = None
 ) -> ClusterList:
-    """The clusters of folders and contexts, sorted by name. Raises UsageError for a name that two clusters have, and
-    for a folder without clusters."""
+    """Returns the clusters of folders and contexts, sorted by name. Raises UsageError for a name that two clusters
+    have, and for a folder without clusters."""
     sources: list[SnapshotSource] = []
     failures: list[ClusterFailure] = []
     mistakes: list[ConfigError] = []
@@ -100,7 +100,7 @@ def list_clusters(
 
 
 def _clusters_of_folder(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(name, paths): a file is a cluster, a folder in the folder is one as well. Hidden ones are ignored."""
+    """Yields (name, paths): a file is a cluster, a folder in the folder is one as well. Hidden ones are ignored."""
     if folder.is_file():
         yield _stem(folder), (str(folder.resolve()),)
         return
@@ -138,7 +138,7 @@ def _add_context(
 
 
 def _one_line(error: ClickException) -> str:
-    """The first mistake of an error, and how many more there are."""
+    """Returns the first mistake of an error, and how many more there are."""
     first, *more = str(error.message).splitlines()
     return f"{first} (and {len(more)} more)" if more else first
 
@@ -155,7 +155,7 @@ def _paths_of(source: SnapshotSource) -> Iterator[tuple[str, ...]]:
 
 
 def read_current(encoded: bytes) -> list[CurrentRow]:
-    """The present requests of all containers of a snapshot, sorted. Raises UnreadableCluster."""
+    """Returns the present requests of all containers of a snapshot, sorted. Raises UnreadableCluster."""
     source = msgspec.msgpack.decode(encoded, type=SnapshotSource)
     try:
         with _paths_of(source) as paths, without_garbage_collection():
@@ -186,7 +186,7 @@ class DigestJob:
     """Plans each cluster, and takes its digest."""
 
     def run_item(self, item: bytes) -> bytes:
-        """A ClusterDigest, or a ClusterFailure."""
+        """Returns a ClusterDigest, or a ClusterFailure."""
         source = msgspec.msgpack.decode(item, type=SnapshotSource)
         try:
             return b"D" + msgspec.msgpack.encode(digest_cluster(source), order="sorted")
@@ -196,7 +196,7 @@ class DigestJob:
 
 
 def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
-    """The digests and the failures of a DigestJob."""
+    """Returns the digests and the failures of a DigestJob."""
     found: list[ClusterDigest] = []
     failures: list[ClusterFailure] = []
     for result in results:
@@ -208,7 +208,7 @@ def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[
 
 
 def digest_cluster(source: SnapshotSource) -> ClusterDigest:
-    """The digest of one cluster, with its plan. Raises UsageError and RuntimeFailure."""
+    """Returns the digest of one cluster, with its plan. Raises UsageError and RuntimeFailure."""
     with _paths_of(source) as paths:
         inputs = read_inputs(PlanOptions(cluster=live_cluster.ClusterOptions(paths), now=source.now))
     inventory = inputs.inventory

@@ -104,7 +104,7 @@ def _add_history_options(function: F) -> F:
 
 @contextmanager
 def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
-    """Yield the engine of this name. Raises UsageError for another name."""
+    """Yields the engine of this name. Raises UsageError for another name."""
     mistakes = [
         ConfigError(file="--spark-conf", expected="NAME=VALUE, such as spark.executor.memory=1g", got=repr(text))
         for text in spark_conf if "=" not in text
@@ -137,7 +137,7 @@ def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
 
 
 def _list_history(location: str, days: int) -> list[StoredDay]:
-    """Return the files of the last days. Raises UsageError where there are none, and RuntimeFailure."""
+    """Returns the files of the last days. Raises UsageError where there are none, and RuntimeFailure."""
     try:
         files = select_days(DailyStore(location).list_days(), None, days)
     except UsageFault as error:
@@ -173,7 +173,7 @@ def _decide(
 
 
 def _absolute(location: str) -> str:
-    """A path without the working directory; a URL, or no location, as it is."""
+    """Returns a path without the working directory; a URL, or no location, as it is."""
     return location if not location or "://" in location else str(Path(location).resolve())
 
 

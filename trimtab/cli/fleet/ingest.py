@@ -150,7 +150,7 @@ def _ingest_samples(
 
 
 def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
-    """Yield the clusters of the server. Raises UsageFault, also where the usage of several would become one."""
+    """Yields the clusters of the server. Raises UsageFault, also where the usage of several would become one."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
     if not by:
         yield _Part(cluster_name, server)

@@ -51,7 +51,7 @@ class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroupReport]:
-    """All groups, the most expensive first."""
+    """Returns all groups, the most expensive first."""
     return [_report_group(group) for group in group_clusters(digests)]
 
 
@@ -83,7 +83,7 @@ def _report_type(score: TypeScore) -> GroupTypeReport:
 
 
 def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
-    """The types with a list price in the group's region. Raises UsageError where there is none."""
+    """Returns the types with a list price in the group's region. Raises UsageError where there is none."""
     options = TypeOptions(region=group.region)
     nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
     priced = read_priced_types(nothing, options)

@@ -205,7 +205,7 @@ class FleetReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_failures(failures: Iterable[ClusterFailure]) -> list[FailureReport]:
-    """The failures as reports contain them, sorted."""
+    """Returns the failures as reports contain them, sorted."""
     return [FailureReport(cluster=one.cluster, problem=one.problem) for one in sorted(set(failures))]
 
 
@@ -215,7 +215,7 @@ def dollars(micro_dollars: int) -> float:
 
 
 def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
-    """The sums of a group as reports contain them."""
+    """Returns the sums of a group as reports contain them."""
 
     def known(amount: float) -> float | None:
         return round(amount, 3) if sums.priced else None
@@ -230,7 +230,7 @@ def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
 
 
 def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
-    """All values of a group, the most waste first."""
+    """Returns all values of a group, the most waste first."""
     ordered = sorted(groups.items(), key=lambda item: (-item[1].waste, item[0]))
     return [report_sums(by, value, sums) for value, sums in ordered]
 
@@ -238,7 +238,7 @@ def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
 def build_recommend_report(
     decided: FleetDecisions, failures: Iterable[ClusterFailure], now: int, days: int, rule: str, notes: Sequence[str]
 ) -> FleetRecommendReport:
-    """The report of `trimtab fleet recommend`. It does not depend on the engine."""
+    """Returns the report of `trimtab fleet recommend`. It does not depend on the engine."""
     sums = decided.sums
     return FleetRecommendReport(
         at=format_timestamp(now), days=days, rule=rule, total=report_sums("total", "", sums.total),
@@ -266,7 +266,7 @@ def _report_decision(one: ContainerDecision) -> DecisionReport:
 
 
 def report_pools(digests: Iterable[ClusterDigest]) -> list[PoolLine]:
-    """All pools of all clusters, the largest saving first."""
+    """Returns all pools of all clusters, the largest saving first."""
     pools = sorted(
         (pool for digest in digests for pool in digest.pools),
         key=lambda pool: (-pool.saved, -pool.nodes_to_remove, -pool.cost, pool.cluster, pool.pool),
@@ -283,7 +283,7 @@ def _report_pool(pool: PoolSums) -> PoolLine:
 
 
 def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[ClusterFailure]) -> FleetPlanReport:
-    """The report of `trimtab fleet plan`."""
+    """Returns the report of `trimtab fleet plan`."""
     ordered = sorted(digests, key=lambda one: (-one.saved_by_plan, -one.nodes_to_remove, one.cluster))
     return FleetPlanReport(
         nodes=sum(one.nodes for one in digests), nodes_to_remove=sum(one.nodes_to_remove for one in digests),
@@ -302,7 +302,7 @@ def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[Clust
 
 
 def report_merge(merge: ClusterMerge) -> MergeReport:
-    """A merge as reports contain it."""
+    """Returns a merge as reports contain it."""
     new = f", which need{'s' * (merge.nodes_added == 1)} {merge.nodes_added} new nodes" if merge.nodes_added else ""
     text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
     if merge.volumes:
@@ -320,7 +320,7 @@ def build_fleet_report(
     digests: Sequence[ClusterDigest], decided: FleetDecisions | None, merges: Iterable[ClusterMerge],
     machines: Sequence[MachineGroupReport], failures: Iterable[ClusterFailure], at: int | None, notes: Sequence[str],
 ) -> FleetReport:  # fmt: skip
-    """The report of `trimtab fleet report`; `decided` is None without a history."""
+    """Returns the report of `trimtab fleet report`; `decided` is None without a history."""
     groups = {} if decided is None else decided.sums.groups
     by_cluster = groups.get("cluster", {})
     lines = [_report_cluster(one, by_cluster.get(one.cluster)) for one in digests]

@@ -129,14 +129,14 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def parse_minor_version(text: str) -> tuple[int, int] | None:
-    """Return (1, 37) of "1.37", "v1.37.2" or "1.37+"; None if it is no version."""
+    """Returns (1, 37) of "1.37", "v1.37.2" or "1.37+", or None if it is no version."""
     pieces = text.removeprefix("v").split(".")
     minor = pieces[1].rstrip("+") if len(pieces) > 1 else ""
     return (int(pieces[0]), int(minor)) if pieces[0].isdecimal() and minor.isdecimal() else None
 
 
 def _hints(options: Mapping[str, Any]) -> list[str]:
-    """Return a note for every part that was not asked for, with the option that asks for it."""
+    """Returns a note for every part that was not asked for, with the option that asks for it."""
     return [
         text for key, text in (
             ("usage", "Without --usage it is not known what could sleep."),
@@ -147,7 +147,7 @@ def _hints(options: Mapping[str, Any]) -> list[str]:
 
 
 def _read_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -> tuple[list[Manifest], list[str]]:
-    """Return every object as plain values; Secrets only if asked for, and of them only the metadata."""
+    """Returns every object as plain values; Secrets only if asked for, and of them only the metadata."""
     if not cluster.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
     files = [path for path in cluster.paths if path != live_cluster.LIVE]
@@ -196,7 +196,7 @@ def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
 
 
 def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
-    """Return by workload the cost of its requests in dollars a month, at the average price of the nodes."""
+    """Returns by workload the cost of its requests in dollars a month, at the average price of the nodes."""
     costs: dict[Workload, float] = {}
     for key, container in current.containers.items():
         millicores, memory_bytes = (container.scheduler_amount("request", resource) or 0 for resource in RESOURCES)
@@ -207,7 +207,7 @@ def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
 
 
 def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
-    """Return node → dollars a month, where the price is known."""
+    """Returns node → dollars a month, where the price is known."""
     from trimtab.cluster.api.core import Node
     from trimtab.cluster.node import node_from_api
     from trimtab.machines.prices import price_of
@@ -223,7 +223,7 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
 
 
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[Workload, dict[int, float]]:
-    """Return by workload the mean cores of every hour; an hour in which only others have samples counts as 0."""
+    """Returns by workload the mean cores of every hour; an hour in which only others have samples counts as 0."""
     owners = OwnerIndex(current.pods, current.workloads)
     hourly: dict[Workload, HourlyUsage] = {}
     for one in series:
@@ -268,7 +268,7 @@ def _find_all_missed(
 
 
 def _requested_cores(current: CurrentRequests) -> dict[Workload, float]:
-    """Return by workload the requested cores of all its pods; workloads without a request are missing."""
+    """Returns by workload the requested cores of all its pods; workloads without a request are missing."""
     cores: dict[Workload, float] = {}
     for key, container in current.containers.items():
         workload = (key.namespace, key.kind, key.workload)

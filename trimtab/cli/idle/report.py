@@ -106,7 +106,7 @@ class IdleReport(ReportPart, frozen=True, kw_only=True):
 
 
 def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Sequence[Manifest]) -> IdleReport:
-    """Return the report with the rows of selected objects; what pods name is judged in the whole cluster."""
+    """Returns the report with the rows of selected objects; what pods name is judged in the whole cluster."""
     if selection.is_everything:
         return report
     labels = {name_of(manifest): (manifest.get("metadata") or {}).get("labels") or {} for manifest in manifests}
@@ -127,7 +127,7 @@ def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Seque
 def build_orphan_rows(
     found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
 ) -> list[OrphanRow]:
-    """Return a row for every orphan with its price. `nodes`: node → dollars a month, where its price is known;
+    """Returns a row for every orphan with its price. `nodes`: node → dollars a month, where its price is known;
     `balancer`: those of a load balancer, None if nobody gave them."""
     per_gib = {
         priced.name: priced.dollars_per_gib for manifest in manifests
@@ -156,14 +156,14 @@ def _price_orphan(
 
 
 def build_unjudged_rows(found: OrphanReport) -> list[UnjudgedRow]:
-    """Return a row for every object that was left out."""
+    """Returns a row for every object that was left out."""
     return [
         UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason)) for left in found.unjudged
     ]  # fmt: skip
 
 
 def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Workload, float]) -> list[SleeperRow]:
-    """Return a row for every workload that could sleep, the dearest first. `costs`: workload → dollars a month of its
+    """Returns a row for every workload that could sleep, the dearest first. `costs`: workload → dollars a month of its
     requests."""
     rows = [
         SleeperRow(
@@ -178,7 +178,7 @@ def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Work
 
 
 def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, float]) -> list[MissedSleepRow]:
-    """Return a row for every schedule that does not fit."""
+    """Returns a row for every schedule that does not fit."""
     return [
         MissedSleepRow(
             object=_workload_name(miss.workload), schedule=f"{miss.schedule.source} ({miss.schedule.zone})",
@@ -193,7 +193,7 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, fl
 
 
 def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
-    """Return a row for every claim with something to save."""
+    """Returns a row for every claim with something to save."""
     return [
         ClaimRow(
             object=ObjectName(kind="PersistentVolumeClaim", namespace=found.namespace, name=found.claim),
@@ -205,12 +205,12 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
 
 
 def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
-    """Return what is missing to judge the subject."""
+    """Returns what is missing to judge the subject."""
     return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
 
 
 def manifest_names(manifests: Sequence[Manifest], kinds: Sequence[str]) -> list[Workload]:
-    """Return (namespace, kind, name) of all objects of these kinds."""
+    """Returns (namespace, kind, name) of all objects of these kinds."""
     names = (name_of(manifest) for manifest in manifests)
     return [(namespace, kind, name) for kind, namespace, name in names if kind in kinds]
 

@@ -51,7 +51,7 @@ _SAME_EXCEPT_CA_BUNDLE = (
 
 
 def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
-    """Yield each policy and its binding; the webhook has one only if it writes the caBundle itself."""
+    """Yields each policy and its binding; the webhook has one only if it writes the caBundle itself."""
     if not values.cert_manager:
         yield from _ca_bundle_policy()
     yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
@@ -122,19 +122,19 @@ def _pool_status_policy() -> Iterator[Manifest]:
 
 
 def _other_taints_cel(variable: str) -> str:
-    """Return CEL for the taints without Trimtab's, in order; without `timeAdded`, which the API server sets."""
+    """Returns CEL for the taints without Trimtab's, in order; without `timeAdded`, which the API server sets."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
     key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
     return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"
 
 
 def _map_cel(variable: str, field: str) -> str:
-    """Return CEL for the labels or annotations, empty if there are none."""
+    """Returns CEL for the labels or annotations, empty if there are none."""
     return f"(has({variable}.metadata.{field}) ? {variable}.metadata.{field} : {{}})"
 
 
 def account_cel(process: str) -> str:
-    """Return CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
+    """Returns CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
     return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account_name(process)}$')"
 
 
@@ -170,7 +170,7 @@ def render_policy(
     *,
     condition: str = "the-account-itself",
 ) -> Iterator[Manifest]:
-    """Yield the policy and its binding; a write that it cannot evaluate is refused, as it matches only these writers.
+    """Yields the policy and its binding; a write that it cannot evaluate is refused, as it matches only these writers.
 
     user: CEL that is true for them; condition: its name.
     """
@@ -195,7 +195,7 @@ PODS, POLICIES, POOLS = "pods.trimtab.dev", "podpolicies.trimtab.dev", "pools.tr
 
 
 def render_webhook_configurations(values: InstallValues) -> Iterator[Manifest]:
-    """Yield both webhook configurations; as long as they exist, API servers call the webhook."""
+    """Yields both webhook configurations; as long as they exist, API servers call the webhook."""
     annotations = {INJECT: f"{values.namespace}/{WEBHOOK_NAME}"} if values.cert_manager else None
     for kind, webhooks in (
         ("ValidatingWebhookConfiguration", [_policy_webhook(values), _pool_webhook(values)]),

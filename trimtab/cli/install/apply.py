@@ -21,7 +21,7 @@ MANAGER = "trimtab-install"
 
 
 def find_other_installation(client: Client, namespace: str) -> str | None:
-    """Return the namespace of another installation that API servers of this cluster call.
+    """Returns the namespace of another installation that API servers of this cluster call.
 
     None if there is none, or if the user may not read the webhook configurations. Configurations are cluster-scoped:
     changing or removing them would disconnect that other installation.
@@ -88,7 +88,7 @@ def remove_manifests(
 
 
 def describe_removal(kind: str, *, is_deleted: bool) -> str:
-    """Return the outcome of a deletion in words.
+    """Returns the outcome of a deletion in words.
 
     The API server deletes what is in a namespace first; until then nothing can be installed into it.
     """

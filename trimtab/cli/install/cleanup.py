@@ -149,14 +149,14 @@ class Uninstaller:
                 )
 
     def _read_keys(self) -> NodeSigner | None:
-        """Return the compactor's keys; None if they cannot be read: then no annotation is authentic."""
+        """Returns the compactor's keys, or None if they cannot be read: then no annotation is authentic."""
         try:
             return node_signatures.read_signer(self.writer, self.namespace)
         except NotAllowed:
             return None
 
     def _read_states(self, keys: NodeSigner | None) -> Iterator[PoolState]:
-        """Yield the authentic states of pools."""
+        """Yields the authentic states of pools."""
         if keys is None:
             return
         for shape in self._list_config_maps(pool_state.STATE_LABEL):
@@ -188,7 +188,7 @@ class Uninstaller:
             yield self._delete(POOL_STATUS, name, self.namespace)
 
     def _list_pool_statuses(self) -> list[str]:
-        """Return the names of the PoolStatuses; none where their definition is not installed."""
+        """Returns the names of the PoolStatuses; none where their definition is not installed."""
         try:
             source = replace(LIST_SOURCES[POOL_STATUS], namespace=self.namespace, metadata_only=True)
             return [name for (_, name), _ in listing.iter_objects(self.writer.client, source)]
@@ -232,7 +232,7 @@ class Uninstaller:
             yield CleanupStep(f"Deployment {name}", f"left with its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
-        """Return the names of Trimtab's pods that may still write; finished pods may exist for long."""
+        """Returns the names of Trimtab's pods that may still write; finished pods may exist for long."""
         selector = f"app.kubernetes.io/name={component_labels()['app.kubernetes.io/name']}"
         source = replace(LIST_SOURCES["Pod"], namespace=self.namespace, label_selector=selector)
         return [
@@ -258,12 +258,12 @@ class Uninstaller:
 
 
 def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
-    """Return whether the node has an annotation or taint of the compactor of this namespace."""
+    """Returns whether the node has an annotation or taint of the compactor of this namespace."""
     return node.name in annotations.ours or has_leaving_taint(node, namespace)
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
-    """Return the node's taints without Trimtab's; None if it has none of Trimtab's."""
+    """Returns the node's taints without Trimtab's, or None if it has none of Trimtab's."""
     if not has_leaving_taint(node, namespace):
         return None
     return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
@@ -292,7 +292,7 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:
-    """Return the Deployments to which a drain gave a second replica, by its annotation and by the pool's state.
+    """Returns the Deployments to which a drain gave a second replica, by its annotation and by the pool's state.
 
     Both have to agree: the annotation alone can be stale.
     """
@@ -309,7 +309,7 @@ JOB_DEADLINE_SECONDS = 240
 
 
 def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the account of the uninstall Job, its permissions, and the Job."""
+    """Yields the account of the uninstall Job, its permissions, and the Job."""
     yield build_manifest("v1", "ServiceAccount", account_name(UNINSTALL), values, component=UNINSTALL)
     yield from render_roles(UNINSTALL, values)
     yield render_job(

@@ -16,7 +16,7 @@ ROLE_NAME = "trimtab-recommender-demotion"
 
 
 def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the Role and its binding in the autoscaler's namespace; nothing unless demotion is switched on."""
+    """Yields the Role and its binding in the autoscaler's namespace; nothing unless demotion is switched on."""
     if not values.demote_groups:
         return
     there = replace(values, namespace=values.autoscaler_namespace)

@@ -35,7 +35,7 @@ RESTRICTED: Manifest = {
 
 
 def render_deployment(process: str, values: InstallValues, *, replicas: int, spec: Manifest) -> Manifest:
-    """Return a Deployment of the process; `spec` overrides fields of the pod's spec, its containers are restricted."""
+    """Returns a Deployment of the process; `spec` overrides fields of the pod's spec, its containers are restricted."""
     containers = [{**container, "securityContext": RESTRICTED} for container in spec["containers"]]
     body = {
         "replicas": replicas,
@@ -51,7 +51,7 @@ def render_deployment(process: str, values: InstallValues, *, replicas: int, spe
 
 
 def render_job(process: str, values: InstallValues, *, container: Manifest, **spec: Any) -> Manifest:
-    """Return a Job with the same restrictions; `spec` has more fields of the Job's spec."""
+    """Returns a Job with the same restrictions; `spec` has more fields of the Job's spec."""
     pod = {
         **_restricted_pod_spec(process),
         "restartPolicy": "Never",
@@ -89,12 +89,12 @@ def _spread_constraint(process: str, key: str) -> dict[str, Any]:
 
 
 def render_probe(path: str, port: str, scheme: str, **more: int) -> Manifest:
-    """Return an HTTP probe; `more` has its numbers."""
+    """Returns an HTTP probe; `more` has its numbers."""
     return {"httpGet": {"path": path, "port": port, "scheme": scheme}, "timeoutSeconds": 2, **more}
 
 
 def render_variables(texts: dict[str, str]) -> list[Manifest]:
-    """An environment as a container has it."""
+    """Returns an environment as a container has it."""
     return [{"name": name, "value": value} for name, value in texts.items()]
 
 
@@ -107,7 +107,7 @@ stop ends."""
 
 
 def render_webhook(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the webhook's Secrets, its Service and its Deployment, which needs the Secrets."""
+    """Yields the webhook's Secrets, its Service and its Deployment, which needs the Secrets."""
     if values.cert_manager:
         yield from render_certificate(values, WEBHOOK_NAME, CERTIFICATE_SECRET, "webhook")
     else:
@@ -119,7 +119,7 @@ def render_webhook(values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_certificate(values: InstallValues, name: str, secret: str, component: str) -> Iterator[Manifest]:
-    """Yield cert-manager's Issuer and Certificate for the Service `name`."""
+    """Yields cert-manager's Issuer and Certificate for the Service `name`."""
     full = f"{name}.{values.namespace}.svc"
     yield build_manifest("cert-manager.io/v1", "Issuer", name, values, component=component, spec={"selfSigned": {}})
     spec = {
@@ -172,7 +172,7 @@ _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers"
 
 
 def webhook_environment(values: InstallValues) -> dict[str, str]:
-    """Return the webhook's settings that differ from their defaults, which are for a local run."""
+    """Returns the webhook's settings that differ from their defaults, which are for a local run."""
     own = {
         "TRIMTAB_WEBHOOK_LISTEN": f"0.0.0.0:{values.port}",
         "TRIMTAB_WEBHOOK_CERTS_FOLDER": CERTS,
@@ -216,7 +216,7 @@ _VOLUMES: dict[str, Manifest] = {
 
 
 def render_workers(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the compactor's Secret and the Deployments of the processes behind a Lease.
+    """Yields the compactor's Secret and the Deployments of the processes behind a Lease.
 
     The Secret has no data: the process fills it, and another server-side apply leaves that alone.
     """
@@ -231,7 +231,7 @@ def render_workers(values: InstallValues) -> Iterator[Manifest]:
 
 
 def process_environment(process: str, values: InstallValues) -> dict[str, str]:
-    """Return the process's settings that differ from their defaults, and those that have to match its permissions."""
+    """Returns the process's settings that differ from their defaults, and those that have to match its permissions."""
     compactor = {
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
         "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
@@ -272,7 +272,7 @@ def _process_container(process: str, values: InstallValues) -> Manifest:
 
 
 def render_guards(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the PodDisruptionBudget and the NetworkPolicy of each process."""
+    """Yields the PodDisruptionBudget and the NetworkPolicy of each process."""
     for process in PROCESSES:
         selector = {"matchLabels": component_labels(process)}
         budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
@@ -294,5 +294,5 @@ def render_guards(values: InstallValues) -> Iterator[Manifest]:
 
 
 def _ingress_port(process: str) -> Manifest:
-    """Return the port by name, open to any source: no selector matches the addresses of API servers and kubelets."""
+    """Returns the port by name, open to any source: no selector matches the addresses of API servers and kubelets."""
     return {"protocol": "TCP", "port": "https" if process == "webhook" else "http"}

@@ -17,7 +17,7 @@ there."""
 
 
 def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
-    """Return all manifests in the order of their application; they are removed in reverse."""
+    """Returns all manifests in the order of their application; they are removed in reverse."""
     return (
         render_namespace(values),
         build_crd(),
@@ -35,7 +35,7 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
 
 
 def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
-    """Return whether the manifest belongs to the mode: with `policies` the webhook validates, and changes no pod."""
+    """Returns whether the manifest belongs to the mode: with `policies` the webhook validates, and changes no pod."""
     return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
 
 

@@ -39,7 +39,7 @@ GRACE_SECONDS = 40
 
 
 def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
-    """Yield all manifests of the process, the APIService last."""
+    """Yields all manifests of the process, the APIService last."""
     yield build_manifest("v1", "ServiceAccount", NAME, values, component=METRICS_API)
     yield from render_roles(METRICS_API, values)
     yield _render_reader_binding(values)
@@ -66,7 +66,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_api_service(values: InstallValues) -> Manifest:
-    """Return the APIService. The replicas or cert-manager write its caBundle."""
+    """Returns the APIService. The replicas or cert-manager write its caBundle."""
     spec = {
         "group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 200,
         "service": {"name": NAME, "namespace": values.namespace, "port": values.service_port},
@@ -79,7 +79,7 @@ def render_api_service(values: InstallValues) -> Manifest:
 
 
 def _render_reader_binding(values: InstallValues) -> Manifest:
-    """Return the binding to Kubernetes' own role, which reads how API servers name users, and nothing else."""
+    """Returns the binding to Kubernetes' own role, which reads how API servers name users, and nothing else."""
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "extension-apiserver-authentication-reader"}
     binding = build_manifest(
@@ -106,7 +106,7 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
 
 
 def metrics_api_environment(values: InstallValues) -> dict[str, str]:
-    """Return the settings that differ from their defaults, which are for a local run."""
+    """Returns the settings that differ from their defaults, which are for a local run."""
     own = {
         "listen": f"0.0.0.0:{values.port}",
         "rules_config_map": RULES,
@@ -159,7 +159,7 @@ def _render_container(values: InstallValues) -> Manifest:
 
 
 def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
-    """Return the other providers of custom metrics, as text. Raises any KubeFault.
+    """Returns the other providers of custom metrics, as text. Raises any KubeFault.
 
     Two providers of one group hide each other's metrics: an HPA asks only the preferred version.
     """
@@ -179,7 +179,7 @@ def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
 
 
 def read_own_api_service(client: Client, namespace: str) -> Manifest | None:
-    """Return the APIService if it leads to the installation in this namespace. Raises any KubeFault."""
+    """Returns the APIService if it leads to the installation in this namespace. Raises any KubeFault."""
     document = objects.get_plain(client, "APIService", API_SERVICE_NAME)
     service = ((document or {}).get("spec") or {}).get("service") or {}
     return document if (service.get("namespace"), service.get("name")) == (namespace, NAME) else None

@@ -77,7 +77,7 @@ INJECT = "cert-manager.io/inject-ca-from"
 
 
 def component_labels(component: str = "") -> dict[str, str]:
-    """Return the labels of every object of Trimtab, with the component's if there is one.
+    """Returns the labels of every object of Trimtab, with the component's if there is one.
 
     They are for users: `trimtab install --remove` does not select by them.
     """
@@ -86,7 +86,7 @@ def component_labels(component: str = "") -> dict[str, str]:
 
 
 def account_name(process: str) -> str:
-    """Return the name of the process's service account, Deployment and Lease."""
+    """Returns the name of the process's service account, Deployment and Lease."""
     return f"trimtab-{process}"
 
 
@@ -100,7 +100,7 @@ def build_manifest(
     annotations: Mapping[str, str] | None = None,
     **body: Any,
 ) -> Manifest:
-    """Return a manifest; it is namespaced if `values` are given."""
+    """Returns a manifest; it is namespaced if `values` are given."""
     meta: Manifest = {"name": name}
     if values is not None:
         meta["namespace"] = values.namespace

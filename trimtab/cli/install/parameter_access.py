@@ -28,7 +28,7 @@ RULES: tuple[Manifest, ...] = (
 
 
 def render_parameter_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the guarding policies, and a Role with its binding for each namespace; nothing without namespaces."""
+    """Yields the guarding policies, and a Role with its binding for each namespace; nothing without namespaces."""
     if not values.parameter_namespaces:
         return
     yield from _guards(values)

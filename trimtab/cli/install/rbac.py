@@ -39,13 +39,13 @@ class Rule:
     """Only for the certificate's Secret and the caBundles: with cert-manager the process needs neither."""
 
     def to_manifest(self) -> Manifest:
-        """Return the rule as it is in a Role."""
+        """Returns the rule as it is in a Role."""
         rule: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
         return {**rule, "resourceNames": list(self.names)} if self.names else rule
 
 
 def _lease_rule(process: str) -> Rule:
-    """Return the rule for the process's own Lease.
+    """Returns the rule for the process's own Lease.
 
     The name restricts `create`, too: a Lease is created by PUT, whose request has the name. For POST it would be empty.
     """
@@ -196,7 +196,7 @@ RESIZING = (
 
 
 def render_accounts(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the service accounts of all processes, then their roles and bindings."""
+    """Yields the service accounts of all processes, then their roles and bindings."""
     for process in PROCESSES:
         yield build_manifest("v1", "ServiceAccount", account_name(process), values, component=process)
     for process in PROCESSES:
@@ -204,7 +204,7 @@ def render_accounts(values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_roles(process: str, values: InstallValues) -> Iterator[Manifest]:
-    """Yield the roles of the process and their bindings to its account."""
+    """Yields the roles of the process and their bindings to its account."""
     name = account_name(process)
     yield build_manifest(
         _RBAC, "ClusterRole", name, component=process, rules=_render_rules(CLUSTER_RULES[process], values)
@@ -222,14 +222,14 @@ def render_roles(process: str, values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_resize_role(values: InstallValues) -> Iterator[Manifest]:
-    """Yield the role to resize running pods, and its binding to the compactor's account."""
+    """Yields the role to resize running pods, and its binding to the compactor's account."""
     name, rules = f"{account_name('compactor')}-resize", [rule.to_manifest() for rule in RESIZING]
     yield build_manifest(_RBAC, "ClusterRole", name, component="compactor", rules=rules)
     yield _render_binding("ClusterRole", name, "compactor", values)
 
 
 def render_scale_role(process: str, namespace: str, values: InstallValues) -> Iterator[Manifest]:
-    """Yield the role to scale Deployments of one namespace, and its binding."""
+    """Yields the role to scale Deployments of one namespace, and its binding."""
     name, scale_values = f"{account_name(process)}-scale", replace(values, namespace=namespace)
     rules = [rule.to_manifest() for rule in SCALING]
     yield build_manifest(_RBAC, "Role", name, scale_values, component=process, rules=rules)
@@ -238,7 +238,7 @@ def render_scale_role(process: str, namespace: str, values: InstallValues) -> It
 
 
 def granted_rules(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
-    """Return the rules that are granted: with cert-manager, none for the certificate's Secret and the caBundles."""
+    """Returns the rules that are granted: with cert-manager, none for the certificate's Secret and the caBundles."""
     return tuple(rule for rule in rules if not (cert_manager and rule.is_for_certificate))
 
 

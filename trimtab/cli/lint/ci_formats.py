@@ -22,7 +22,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
-    """Return the report as a SARIF log of one run."""
+    """Returns the report as a SARIF log of one run."""
     driver = {
         "name": "trimtab lint",
         "version": version("trimtab"),
@@ -71,7 +71,7 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
 
 
 def _file_uri(file: str) -> str:
-    """Return the URI of a file, relative to the current directory where it is below it: CI systems look for it in the
+    """Returns the URI of a file, relative to the current directory where it is below it: CI systems look for it in the
     repository."""
     path = Path(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
@@ -80,7 +80,7 @@ def _file_uri(file: str) -> str:
 
 
 def render_junit(report: LintReport) -> str:
-    """Return the report as JUnit XML: errors and warnings are failures, infos are passed cases with output."""
+    """Returns the report as JUnit XML: errors and warnings are failures, infos are passed cases with output."""
     failures = [finding for finding in report.findings if finding.severity != "info"]
     count = max(1, len(report.findings))
     suites = ElementTree.Element("testsuites", tests=str(count), failures=str(len(failures)))

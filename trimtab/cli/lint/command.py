@@ -156,7 +156,7 @@ def _read_minor(text: str | None) -> int | None:
 
 
 def _read_baseline(file: str | None) -> Baseline:
-    """Return the baseline; an empty one without a file. Raises UsageError."""
+    """Returns the baseline; an empty one without a file. Raises UsageError."""
     if file is None:
         return Baseline()
     try:

@@ -5,7 +5,7 @@ from trimtab.cluster.yaml_documents import Document
 
 
 def read_monthly_price(snapshot: LintSnapshot) -> MonthlyPrice:
-    """Return the average price of the nodes; without a node whose price is known, the list price of a general-purpose
+    """Returns the average price of the nodes; without a node whose price is known, the list price of a general-purpose
     machine."""
     # Imported here because most runs have no usage, and therefore no money.
     from trimtab.cluster.api.core import Node

@@ -41,7 +41,7 @@ class LintObjects:
 def read_lint_objects(
     filenames: tuple[str, ...], cluster: live_cluster.ClusterOptions, minor: int | None
 ) -> LintObjects:
-    """Return the objects of the files or of the cluster. Raises UsageError with every mistake, and RuntimeFailure if
+    """Returns the objects of the files or of the cluster. Raises UsageError with every mistake, and RuntimeFailure if
     the cluster cannot be read."""
     if bool(filenames) == bool(cluster.paths):
         got = "both" if filenames else "neither"
@@ -77,7 +77,7 @@ _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|ren
 
 
 def _snapshot_time(documents: Iterable[Document]) -> int | None:
-    """Return the newest time in the objects: about when the snapshot was made. None without any."""
+    """Returns the newest time in the objects: about when the snapshot was made. None without any."""
     from trimtab.cluster.timestamps import parse_timestamp
 
     newest: int | None = None
@@ -113,7 +113,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
 
 
 def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[Document], list[str], list[str]]:
-    """Return the objects of a live cluster, the kinds that could be listed, and notes on those that could not."""
+    """Returns the objects of a live cluster, the kinds that could be listed, and notes on those that could not."""
     from trimtab.kube.errors import NotAllowed, NotFound
 
     documents: list[Document] = []
@@ -137,7 +137,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
 
 
 def lint_sources() -> tuple[ListSource, ...]:
-    """Return the lists of all kinds that rules read, with two further lists of ConfigMaps: measured reservations by
+    """Returns the lists of all kinds that rules read, with two further lists of ConfigMaps: measured reservations by
     their label, and kubeadm's KubeletConfiguration by its name."""
     from trimtab.kube.resources import ListSource, list_sources
 
@@ -161,13 +161,13 @@ def _list_source(client: Client, source: ListSource) -> list[Document]:
 
 
 def add_type(item: msgspec.Raw, group_version: str, kind: str) -> msgspec.Raw:
-    """Return an item of a list with its apiVersion and kind, which the API server leaves out, as JSON."""
+    """Returns an item of a list with its apiVersion and kind, which the API server leaves out, as JSON."""
     head = msgspec.json.encode({"apiVersion": group_version, "kind": kind})
     return msgspec.Raw(head[:-1] + b"," + bytes(item).lstrip()[1:])
 
 
 def _server_minor(client: Client) -> int | None:
-    """Return the minor version of the API server; None if it does not say."""
+    """Returns the minor version of the API server, or None if it does not say."""
     body: Any = msgspec.json.decode(client.get("/version", doing="read the server's version"))
     digits = re.match(r"\d+", str(body.get("minor", ""))) if isinstance(body, dict) else None
     return int(digits[0]) if digits is not None else None

@@ -72,7 +72,7 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
 def build_lint_report(
     result: LintResult, compared: BaselineComparison, snapshot: LintSnapshot, notes: Iterable[str]
 ) -> LintReport:
-    """Return the report; findings that the baseline accepts are only counted."""
+    """Returns the report; findings that the baseline accepts are only counted."""
     severities = [finding.severity.value for finding in compared.new]
     return LintReport(
         findings=[report_finding(finding, snapshot) for finding in compared.new],
@@ -91,7 +91,7 @@ def build_lint_report(
 
 
 def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingReport:
-    """Return a finding with its place in its file."""
+    """Returns a finding with its place in its file."""
     document = snapshot.documents.get(finding.subject)
     line = document.position_of(finding.path)[0] if document is not None else None
     return LintFindingReport(

@@ -42,7 +42,8 @@ class _Samples:
 
 
 def read_usage_history(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHistory | None, list[str]]:
-    """Return what is known of usage, with notes; None if nothing is. Raises UsageError for files that are not valid."""
+    """Returns what is known of usage, with notes, or None if nothing is. Raises UsageError for files that are not
+    valid."""
     if paths:
         return _read_files(paths, snapshot)
     return _published_history(snapshot), []
@@ -81,7 +82,7 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
 
 
 def summarize_series(all_series: Iterable[Series], owners: OwnerIndex) -> UsageHistory:
-    """Return the statistics of all series by container, and the number of pods by workload."""
+    """Returns the statistics of all series by container, and the number of pods by workload."""
     from trimtab.usage.series import container_key
 
     samples: dict[tuple[ContainerName, str], _Samples] = defaultdict(_Samples)
@@ -135,12 +136,13 @@ def _summarize_samples(samples: _Samples) -> ResourceUsage:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values does not exceed."""
+    """Returns the smallest value that at least this share of the values does not exceed."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
-    """Return how many pods ran at a time, hour by hour; None for less than a day, or if there was never more than one.
+    """Returns how many pods ran at a time, hour by hour, or None for less than a day, or if there was never more than
+    one.
 
     A pod counts from its first to its last sample.
     """
@@ -154,7 +156,7 @@ def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
 
 
 def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
-    """Return the recommendations that the recommender has published in the cluster; None without any."""
+    """Returns the recommendations that the recommender has published in the cluster, or None without any."""
     from trimtab.cluster.reason import Unreadable
     from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode
 
@@ -180,7 +182,7 @@ def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
 
 
 def _published_usage(resource: str, percentiles: Percentiles, days: float) -> ResourceUsage | None:
-    """Return what is published of one resource; None if a percentile that rules need is missing or the history is
+    """Returns what is published of one resource, or None if a percentile that rules need is missing or the history is
     younger than a day."""
     written = (percentiles.p5, percentiles.p50, percentiles.p90, percentiles.p95, percentiles.max)
     amounts = [read_amount(resource, amount) for amount in written]

@@ -34,7 +34,7 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
 
 
 def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Content]) -> dict[str, str]:
-    """Return the changed files, whole; documents without a change keep their text."""
+    """Returns the changed files, whole; documents without a change keep their text."""
     files: dict[str, str] = {}
     for name, content in contents:
         changed = [
@@ -55,14 +55,14 @@ def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Co
 
 
 def _file_name(name: str, present: Iterable[str]) -> str:
-    """Return the name of a file in the folder: its own, with its parents where two files have one name."""
+    """Returns the name of a file in the folder: its own, with its parents where two files have one name."""
     path = Path(name)
     short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")
     return short if short not in present else "-".join(part for part in path.parts if part not in ("/", ".", ".."))
 
 
 def _live_files(plan: FixPlan, snapshot: LintSnapshot) -> dict[str, str]:
-    """Return one apply configuration per object."""
+    """Returns one apply configuration per object."""
     return {
         f"{subject.kind.lower()}-{subject.namespace}-{subject.name}.yaml": format_manifests(
             [apply_configuration(snapshot.document_value(subject), changes)]

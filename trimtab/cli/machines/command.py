@@ -67,7 +67,7 @@ def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> 
 
 
 def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
-    """Return type → nodes. Raises UsageError with every mistake."""
+    """Returns type → nodes. Raises UsageError with every mistake."""
     parsed = {text: text.rpartition("=") for text in texts}
     mistakes = [
         ConfigError(file="--commitment", expected="TYPE=NODES, such as m7i.2xlarge=10", got=text)
@@ -152,7 +152,7 @@ def build_ranking(
     pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, rules: RankingRules,
     zones: int | None = None, used_cores: float | None = None, commitments: Mapping[str, int] | None = None,
 ) -> Ranking:  # fmt: skip
-    """Return the ranking of the priced types for what `commitments` (type → nodes) leave of the workload.
+    """Returns the ranking of the priced types for what `commitments` (type → nodes) leave of the workload.
 
     Raises UsageError if the pods of these nodes request nothing, and for a commitment to an unknown type.
     """
@@ -175,7 +175,7 @@ def build_ranking(
 def _list_committed(
     priced: inputs.PricedTypes, commitments: Mapping[str, int], rules: CandidateRules
 ) -> tuple[Candidate, ...]:
-    """Return the types of the commitments, whatever `--types` and `--include` say: those nodes are there."""
+    """Returns the types of the commitments, whatever `--types` and `--include` say: those nodes are there."""
     kinds = [kind for kind in priced.types if kind.name in commitments]
     anything = replace(rules, names=None, included_uses=frozenset(kind.use for kind in kinds))
     found = list_candidates(kinds, priced.prices, priced.profiles, anything)
@@ -210,7 +210,7 @@ def _read_workload(
 def pack_best_sets(
     pool_nodes: SelectedNodes, ranking: Ranking, buffer_pods: float, packs: bool
 ) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
-    """Return the best single type and the cheapest other sets, packed where the packing can still be the cheapest."""
+    """Returns the best single type and the cheapest other sets, packed where the packing can still be the cheapest."""
     best = ranking.best
     if best is None or (ranking.cover.nodes and ranking.cover.rest is None):
         return None, []

@@ -81,7 +81,7 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
 
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
-    """Return the mistake that the pool has no nodes, with the pools that have some."""
+    """Returns the mistake that the pool has no nodes, with the pools that have some."""
     known = sorted({pool_name(node) for node in inventory.nodes} - {""})
     return ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool)
 

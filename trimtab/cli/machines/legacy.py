@@ -137,7 +137,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
 
 
 def _read_again(pool_nodes: SelectedNodes) -> SelectedNodes:
-    """Return the nodes of the same pool as they are now; none is left at the end."""
+    """Returns the nodes of the same pool as they are now; none is left at the end."""
     return inputs.read_pool_nodes(pool_nodes.cluster, pool_nodes.pool, needs_nodes=False)
 
 
@@ -148,7 +148,7 @@ def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...
 def _list_refusals(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, missing: MissingRoom, compares: bool
 ) -> tuple[str, ...]:
-    """Return why nothing may move now. The groups of the new pool matter only while room is missing there."""
+    """Returns why nothing may move now. The groups of the new pool matter only while room is missing there."""
     from trimtab.cli.machines.priorities import find_autoscaler
 
     autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
@@ -190,7 +190,7 @@ def _describe(
 
 
 def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequirements]:
-    """Return the requirements of every owner's next pod, of owners without pods too."""
+    """Returns the requirements of every owner's next pod, of owners without pods too."""
     if live_cluster.LIVE in pool_nodes.cluster.paths:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             owners = _list_owners(client)
@@ -261,7 +261,7 @@ def apply_step(
 
 
 def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
-    """Return whether the compactor has cordoned a legacy node that still has pods."""
+    """Returns whether the compactor has cordoned a legacy node that still has pods."""
     inventory = pool_nodes.inventory
     occupied = {pod.node for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)}
     return bool(missing.nodes) and any(

@@ -136,7 +136,7 @@ def _rate_groups(
 
 
 def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
-    """Return the cluster autoscaler's status of the snapshot; None if there is none that can be read."""
+    """Returns the cluster autoscaler's status of the snapshot, or None if there is none that can be read."""
     try:
         return read_autoscaler_status(pool_nodes)
     except UsageError:
@@ -144,7 +144,7 @@ def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
 
 
 def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
-    """Return the cluster autoscaler's status of the snapshot. Raises UsageError if there is none that can be read."""
+    """Returns the cluster autoscaler's status of the snapshot. Raises UsageError if there is none that can be read."""
     status = next((one for one in pool_nodes.inventory.config_maps if one.metadata.name == STATUS_NAME), None)
     found = None if status is None else parse_status(
         status.data.get("status", ""), value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
@@ -158,7 +158,7 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:
-    """Return the ConfigMap with these groups demoted, and with the annotations by which the recommender ends that."""
+    """Returns the ConfigMap with these groups demoted, and with the annotations by which the recommender ends that."""
     parsed = parse_expander_map(base)
     assert isinstance(parsed, ExpanderMap)
     text = format_priorities(demote_groups(parsed.texts, demotions))
@@ -168,7 +168,7 @@ def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> d
 
 
 def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
-    """Return Karpenter NodeOverlays whose price of a type is what the workload pays on it: Karpenter then prefers the
+    """Returns Karpenter NodeOverlays whose price of a type is what the workload pays on it: Karpenter then prefers the
     same types. Output only; the API is alpha."""
     return [
         {
@@ -188,7 +188,7 @@ def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
 
 
 def render_compute_class(ranking: Ranking) -> dict[str, Any]:
-    """Return a GKE ComputeClass with the types in the order of the ranking. Output only."""
+    """Returns a GKE ComputeClass with the types in the order of the ranking. Output only."""
     return {
         "apiVersion": "cloud.google.com/v1", "kind": "ComputeClass", "metadata": {"name": "trimtab"},
         "spec": {
@@ -199,7 +199,7 @@ def render_compute_class(ranking: Ranking) -> dict[str, Any]:
 
 
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
-    """Return the part of a Shoot that sets the priority of each worker pool: the highest one of its groups."""
+    """Returns the part of a Shoot that sets the priority of each worker pool: the highest one of its groups."""
     names = {pool_name(node) for node in pool_nodes.inventory.nodes} - {""}
     pools: dict[str, int] = {}
     for group, priority in rated.priorities.items():

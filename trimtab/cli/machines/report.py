@@ -170,7 +170,7 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_workload(workload: PoolWorkload) -> WorkloadReport:
-    """Return the workload as reports contain it."""
+    """Returns the workload as reports contain it."""
     return WorkloadReport(
         cores=round(workload.cores, 3), gib=round(workload.gib, 3), pods=int(workload.pods),
         volumes=int(workload.volumes), gib_per_core=round(workload.gib_per_core, 3),
@@ -182,7 +182,7 @@ def report_workload(workload: PoolWorkload) -> WorkloadReport:
 
 
 def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill: PoolFill) -> MachineProfileReport:
-    """Return the report of `trimtab machines profile`."""
+    """Returns the report of `trimtab machines profile`."""
     types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in pool_nodes.nodes)
     return MachineProfileReport(
         pool=pool_nodes.pool, workload=report_workload(workload), notes=list(pool_nodes.notes),
@@ -194,7 +194,7 @@ def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill
 
 
 def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
-    """Return a scored type as reports contain it."""
+    """Returns a scored type as reports contain it."""
     candidate, capacity = score.candidate, score.capacity
     return TypeReport(
         name=candidate.name, family=candidate.family, architecture=candidate.architecture,
@@ -214,7 +214,7 @@ def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
 def report_set(
     types: Sequence[TypeScore], modelled: Sequence[int], check: PackingCheck | None, why_not_packed: str
 ) -> PackedSetReport:
-    """Return a set of types as reports contain it; `check` is None if it was not packed."""
+    """Returns a set of types as reports contain it; `check` is None if it was not packed."""
     packed = None if check is None or check.unplaced else check.packed
     cost = sum(count * score.candidate.price for count, score in zip(modelled, types, strict=True)) / _DOLLAR
     return PackedSetReport(
@@ -251,7 +251,7 @@ def build_rank_report(
     pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
     sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str],
 ) -> MachineRankReport:  # fmt: skip
-    """Return the report of `trimtab machines rank`."""
+    """Returns the report of `trimtab machines rank`."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
     return MachineRankReport(

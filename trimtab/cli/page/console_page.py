@@ -45,7 +45,7 @@ class PageConsole(ReportConsole):
         self._parts += [self._render_block(printed) for printed in objects if printed != ""]
 
     def render_page(self, title: str) -> str:
-        """Return the whole HTML document."""
+        """Returns the whole HTML document."""
         text = resources.files("trimtab.cli.page").joinpath("layout.html").read_text("utf-8")
         body = Markup("\n").join(self._parts)
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)

@@ -85,7 +85,7 @@ class Block:
 def build_blocks(
     nodes: Sequence[NodeReport], removed_states: Mapping[str, str], stay_states: Mapping[str, str]
 ) -> tuple[Block, ...]:
-    """Return a block per pool, that of nodes in no pool last.
+    """Returns a block per pool, that of nodes in no pool last.
 
     `removed_states` and `stay_states` map nodes to their fate as text; the former is in the order of removal.
     """
@@ -142,7 +142,7 @@ def _node_line(node: NodeReport, state: str) -> NodeLine:
 
 
 def _thousandths(used: int, allocatable: int) -> int:
-    """Return the share in thousandths, at most 1000."""
+    """Returns the share in thousandths, at most 1000."""
     return min(1000, used * 1000 // allocatable) if allocatable > 0 else 0
 
 
@@ -249,7 +249,7 @@ class Page:
 
 
 def render_html(page: Page) -> str:
-    """Return one HTML document in which all values of the cluster are escaped.
+    """Returns one HTML document in which all values of the cluster are escaped.
 
     It loads nothing and runs only its own script, which sorts and searches; its Content-Security-Policy enforces that.
     """
@@ -273,7 +273,7 @@ _ROW = Markup(
 
 
 def draw_bars(bars: Sequence[tuple[str, int, str]], kind: str) -> Markup:
-    """Return an SVG with a bar per (name, number, label)."""
+    """Returns an SVG with a bar per (name, number, label)."""
     max_number, width = max((number for _, number, _ in bars), default=0) or 1, 500
     texts = []
     for line, (name, number, label) in enumerate(bars):
@@ -292,7 +292,7 @@ _TEXT = Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>')
 
 
 def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> Markup:
-    """Return an SVG of savings by evictions: a line for the plan, and a named mark for each preset.
+    """Returns an SVG of savings by evictions: a line for the plan, and a named mark for each preset.
 
     Empty with fewer than two points, or without savings.
     """
@@ -325,12 +325,12 @@ def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> M
 
 
 def describe_stays(stays: Sequence[StayReport]) -> dict[str, str]:
-    """Return for each node that stays its reason's code as text."""
+    """Returns for each node that stays its reason's code as text."""
     return {stay.node: f"stays: {stay.blocked_by or stay.reason.code}" for stay in stays}
 
 
 def group_stays(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:
-    """Return the nodes that stay by reason, each with its own sentence."""
+    """Returns the nodes that stay by reason, each with its own sentence."""
     return tuple(
         BlockedGroup(code=code, sentences=tuple(map(_stay_sentence, stays_))) for code, stays_ in group_by_code(stays)
     )
@@ -341,7 +341,7 @@ def _stay_sentence(stay: StayReport) -> str:
 
 
 def draw_reason_bars(stays: Sequence[StayReport]) -> Markup:
-    """Return an SVG with a bar per reason, by the number of nodes that stay for it."""
+    """Returns an SVG with a bar per reason, by the number of nodes that stay for it."""
     return draw_bars(
         [(code.rpartition(": ")[2], len(group), str(len(group))) for code, group in group_by_code(stays)], "cpu"
     )

@@ -46,7 +46,7 @@ _OWN_SOURCES = {
 
 
 def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceReport]:
-    """Return the prices of the nodes in pools by source, most nodes first."""
+    """Returns the prices of the nodes in pools by source, most nodes first."""
     counts: Counter[tuple[str, bool, str]] = Counter()
     index = PoolIndex(pools)
     for node in inventory.nodes:
@@ -59,7 +59,7 @@ def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceRepo
 
 
 def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
-    """Return the price's source or its reason's code, whether it is a guess, and the source as text."""
+    """Returns the price's source or its reason's code, whether it is a guess, and the source as text."""
     if isinstance(price, NotYet):
         code = price.reason.code.name
         return code, True, "without a price of their own"
@@ -76,7 +76,7 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
 
 
 def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
-    """Return the part of the plan's saving that rests on guessed prices, in its unit; 0 if the unit is not money."""
+    """Returns the part of the plan's saving that rests on guessed prices, in its unit; 0 if the unit is not money."""
     if plan.unit != "micro-dollars an hour":
         return 0
     nodes, index = {node.name: node for node in inventory.nodes}, PoolIndex(pools)
@@ -88,7 +88,7 @@ def _is_guess(price: MachinePrice | NotYet) -> bool:
 
 
 def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
-    """Return a note with the machine types that have no price; none if no pool's goal is cost or all are known."""
+    """Returns a note with the machine types that have no price; none if no pool's goal is cost or all are known."""
     index = PoolIndex(pools)
     prices = {
         node.name: quote_node(node, index) for node in inventory.nodes
@@ -111,7 +111,7 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
 
 
 def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
-    """Return each node's cost and the unit: micro-dollars an hour, or millicores if no price is known at all."""
+    """Returns each node's cost and the unit: micro-dollars an hour, or millicores if no price is known at all."""
     cores = {node.name: _allocatable_millicores(node) for node in inventory.nodes}
     index = PoolIndex(pools)
     money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.nodes}, cores)
@@ -123,7 +123,7 @@ def _allocatable_millicores(node: NodeInfo) -> int:
 
 
 def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
-    """Return the price of the node; the price settings of its pool count."""
+    """Returns the price of the node; the price settings of its pool count."""
     pool = index.first_pool_of(node)
     return quote_price(node, pool.prices if pool else {})
 
@@ -135,11 +135,11 @@ class Saving(ReportPart, frozen=True, kw_only=True):
 
 
 def convert_saving(amount: int, unit: str) -> Saving:
-    """Return a plan's amount and unit in the unit of the report."""
+    """Returns a plan's amount and unit in the unit of the report."""
     converted, name = convert_amount(amount, unit)
     return Saving(amount=converted, unit=name)
 
 
 def format_saving(saving: Saving) -> str:
-    """Return the saving as text, as in "$1,234 a month" and "5,390 cores"."""
+    """Returns the saving as text, as in "$1,234 a month" and "5,390 cores"."""
     return format_amount(saving.amount, saving.unit)

@@ -24,7 +24,7 @@ MAX_PODS = 5
 
 
 def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
-    """Return the free capacity of every node after the plan."""
+    """Returns the free capacity of every node after the plan."""
     capacity, pods = FreeCapacity(world), {pod.key: number for number, pod in enumerate(world.pods)}
     for step in plan.all_steps:
         capacity.cordon_node(world.node_numbers[step.node])
@@ -36,7 +36,7 @@ def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
 
 
 def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    """Yield a sentence per pod of the node: on how many other nodes it fits alone, and why not on the rest."""
+    """Yields a sentence per pod of the node: on how many other nodes it fits alone, and why not on the rest."""
     capacity, own_node = free_capacity_after(world, plan), world.node_numbers[name]
     removed_nodes = {world.node_numbers[step.node] for step in plan.all_steps}
     other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
@@ -61,7 +61,7 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
 
 
 def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[int]) -> tuple[int, Counter[str]]:
-    """Return the number of nodes that the pod's successor fits on, and the counts of the others' reason codes.
+    """Returns the number of nodes that the pod's successor fits on, and the counts of the others' reason codes.
 
     The pod itself does not count: the pod is deleted before its successor is placed.
     """
@@ -94,7 +94,7 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
 
 
 def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
-    """Return the chain of reasons for a node, or for a pod (namespace/name)."""
+    """Returns the chain of reasons for a node, or for a pod (namespace/name)."""
     sentences = _explain_node(inputs, world, plan, name) if kind == "node" else _explain_pod(world, plan, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 

@@ -119,7 +119,7 @@ AUTOSCALER_BINARY = "cluster-autoscaler"
 def read_autoscaler(
     inventory: Inventory, documents: Sequence[Document], flags: Sequence[str], now: Seconds | None
 ) -> tuple[Autoscaler | None, list[str]]:
-    """Return the cluster autoscaler's state by the snapshot's status ConfigMap and by `flags`, with notes.
+    """Returns the cluster autoscaler's state by the snapshot's status ConfigMap and by `flags`, with notes.
 
     None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
     snapshot's own Pods and Deployments.
@@ -143,7 +143,7 @@ def read_autoscaler(
 
 
 def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
-    """Yield the arguments of every container that runs the cluster autoscaler's binary."""
+    """Yields the arguments of every container that runs the cluster autoscaler's binary."""
     for document in documents:
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
@@ -171,7 +171,7 @@ SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints one"
 
 
 def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[ConfigError]:
-    """Yield the mistakes of the snapshot as a whole: objects without a name, no node, no pod.
+    """Yields the mistakes of the snapshot as a whole: objects without a name, no node, no pod.
 
     Objects without a name cannot be distinguished. Without nodes there is nothing to plan; without pods every node
     would look empty. A live cluster may have no pods: its API server was asked for them.
@@ -188,7 +188,7 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
 
 
 def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
-    """Yield a note for each kind that a plan assumes to be absent because the snapshot has none of it."""
+    """Yields a note for each kind that a plan assumes to be absent because the snapshot has none of it."""
     if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
         yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
@@ -212,7 +212,7 @@ class PastObservations:
 
 
 def read_observations(inventory: Inventory) -> PastObservations:
-    """Return the observations of the ConfigMaps trimtab-state-*, with a note for each one that is invalid."""
+    """Returns the observations of the ConfigMaps trimtab-state-*, with a note for each one that is invalid."""
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
             shape.metadata.name, shape.data
@@ -243,13 +243,13 @@ class PlanInputs:
     pools: tuple[Pool, ...]
     context: PlanningContext
     readmitted_requests: Again | None = None
-    """The requests of pods after another admission; None if they keep their present requests."""
+    """The requests of pods after another admission, or None if they keep their present requests."""
     notes: tuple[str, ...]
     """The source of the pools, and all other assumptions."""
     is_assumed: bool = False
     """No pool has settings, as on a first run."""
     resizes: ResizeAdvice | None = None
-    """What policies with `running: resize` would resize; None if no policy says so, or without --resize."""
+    """What policies with `running: resize` would resize, or None if no policy says so, or without --resize."""
     wants_resizes: bool = False
 
 
@@ -334,7 +334,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
 
 
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
-    """Return the price files merged into one, and the mistakes in them."""
+    """Returns the price files merged into one, and the mistakes in them."""
     try:
         return read_price_sources(paths)
     except UsageError as error:
@@ -351,7 +351,7 @@ def _build_readmission(
     found_pools: Sequence[Pool],
     inventory: Inventory,
 ) -> Readmission:
-    """Return the requests of pods after another admission.
+    """Returns the requests of pods after another admission.
 
     The admission modules are imported only if there is a policy or a VerticalPodAutoscaler: the import is slow.
     """
@@ -371,7 +371,7 @@ def _build_readmission(
 def _read_or_collect(
     read: Callable[[], list[live_cluster.Content]], unread: list[ConfigError]
 ) -> list[live_cluster.Content]:
-    """Return the files that `read` returns; its mistakes are appended to `unread`, to be reported with all others."""
+    """Returns the files that `read` returns; its mistakes are appended to `unread`, to be reported with all others."""
     try:
         return read()
     except UsageError as error:
@@ -380,7 +380,7 @@ def _read_or_collect(
 
 
 def parse_documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
-    """Return all documents of all files, and the mistakes of those that cannot be parsed."""
+    """Returns all documents of all files, and the mistakes of those that cannot be parsed."""
     parsed: list[Document] = []
     mistakes: list[ConfigError] = []
     for name, content in contents:
@@ -403,7 +403,7 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 
 
 def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
-    """Parse --now, RFC 3339 or the word `now`, to seconds since 1970; None without the option or with a mistake."""
+    """Parse --now, RFC 3339 or the word `now`, to seconds since 1970, or None without the option or with a mistake."""
     if text == "now":
         return int(clock.utc_now().timestamp()), []
     time = parse_timestamp(text)

@@ -67,7 +67,7 @@ def _describe_group(group: Misplaced) -> str:
 
 
 def _render_policy(group: Misplaced, world: ClusterModel) -> str:
-    """Return a PodPolicy as YAML, or "" if none would help.
+    """Returns a PodPolicy as YAML, or "" if none would help.
 
     The policy only prefers nodes: as long as the pool or the other machines do not exist, the pods run as before.
     """
@@ -109,7 +109,7 @@ def _build_match(group: Misplaced, pods: Sequence[PodInfo], world: ClusterModel)
 
 
 def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, list[str]] | None:
-    """Return the label, with its values, that selects all of the pods and the fewest others of their kind.
+    """Returns the label, with its values, that selects all of the pods and the fewest others of their kind.
 
     None if the pods have no label in common, or if no label leaves out another pod of their namespaces and owners.
     """

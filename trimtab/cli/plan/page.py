@@ -102,7 +102,7 @@ def _node_row(step: StepReport) -> Row:
 
 
 def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
-    """Return (workload with its number of pods, targets) for each workload of the moves."""
+    """Returns (workload with its number of pods, targets) for each workload of the moves."""
     by_workload: dict[str, list[str]] = {}
     for move in moves:
         by_workload.setdefault(workload_of(move), []).append(move.target)

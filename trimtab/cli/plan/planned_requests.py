@@ -43,7 +43,7 @@ class Readmission:
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     resizes: ResizeAdvice | None = None
-    """What may be resized while it runs; None if no policy says so, or nobody wants to know."""
+    """What may be resized while it runs, or None if no policy says so, or nobody wants to know."""
 
 
 Key = tuple[str, str]
@@ -61,7 +61,7 @@ def build_readmission(
     pools: Sequence[Pool] | None = None,
     inventory: Inventory | None = None,
 ) -> Readmission:
-    """Return the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act.
+    """Returns the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act.
 
     `pools` and `inventory`: for what may be resized; without them nothing is proposed.
     """
@@ -99,7 +99,7 @@ def build_readmission(
 def _propose_resizes(
     state: ReadmissionState, snapshot: Snapshot, inventory: Inventory, pools: Sequence[Pool], now: Seconds | None
 ) -> ResizeAdvice | None:
-    """Return what could be resized in the snapshot; kubelets are assumed to be able to."""
+    """Returns what could be resized in the snapshot; kubelets are assumed to be able to."""
     wanted = state.running_requests_lookup(now)
     if wanted is None:
         return None
@@ -120,7 +120,7 @@ def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
 
 
 def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
-    """Yield an event per owner without a known template; its template is that of the owner's first pod by name."""
+    """Yields an event per owner without a known template; its template is that of the owner's first pod by name."""
     first_pods: dict[tuple[str, Key], Pod] = {}
     # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
@@ -136,7 +136,7 @@ def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str
 def _load_policies(
     documents: Iterable[Document], paths: Sequence[str]
 ) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Return the policies, notes and mistakes.
+    """Returns the policies, notes and mistakes.
 
     An invalid policy of the snapshot is a note and is ignored, as the compactor ignores it; one of `paths` is a
     mistake.
@@ -150,7 +150,8 @@ def _load_policies(
 
 
 def _installation_namespace(snapshot: Snapshot, default: str) -> str:
-    """Return the namespace of Trimtab, by the ConfigMaps of pools and of their state; `default` if there is not one."""
+    """Returns the namespace of Trimtab, by the ConfigMaps of pools and of their state; `default` if there is not
+    one."""
     namespaces = {
         shape.metadata.namespace
         for shape in snapshot.objects_of(ConfigMap)
@@ -166,7 +167,7 @@ def _fact_events(snapshot: Snapshot, own_namespace: str) -> Iterator[WatchEvent[
 
 
 def _template_events(documents: Iterable[Document]) -> Iterator[WatchEvent[Any]]:
-    """Yield an event for every owner in the snapshot that has a pod template."""
+    """Yields an event for every owner in the snapshot that has a pod template."""
     for document in documents:
         kind = document.kind
         spec = document.value.get("spec") if kind in TEMPLATE_OWNERS else None

@@ -20,7 +20,7 @@ def find_pools(
     inventory: Inventory,
     named: Sequence[str],
 ) -> PoolReading:
-    """Return the pools to plan for, with the presets of --pool (`named`) applied.
+    """Returns the pools to plan for, with the presets of --pool (`named`) applied.
 
     `option_documents` are the documents of --pools, None without the option.
     """
@@ -71,7 +71,7 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
 
 
 def _describe_sources(inventory: Inventory) -> str:
-    """Return the pools by the label or annotation that names them, and the number of nodes without one, as text."""
+    """Returns the pools by the label or annotation that names them, and the number of nodes without one, as text."""
     pools_by_source: dict[str, set[str]] = {}
     for node in inventory.nodes:
         name, source = pool_source(node)
@@ -85,7 +85,7 @@ def _describe_sources(inventory: Inventory) -> str:
 
 
 def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
-    """Return the pools of Trimtab's ConfigMaps and of estafette's, sorted by name.
+    """Returns the pools of Trimtab's ConfigMaps and of estafette's, sorted by name.
 
     Two equal documents in two files count as one.
     """
@@ -112,7 +112,7 @@ def _pool_names(inventory: Inventory) -> list[str]:
 
 
 def build_whole_cluster_pool(preset_name: str) -> Pool:
-    """Return one pool over the whole cluster with the preset `name`."""
+    """Returns one pool over the whole cluster with the preset `name`."""
     return replace(pool_from_preset(preset_name, WHOLE_CLUSTER), everything=True)
 
 

@@ -216,7 +216,7 @@ def report_nodes(
     targets: Mapping[str, str],
     readmitted_requests: Again | None = None,
 ) -> list[NodeReport]:
-    """Return the report of every node before the plan.
+    """Returns the report of every node before the plan.
 
     `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` has their requests
     there.
@@ -246,7 +246,7 @@ def report_nodes(
 
 
 def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
-    """Return whether the pod exists after the plan: it moves, or its node stays; a DaemonSet's pod has no target."""
+    """Returns whether the pod exists after the plan: it moves, or its node stays; a DaemonSet's pod has no target."""
     return pod.key in targets or pod.node not in removed_nodes
 
 
@@ -291,7 +291,7 @@ def build_report(
     compared: PlanComparison = NO_COMPARISON,
     resize: ResizeReport | None = None,
 ) -> PlanReport:
-    """Return the whole report of the plan."""
+    """Returns the whole report of the plan."""
     inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.all_moves}
     pods = {pod.key: pod for pod in inventory.pods}
     members = pool_names_by_node(inputs)
@@ -342,7 +342,7 @@ def _report_left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
 
 
 def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
-    """Return the number of pods that request neither cpu nor memory."""
+    """Returns the number of pods that request neither cpu nor memory."""
     requests = [pod.requirements.requests for pod in pods]
     return sum(
         not (isinstance(request, Unreadable) or request.get("cpu") or request.get("memory")) for request in requests
@@ -350,7 +350,7 @@ def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
 
 
 def pool_names_by_node(inputs: PlanInputs) -> dict[str, str]:
-    """Return the name of each node's pool; nodes in no pool, or in more than one, are left out."""
+    """Returns the name of each node's pool; nodes in no pool, or in more than one, are left out."""
     index = PoolIndex(inputs.pools)
     pools = ((node.name, index.only_pool_of(node)) for node in inputs.inventory.nodes)
     return {name: pool.name for name, pool in pools if pool is not None}
@@ -401,7 +401,7 @@ def _report_move(move: Move, pod: PodInfo) -> MoveReport:
 
 
 def workload_name(pod: PodInfo) -> str:
-    """Return Kind/name of the pod's owner, "" without one.
+    """Returns Kind/name of the pod's owner, "" without one.
 
     A ReplicaSet whose name ends in the pod's template hash is a Deployment's: that Deployment is returned.
     """
@@ -416,7 +416,7 @@ def workload_name(pod: PodInfo) -> str:
 
 
 def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:
-    """Return every node that is in no wave, with its reason and the code of the pod that blocks it."""
+    """Returns every node that is in no wave, with its reason and the code of the pod that blocks it."""
     keepers: dict[str, Reason] = {}
     for pod in pods:
         reason = plan.pods.get(pod.key)
@@ -429,7 +429,7 @@ def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]
 
 
 def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
-    """Return the stay of a node; a node that a pod blocks has a reason that includes the pod's."""
+    """Returns the stay of a node; a node that a pod blocks has a reason that includes the pod's."""
     if reason.code is not BLOCKED or keeper is None:
         return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
     blocked_reason = report_reason(BLOCKED(f"node {node} stays: {keeper}"))
@@ -437,7 +437,7 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
 
 
 def report_bound(bound: Bound, unit: str) -> BoundReport:
-    """Return the plan's upper bound with a sentence that states it."""
+    """Returns the plan's upper bound with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
     text = f"No plan can free more than {most_text}, by volume alone."

@@ -74,7 +74,7 @@ NO_ADVICE = ResizeAdvice()
 
 
 def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
-    """Return the plan with resizes beside this one."""
+    """Returns the plan with resizes beside this one."""
     advice = inputs.resizes or NO_ADVICE
     found = plan_with_resizes(
         inputs.inventory,
@@ -94,7 +94,7 @@ def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
 def simulate_resizes(
     inputs: PlanInputs, simulation: Simulation, simulate: Callable[[Inventory], Simulation]
 ) -> ResizeReport:
-    """Return the simulation of a cluster whose pods have shrunk beside this one."""
+    """Returns the simulation of a cluster whose pods have shrunk beside this one."""
     advice = inputs.resizes or NO_ADVICE
     shrinks = tuple(proposal for proposal in advice.proposals if proposal.is_shrink)
     resized = simulate(with_resized_requests(inputs.inventory, shrinks)) if shrinks else simulation

@@ -40,7 +40,7 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
 
 
 def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
-    """Return the reasons that keep a node or more than 1 % of the saving; smaller effects are noise of the search."""
+    """Returns the reasons that keep a node or more than 1 % of the saving; smaller effects are noise of the search."""
     least = report.saves.amount / 100
     return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
@@ -87,7 +87,7 @@ def _draw_keepers(console: Console, keepers: Sequence[KeeperReport], title: str)
 
 
 def describe_keeper(keeper: KeeperReport) -> str:
-    """Return the reason with its pods, as in "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
+    """Returns the reason with its pods, as in "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
     if not keeper.pods:
         return f"{keeper.code} on {len(keeper.nodes)} node{'' if len(keeper.nodes) == 1 else 's'}"
     whose = "this pod" if len(keeper.pods) == 1 else f"these {len(keeper.pods):,} pods"
@@ -161,7 +161,7 @@ def _draw_summary(console: Console, report: PlanReport) -> None:
 
 
 def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
-    """Return the sentence about the nodes that the cluster autoscaler removes by itself, with the setting for it."""
+    """Returns the sentence about the nodes that the cluster autoscaler removes by itself, with the setting for it."""
     verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
         f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which drains"
@@ -173,7 +173,7 @@ def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
 
 
 def describe_unknown_load(count: int, evictions: int) -> str:
-    """Return the warning about moved pods without requests."""
+    """Returns the warning about moved pods without requests."""
     cpu, memory = ASSUMED_REQUESTS["cpu"], ASSUMED_REQUESTS["memory"] >> 20
     ask = "asks" if count == 1 else "ask"
     return (
@@ -196,7 +196,7 @@ def _draw_pools(console: Console, report: PlanReport) -> None:
 
 
 def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
-    """Return why no node of the pool is drained: the reason of the whole pool, or that of most of its nodes."""
+    """Returns why no node of the pool is drained: the reason of the whole pool, or that of most of its nodes."""
     if pool.refused:
         return Text(pool.refused.text, style="yellow")
     nodes = [stay for stay in stays if stay.pool == pool.name]
@@ -231,7 +231,7 @@ def _draw_first_nodes(console: Console, report: PlanReport) -> None:
 
 
 def _format_moves(step: StepReport) -> Text:
-    """Return the moves of a node, one line per workload."""
+    """Returns the moves of a node, one line per workload."""
     by_workload: dict[str, list[MoveReport]] = {}
     for move in step.moves:
         by_workload.setdefault(workload_of(move), []).append(move)
@@ -246,7 +246,7 @@ def _format_moves(step: StepReport) -> Text:
 
 
 def workload_of(move: MoveReport) -> str:
-    """Return namespace/workload, or namespace/pod for a pod without an owner."""
+    """Returns namespace/workload, or namespace/pod for a pod without an owner."""
     namespace = move.pod.partition("/")[0]
     return f"{namespace}/{move.workload.partition('/')[2]}" if move.workload else move.pod
 
@@ -270,7 +270,7 @@ def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
 
 
 def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
-    """Return the stays by reason code, most nodes first; a blocked node's key includes its pod's reason code."""
+    """Returns the stays by reason code, most nodes first; a blocked node's key includes its pod's reason code."""
     groups: dict[str, list[StayReport]] = {}
     for stay in stays:
         name = f"{stay.reason.code}: {stay.blocked_by}" if stay.blocked_by else stay.reason.code

@@ -174,7 +174,7 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
 
 
 def _read_facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
-    """Return the facts of --cluster; None without it."""
+    """Returns the facts of --cluster, or None without it."""
     contents = live_cluster.read_live_objects(cluster, ("Namespace", "Node", "PriorityClass", "RuntimeClass"))
     if not contents:
         return None

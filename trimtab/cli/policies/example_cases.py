@@ -61,7 +61,7 @@ class Case:
         return self.folder.name
 
     def file_path(self, part: str) -> Path:
-        """Return the path of one of its files: before, after, why or world."""
+        """Returns the path of one of its files: before, after, why or world."""
         return self.folder / f"{self.name}.{part}.yaml"
 
     def __str__(self) -> str:
@@ -69,13 +69,13 @@ class Case:
 
 
 def find_cases(paths: Iterable[Path]) -> list[Case]:
-    """Return all cases below these folders, ordered by path."""
+    """Returns all cases below these folders, ordered by path."""
     files = sorted({file for path in paths for file in path.rglob(f"*{BEFORE_SUFFIX}")})
     return [Case(file.parent, file.name.removesuffix(BEFORE_SUFFIX)) for file in files]
 
 
 def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool = False) -> Iterator[str]:
-    """Yield the differences from the case's expectation as text, or the mistake of an invalid file.
+    """Yields the differences from the case's expectation as text, or the mistake of an invalid file.
 
     With `accept` the stored pod is written as the expected one, and an expectation where there is none.
     """
@@ -127,7 +127,7 @@ def _read_expectation(case: Case) -> Expectation:
 
 
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
-    """Return the fields of an expectation that have other values than their defaults, with apiVersion and kind first,
+    """Returns the fields of an expectation that have other values than their defaults, with apiVersion and kind first,
     so that `trimtab policies check` does not take it for a policy."""
     fields = {"because": list(expectation.because), "would": list(expectation.would)}
     return {
@@ -169,14 +169,14 @@ def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], f
 
 
 def stored_pod(pod_preview: Preview) -> Any:
-    """Return the stored pod as plain values, or the API server's refusal."""
+    """Returns the stored pod as plain values, or the API server's refusal."""
     if isinstance(pod_preview.result, PodRejected):
         return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(pod_preview.result)}
     return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod_preview.result.pod))}
 
 
 def reason_codes(pod_preview: Preview) -> set[str]:
-    """Return the codes of the first call and of the changes of a second one; `no-policy` if no policy matched."""
+    """Returns the codes of the first call and of the changes of a second one; `no-policy` if no policy matched."""
     if not pod_preview.calls:
         return set()
     first = pod_preview.calls[0].decision
@@ -198,7 +198,7 @@ _RANDOM_FIELDS = ("name", "generateName", "namespace", "ownerReferences")
 
 
 def _comparable_pod(pod: Any) -> Any:
-    """Return the pod without fields that are random for each pod, and without Trimtab's annotation of its changes."""
+    """Returns the pod without fields that are random for each pod, and without Trimtab's annotation of its changes."""
     metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in _RANDOM_FIELDS}
     for part in ("labels", "annotations"):
         remaining = {name: value for name, value in metadata.pop(part, {}).items() if name not in _RANDOM_KEYS}

@@ -10,7 +10,7 @@ from trimtab.policy.podpolicy import Policies
 
 
 def load_given_policies(paths: Iterable[str]) -> Policies:
-    """Return the policies of these paths; the shipped ones without paths. Raises UsageError with every mistake."""
+    """Returns the policies of these paths; the shipped ones without paths. Raises UsageError with every mistake."""
     paths = tuple(paths)
     contents = (
         live_cluster.read_paths(paths)

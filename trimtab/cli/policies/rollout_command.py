@@ -127,7 +127,7 @@ def build_rollout_report(
     policy: PodPolicy, policies: Policies, facts: ClusterFacts, pods: Iterable[Pod], percent: int | None = None, *,
     keeps: Callable[[Pod], bool] = lambda pod: True, notes: Iterable[str] = (),
 ) -> RolloutReport:  # fmt: skip
-    """Return the owners of the pods that the policy matches, with the percentage at which each joins."""
+    """Returns the owners of the pods that the policy matches, with the percentage at which each joins."""
     rollout = policy.spec.rollout if percent is None else percent
     read, counts = AuditedPodReader(match_dependencies(policies).annotations), Counter[tuple[str, str]]()
     places: dict[tuple[str, str], int] = {}

@@ -70,7 +70,7 @@ class MarkedNode:
 
 
 def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
-    """Return the Deployments (decoded JSON) that run an estafette node-compactor, by namespace and name."""
+    """Returns the Deployments (decoded JSON) that run an estafette node-compactor, by namespace and name."""
     return sorted(_decode_compactor(deployment) for deployment in deployments if is_deployment(deployment))
 
 
@@ -83,7 +83,7 @@ def _decode_compactor(deployment: dict[str, Any]) -> OldCompactor:
 
 
 def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
-    """Return the node with the meaning of its annotation; None without one.
+    """Returns the node with the meaning of its annotation, or None without one.
 
     A node is stranded if it is cordoned, its annotation says that it is being scaled down, and it is not being deleted.
     With an invalid annotation the cordon stays.
@@ -100,7 +100,7 @@ def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
 
 
 def find_compactors_and_nodes(client: Client) -> tuple[list[OldCompactor], list[MarkedNode]]:
-    """Return the Deployments and the annotated nodes of the cluster. Raises any KubeFault.
+    """Returns the Deployments and the annotated nodes of the cluster. Raises any KubeFault.
 
     A snapshot is no source: it does not contain every annotation of a node. The items of a list have no kind.
     """
@@ -138,7 +138,7 @@ def take_over(
 
 
 def _has_pods(client: Client, compactor: OldCompactor) -> bool:
-    """Return whether pods with all labels of the Deployment's selector exist; False for a selector without labels."""
+    """Returns whether pods with all labels of the Deployment's selector exist; False for a selector without labels."""
     if not compactor.labels:
         return False
     selector = ",".join(f"{name}={value}" for name, value in compactor.labels)

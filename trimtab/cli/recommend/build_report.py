@@ -57,7 +57,8 @@ class Selection:
     """Requirements on the labels of pods, or of their namespace if the pods do not have the label."""
 
     def includes_container(self, container: ContainerKey, current: CurrentContainer | None) -> bool:
-        """Return whether the report has a row for the container; `current` is None if the snapshot does not have it."""
+        """Returns whether the report has a row for the container; `current` is None if the snapshot does not have
+        it."""
         if self.labels and current is None:
             return False
         return self.includes_workload(container.namespace, container.kind) and (
@@ -66,14 +67,14 @@ class Selection:
         )
 
     def includes_workload(self, namespace: str, kind: str) -> bool:
-        """Return whether the namespace and the kind are selected."""
+        """Returns whether the namespace and the kind are selected."""
         return (not self.namespaces or namespace in self.namespaces) and (not self.kinds or kind.lower() in self.kinds)
 
 
 def parse_selection(
     namespaces: Iterable[str], kinds: Iterable[str], selector: str | None, *, has_cluster: bool
 ) -> tuple[Selection, list[ConfigError]]:
-    """Return the selection of the options, and their mistakes."""
+    """Returns the selection of the options, and their mistakes."""
     mistakes, labels = list[ConfigError](), tuple[SelectorRequirement, ...]()
     kind_names = [part.strip() for text in kinds for part in text.split(",") if part.strip()]
     known_kinds = {kind.lower() for kind in KINDS}
@@ -118,7 +119,7 @@ def build_report(
     question: Question,
     notes: Iterable[str],
 ) -> RecommendReport:
-    """Return a report of every selected container that has usage or is in the snapshot, the largest saving first."""
+    """Returns a report of every selected container that has usage or is in the snapshot, the largest saving first."""
     all_notes, lines = [*cluster.notes, *notes], list[TotalsLine]()
     for value, history in histories.items():
         history_lines, history_notes = _report_history(
@@ -151,7 +152,7 @@ def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
 
 
 def _format_rules(terms: SizingSettings) -> str:
-    """Return the rule as on the command line; one per resource if they differ."""
+    """Returns the rule as on the command line; one per resource if they differ."""
     cpu, memory = terms.rule_of("cpu"), terms.rule_of("memory")
     return str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}"
 
@@ -159,7 +160,7 @@ def _format_rules(terms: SizingSettings) -> str:
 def _report_history(
     history: BatchHistory, runs: RunningTime, cluster: CurrentRequests, question: Question, value: str | None
 ) -> tuple[list[TotalsLine], list[str]]:
-    """Return a line for each container of one history, and notes about the containers that are left out."""
+    """Returns a line for each container of one history, and notes about the containers that are left out."""
     has_snapshot = bool(cluster.containers)
     all_containers = sorted(set(history.list_containers()) | cluster.containers.keys())
     selected_containers = [
@@ -315,7 +316,8 @@ def _report_resource(
 
 
 def _confidence(statistics: UsageStatistics | NotYet, proposal: Proposal | None) -> float | None:
-    """Return the confidence in the proposed request, or in the usage without a proposal; None with too little usage.
+    """Returns the confidence in the proposed request, or in the usage without a proposal, or None with too little
+    usage.
 
     A request above the doubtful part of the usage is as sure as the rest.
     """
@@ -342,7 +344,7 @@ def _format_amount(resources: CurrentResources, number: int | None) -> str | Non
 
 
 def format_rounded_up(resource: str, value: float) -> str:
-    """Return the amount as a quantity, rounded up to a millicore or mebibyte."""
+    """Returns the amount as a quantity, rounded up to a millicore or mebibyte."""
     if resource == "cpu":
         return quantity.format_cpu(ceil(value * 1000 - 1e-6))
     return quantity.format_memory(ceil(value / (1 << 20) - 1e-6) << 20)

@@ -36,7 +36,7 @@ VPA_UNKNOWN_NOTE = "This login may not read whether the VPA's webhook can act: P
 
 
 def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookReach, ...], list[str]]:
-    """Return the pods that the VPA's webhook can act on, with a note if there are none or the login may not read it.
+    """Returns the pods that the VPA's webhook can act on, with a note if there are none or the login may not read it.
 
     P5 is proposed only for pods that the webhook can act on; P95 is the safe request for the others. Raises
     RuntimeFailure.
@@ -160,7 +160,7 @@ def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool)
 
 
 def _namespaces(selection: Selection, current: current_requests.CurrentRequests) -> tuple[str, ...]:
-    """Return the namespaces to read usage of: those with a selected container; empty for all."""
+    """Returns the namespaces to read usage of: those with a selected container, or an empty tuple for all."""
     if not selection.labels:
         return tuple(sorted(selection.namespaces))
     return tuple(
@@ -186,7 +186,7 @@ def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKi
 
 
 def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
-    """Return the request for the only series. Raises UsageError if there are more, or if it is too short."""
+    """Returns the request for the only series. Raises UsageError if there are more, or if it is too short."""
     statistics = [
         summarize_usage(
             resource,

@@ -70,7 +70,7 @@ def read_earlier_report(path: str) -> Earlier:
 
 
 def compare_reports(earlier: Earlier, report: RecommendReport, question: Question) -> ComparisonReport:
-    """Return what changed since the earlier report.
+    """Returns what changed since the earlier report.
 
     A container that the selection leaves out is not missing. With a selection by label or severity, new and missing
     containers are not reported: the earlier report does not have what such a selection needs.

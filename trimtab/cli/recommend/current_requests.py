@@ -60,7 +60,7 @@ class EligibleNodes:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "EligibleNodes":
-        """Return the nodes that are not cordoned and whose allocatable amounts can be read."""
+        """Returns the nodes that are not cordoned and whose allocatable amounts can be read."""
         daemons, nodes = _daemon_requests(snapshot), list[_EligibleNode]()
         for shape in snapshot.objects_of(NodeShape):
             node, template = read_node(shape, None), shape_of(shape)
@@ -71,7 +71,7 @@ class EligibleNodes:
         return cls(nodes)
 
     def largest_request(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
-        """Return by resource the largest request of one container with which its pod fits on a node that it may use.
+        """Returns by resource the largest request of one container with which its pod fits on a node that it may use.
 
         Empty without such a node, as an autoscaler may create one. `container_request` is the container's present
         request.
@@ -91,7 +91,7 @@ class EligibleNodes:
         return largest
 
     def _largest_available(self, pod: Pod) -> dict[str, int]:
-        """Return by resource the most that any node has available that the pod may use."""
+        """Returns by resource the most that any node has available that the pod may use."""
         requirements, is_daemon = self._reader.read_pod(pod).requirements, _is_daemon(pod)
         key = (
             is_daemon,
@@ -121,7 +121,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _daemon_requests(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Return the requests of DaemonSets' pods by node and resource."""
+    """Returns the requests of DaemonSets' pods by node and resource."""
     sums: dict[tuple[str, str], int] = {}
     for pod in snapshot.objects_of(Pod):
         if not _is_daemon(pod) or not value_or(pod.spec.node_name, ""):
@@ -151,7 +151,7 @@ class CurrentContainer:
     def current_resources(
         self, resource: str, nodes: EligibleNodes, other: VpaRecommendation | None = None
     ) -> CurrentResources:
-        """Return the container's present resources and autoscalers.
+        """Returns the container's present resources and autoscalers.
 
         `other` is the recommendation of a VPA that is not in the snapshot.
         """
@@ -185,7 +185,7 @@ class CurrentContainer:
         return {**of_namespace, **value_or(self.pod_context.pod.metadata.labels, {})}
 
     def scheduler_amount(self, request_or_limit: str, resource: str) -> int | None:
-        """Return the request or limit as the scheduler counts it; None if there is none or it is invalid."""
+        """Returns the request or limit as the scheduler counts it, or None if there is none or it is invalid."""
         resources = self.container_ref.container.resources
         text = (requests_of(resources) if request_or_limit == "request" else limits_of(resources)).get(resource)
         try:
@@ -195,7 +195,7 @@ class CurrentContainer:
 
 
 def _inactive_vpa_name(subject: PodContext) -> str:
-    """Return the name of the VPA that would size the pod if its webhook could act; empty without one."""
+    """Returns the name of the VPA that would size the pod if its webhook could act, or an empty string without one."""
     if subject.facts.vpa_acts:
         return ""
     acting = PodContext(
@@ -206,7 +206,7 @@ def _inactive_vpa_name(subject: PodContext) -> str:
 
 
 def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
-    """Return the HPA whose target is a share of this resource's request; None without one."""
+    """Returns the HPA whose target is a share of this resource's request, or None without one."""
     for owner in subject.owners:
         for autoscaler in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
             target = _hpa_target(autoscaler, resource)
@@ -216,7 +216,7 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
 
 def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Return the target in percent; 0 if it has no number; None if it does not scale by this resource's request."""
+    """Returns the target in percent; 0 if it has no number, or None if it does not scale by this resource's request."""
     if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
         return autoscaler.spec.target_cpu_utilization_percentage
     if not autoscaler.spec.metrics:
@@ -254,7 +254,7 @@ class CurrentRequests:
 
 
 def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
-    """Return the requests of running pods, and of the templates of workloads without one."""
+    """Returns the requests of running pods, and of the templates of workloads without one."""
     current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot))
     for (namespace, kind, name), owner in facts.owners.items():
         if owner is None and kind != "ReplicaSet":

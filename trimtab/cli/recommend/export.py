@@ -62,7 +62,7 @@ def write_patches(
 
 
 def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
-    """Return whether the proposal lowers a request with less than this confidence; an increase needs no confidence."""
+    """Returns whether the proposal lowers a request with less than this confidence; an increase needs no confidence."""
     if part.proposed is None or part.now is None or (part.confidence or 0.0) >= min_confidence:
         return False
     return quantity.compare_quantities(part.proposed, part.now) < 0
@@ -78,7 +78,7 @@ def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerR
 
 
 def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) -> dict[str, str]:
-    """Return the patch's target: the name alone if it is unique, as in Git an overlay often sets the namespace."""
+    """Returns the patch's target: the name alone if it is unique, as in Git an overlay often sets the namespace."""
     selector = {"kind": row.kind, "name": row.workload}
     same_name_count = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in patched)
     return selector if same_name_count == 1 else {**selector, "namespace": row.namespace}
@@ -97,7 +97,7 @@ def _patch_file_name(row: ContainerReport) -> str:
 
 
 def _build_patch(rows: list[ContainerReport]) -> dict[str, Any]:
-    """Return a strategic merge patch, which merges containers by their name."""
+    """Returns a strategic merge patch, which merges containers by their name."""
     first = rows[0]
     # A sidecar is an init container with restartPolicy Always (KEP-753).
     main, sidecars = (
@@ -128,7 +128,7 @@ _KRR_SEVERITIES = ("UNKNOWN", "GOOD", "OK", "WARNING", "CRITICAL")
 
 
 def format_krr_csv(report: RecommendReport) -> str:
-    """Return the report as KRR's CSV, with a row for each container."""
+    """Returns the report as KRR's CSV, with a row for each container."""
     text = io.StringIO()
     first = ["Cluster"] if report.by else []
     columns = [f"{name} {what}" for name in ("CPU", "Memory") for what in ("Diff", "Requests", "Limits")]
@@ -145,7 +145,7 @@ def format_krr_csv(report: RecommendReport) -> str:
 
 
 def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot: bool) -> tuple[str, str, str]:
-    """Return the difference of all pods, and the request and the limit before and after."""
+    """Returns the difference of all pods, and the request and the limit before and after."""
     now = part.now if part.now is not None else UNSET if is_in_snapshot else UNKNOWN
     limit = part.limit if part.limit is not None else UNSET
     target = _target_request(part)
@@ -163,7 +163,7 @@ def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot
 
 
 def _target_request(part: ResourceReport) -> str | None:
-    """Return the request that the container should have; None with too little usage."""
+    """Returns the request that the container should have, or None with too little usage."""
     return None if part.missing is not None else part.proposed or part.now
 
 
@@ -192,7 +192,7 @@ _API_VERSION = "autoscaling.k8s.io/v1"
 
 
 def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
-    """Return a checkpoint for each container with cpu usage.
+    """Returns a checkpoint for each container with cpu usage.
 
     Without a VPA that sizes it, the checkpoint is for a VPA with the name of the workload.
     """
@@ -208,7 +208,7 @@ def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[
 
 
 def format_yaml_documents(documents: list[dict[str, Any]]) -> str:
-    """Return the documents as one YAML stream."""
+    """Returns the documents as one YAML stream."""
     return yaml.safe_dump_all(documents, sort_keys=False)
 
 

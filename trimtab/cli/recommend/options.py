@@ -257,7 +257,7 @@ WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
 def parse_options(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
 ) -> tuple[Question, dict[str, str]]:
-    """Return the question of the report and the headers for Prometheus. Raises UsageError with every mistake."""
+    """Returns the question of the report and the headers for Prometheus. Raises UsageError with every mistake."""
     now_seconds, mistakes = parse_now(now)
     rules, more_mistakes = _parse_rules(more["rule"], more["memory_rule"])
     mistakes += more_mistakes
@@ -319,7 +319,7 @@ def parse_options(
 
 
 def parse_names(more: dict[str, Any]) -> Names:
-    """Return the names of metrics and labels. Raises ValueError."""
+    """Returns the names of metrics and labels. Raises ValueError."""
     own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
     return Names(
         **{name: text for name, text in own.items() if text}, labels=series.parse_label_names(more["label_names"])
@@ -327,7 +327,7 @@ def parse_names(more: dict[str, Any]) -> Names:
 
 
 def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:
-    """Return the mistakes of --by: the options that need a single cluster."""
+    """Returns the mistakes of --by: the options that need a single cluster."""
     if not more["by"]:
         return []
     mistakes = []
@@ -342,7 +342,7 @@ def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) 
 
 
 def _parse_rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:
-    """Return the rules by option, and the mistakes; headroom alone adds to the adaptive rule."""
+    """Returns the rules by option, and the mistakes; headroom alone adds to the adaptive rule."""
     rules, mistakes = dict[str, UsageRule](), list[ConfigError]()
     for option, text in (("--rule", rule), ("--memory-rule", memory)):
         try:

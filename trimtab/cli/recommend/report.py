@@ -184,7 +184,7 @@ class TotalsLine:
     """The proposed request of one pod, in millicores and bytes."""
 
     def group_value(self, by: str) -> str:
-        """Return the group of the container: its namespace, kind, cluster or label value."""
+        """Returns the group of the container: its namespace, kind, cluster or label value."""
         own = {NAMESPACE: self.row.namespace, KIND: self.row.kind}
         if by in own:
             return own[by]
@@ -194,7 +194,7 @@ class TotalsLine:
 
 
 def group_totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
-    """Return a total for each value of the label, the largest saving first."""
+    """Returns a total for each value of the label, the largest saving first."""
     groups = dict[str, list[TotalsLine]]()
     for line in lines:
         groups.setdefault(line.group_value(by), []).append(line)
@@ -203,7 +203,7 @@ def group_totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
 
 
 def sum_lines(lines: Iterable[TotalsLine], by: str | None = None, value: str | None = None) -> TotalReport:
-    """Return the total of the lines; a container whose cost is not known is counted, but its amounts are not added."""
+    """Returns the total of the lines; a container whose cost is not known is counted, but its amounts are not added."""
     all_lines = list(lines)
     priced_lines = [line for line in all_lines if line.row.monthly_now is not None]
 

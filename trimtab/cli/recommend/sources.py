@@ -60,7 +60,7 @@ class RunningTime:
     """The sum of all pods, by resource."""
 
     def observe_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
-        """Yield the same series, and record each of them."""
+        """Yields the same series, and records each of them."""
         for series in all_series:
             if series.times:
                 self._observe_series(container_key(series, owners), series)
@@ -78,11 +78,11 @@ class RunningTime:
             )
 
     def former_pods(self, key: ContainerKey, present: Collection[tuple[str, str]]) -> int:
-        """Return the number of pods with usage that no longer exist; `present`: (namespace, pod) of existing pods."""
+        """Returns the number of pods with usage that no longer exist; `present`: (namespace, pod) of existing pods."""
         return sum((key.namespace, pod) not in present for pod in self.pods.get(key, ()))
 
     def hours_per_month(self, key: ContainerKey, history: BatchHistory, replicas: int | None) -> float | None:
-        """Return the hours that all its pods run in a month; None for other kinds, or without usage.
+        """Returns the hours that all its pods run in a month, or None for other kinds, or without usage.
 
         If the history has only hours, every hour with usage counts in full.
         """
@@ -101,7 +101,7 @@ class RunningTime:
 
 
 def covered_seconds(times: Sequence[int], step: int) -> float:
-    """Return the seconds that a series covers: each value covers the time to the next one.
+    """Returns the seconds that a series covers: each value covers the time to the next one.
 
     A gap counts for at most twice the shortest one: during a longer gap the pod did not run.
     """
@@ -155,7 +155,7 @@ class UsageHistories:
         self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
 
     def get_history(self, value: str = "") -> BatchHistory:
-        """Return the history of one value; the first call creates it."""
+        """Returns the history of one value; the first call creates it."""
         if value not in self.histories:
             self.histories[value], self.runs[value] = self.make(), RunningTime()
         return self.histories[value]
@@ -201,7 +201,7 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
 
 
 def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
-    """Return the uncompressed bytes of the file; a damaged file is a mistake and has none."""
+    """Returns the uncompressed bytes of the file; a damaged file is a mistake and has none."""
     try:
         return unpack_gzip(packed)
     except (OSError, EOFError, zlib.error) as error:
@@ -210,7 +210,7 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
 
 
 def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
-    """Return the mistake of an option whose usage is that of several clusters."""
+    """Returns the mistake of an option whose usage is that of several clusters."""
     todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
     return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
@@ -224,13 +224,13 @@ _KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
 
 
 def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
-    """Return VPA checkpoints as `kubectl get` prints them; None if the file is something else."""
+    """Returns VPA checkpoints as `kubectl get` prints them, or None if the file is something else."""
     head = content[:400]
     return CheckpointSource.from_file(name, content) if any(word in head for word in _KUBERNETES) else None
 
 
 def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
-    """Yield the series of a saved answer of Prometheus; values below 100,000 are cores, others bytes of memory."""
+    """Yields the series of a saved answer of Prometheus; values below 100,000 are cores, others bytes of memory."""
     try:
         for series in parse_series(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
@@ -263,7 +263,7 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
 
 
 def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
-    """Return (value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
+    """Returns (value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
     prometheus = Prometheus(source, QueryPlan(step_seconds=server.step, extra_matcher=server.extra, names=server.names))
     prometheus.check_one_cluster(start, now, server.namespaces, (by,) if by else ())
     if not by:
@@ -297,7 +297,7 @@ def _read_part(
 
 
 def note_ignored_samples(book: BatchHistory) -> list[str]:
-    """Return a note if some samples of the history are ignored."""
+    """Returns a note if some samples of the history are ignored."""
     count = book.dropped_values
     if not count:
         return []
@@ -306,7 +306,7 @@ def note_ignored_samples(book: BatchHistory) -> list[str]:
 
 
 def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
-    """Return a note if most containers have usage of memory but not of cpu.
+    """Returns a note if most containers have usage of memory but not of cpu.
 
     Prometheus returns no rate for a window with fewer than two scrapes.
     """
@@ -324,7 +324,7 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
 def parse_headers(
     texts: Iterable[str], files_: Iterable[str], token_file: str | None, token: str | None
 ) -> dict[str, str]:
-    """Return the headers of texts and of the lines of files, each NAME: VALUE, and of a bearer token.
+    """Returns the headers of texts and of the lines of files, each NAME: VALUE, and of a bearer token.
 
     Raises UsageError, whose messages show no value: headers may be secret.
     """

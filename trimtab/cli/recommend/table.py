@@ -93,7 +93,7 @@ def _title(total: TotalReport) -> str:
 
 
 def format_total(total: TotalReport) -> tuple[str, str, str, str]:
-    """Return cores, GiB and dollars before and after, and the saving, as text."""
+    """Returns cores, GiB and dollars before and after, and the saving, as text."""
     pairs = ((total.cpu_now, total.cpu_proposed), (total.memory_now, total.memory_proposed))
     cores, gib = (f"{_format_amount(now)} → {_format_amount(proposed)}" for now, proposed in pairs)
     return (
@@ -105,7 +105,7 @@ def format_total(total: TotalReport) -> tuple[str, str, str, str]:
 
 
 def _format_amount(value: float | None) -> str:
-    """Return the amount as text; an amount below 10 has two decimals, so that a small one is not 0.0."""
+    """Returns the amount as text; an amount below 10 has two decimals, so that a small one is not 0.0."""
     amount = value or 0.0
     return f"{amount:,.2f}" if amount < 10 else f"{amount:,.1f}"
 
@@ -115,7 +115,7 @@ UNSURE = 0.5
 
 
 def describe_total(report: RecommendReport) -> str:
-    """Return the sum of all requests before and after, with the part of the saving that is doubtful, as a sentence."""
+    """Returns the sum of all requests before and after, with the part of the saving that is doubtful, as a sentence."""
     cores, gib, dollars, _ = format_total(report.total)
     text = f"Requests of all pods: {cores} cores, {gib} GiB, {dollars} dollars a month."
     doubtful = (
@@ -126,7 +126,7 @@ def describe_total(report: RecommendReport) -> str:
 
 
 def format_dollars(saved: float | None) -> str:
-    """Return the saved dollars; negative if the proposal costs more, as in every form of the report."""
+    """Returns the saved dollars; negative if the proposal costs more, as in every form of the report."""
     return "" if saved is None else f"{saved + 0.0:,.2f}"
 
 
@@ -158,7 +158,7 @@ CHANGE_WORDS = {"applied": "as recommended", "request-changed": "request", "reco
 
 
 def describe_changes(against: ComparisonReport) -> str:
-    """Return the counts of changes since the earlier report, as a sentence."""
+    """Returns the counts of changes since the earlier report, as a sentence."""
     counts = Counter(difference.what for difference in against.differences)
     request_count, recommendation_count = counts["request-changed"], counts["recommendation-changed"]
     parts = [
@@ -207,7 +207,7 @@ def _container_name(row: ContainerReport) -> str:
 
 
 def format_confidence(row: ContainerReport) -> str:
-    """Return the lower confidence of the two resources in percent; empty if neither has one."""
+    """Returns the lower confidence of the two resources in percent, or an empty string if neither has one."""
     confidence = _confidence(row)
     return "" if confidence is None else f"{confidence:.0%}"
 
@@ -217,7 +217,7 @@ def _confidence(row: ContainerReport) -> float | None:
 
 
 def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
-    """Return the change as in "250m → 96m", or the request that stays.
+    """Returns the change as in "250m → 96m", or the request that stays.
 
     Without `known`, a snapshot with the present request, only the proposal is returned.
     """
@@ -228,7 +228,7 @@ def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
 
 
 def describe_reasons(row: ContainerReport) -> str:
-    """Return the reasons of both resources, once if they are equal."""
+    """Returns the reasons of both resources, once if they are equal."""
     texts = [_resource_reasons(part) for part in (row.cpu, row.memory)]
     if texts[0] == texts[1]:
         return texts[0]
@@ -236,7 +236,7 @@ def describe_reasons(row: ContainerReport) -> str:
 
 
 def _resource_reasons(part: ResourceReport) -> str:
-    """Return the reasons of the resource; with too little usage also the usage that there is and that it needs."""
+    """Returns the reasons of the resource; with too little usage also the usage that there is and that it needs."""
     text = "; ".join(reason.text for reason in part.reasons)
     is_little = part.missing is not None and part.missing.reason.code != NO_USAGE.name
     return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing and is_little else text
@@ -246,7 +246,7 @@ COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days",
 
 
 def format_csv(report: RecommendReport) -> str:
-    """Return the report as CSV with a row for each container; an unknown value is empty."""
+    """Returns the report as CSV with a row for each container; an unknown value is empty."""
     text = io.StringIO()
     names = [f"{resource}_{column}" for resource in ("cpu", "memory") for column in COLUMNS]
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")

@@ -104,7 +104,7 @@ def compare_formulas(
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:
-    """Return the profiles that the options name, all shipped ones without an option; and the mistakes."""
+    """Returns the profiles that the options name, all shipped ones without an option; and the mistakes."""
     shipped = shipped_profiles()
     profiles: list[Profile] = []
     mistakes: list[ConfigError] = []
@@ -124,7 +124,7 @@ def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], 
 
 
 def _find_shapes(options: FormulaOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Return the node shapes of exactly one of the three ways to name them. Raises UsageError."""
+    """Returns the node shapes of exactly one of the three ways to name them. Raises UsageError."""
     has_size = options.size.cpu is not None or options.size.memory is not None
     ways = {"--cpu with --memory": has_size, "--type": options.machine_type is not None,
             "--cluster": bool(options.cluster.paths)}  # fmt: skip

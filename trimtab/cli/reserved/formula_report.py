@@ -111,7 +111,7 @@ class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_report(profiles: Sequence[Profile], shapes: Sequence[FormulaNode]) -> ReservedFormulaReport:
-    """Return the report of all profiles for all shapes."""
+    """Returns the report of all profiles for all shapes."""
     return ReservedFormulaReport(nodes=[_report_shape(profiles, shape) for shape in shapes])
 
 
@@ -151,7 +151,7 @@ def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> Profi
 
 
 def cpu_price_share(shape: FormulaNode) -> Fraction:
-    """Return the share of a node's price that pays for its cores: a core costs as much as 7.5 GiB."""
+    """Returns the share of a node's price that pays for its cores: a core costs as much as 7.5 GiB."""
     cores = Fraction(shape.size.millicores, 1000) * Fraction(GIB_PER_CORE)
     return cores / (cores + Fraction(shape.size.memory_bytes, GIB))
 

@@ -118,7 +118,7 @@ def _parse_moment(text: str | None) -> int:
 def _connect_to_prometheus(
     url: str | None, headers: tuple[str, ...], token_file: str | None, ca: str | None, queries: QueryPlan
 ) -> Prometheus | None:
-    """Return the server, None without a URL. Raises UsageError."""
+    """Returns the server, None without a URL. Raises UsageError."""
     if url is None:
         return None
     mistakes = []
@@ -147,7 +147,7 @@ def _read_measurements(
     pools: Sequence[str],
     now: int,
 ) -> Measurements:
-    """Return the measurements of exactly one source. Raises UsageError and RuntimeFailure."""
+    """Returns the measurements of exactly one source. Raises UsageError and RuntimeFailure."""
     is_live = LIVE in cluster.paths
     if server is not None:
         if summaries or configurations:
@@ -164,7 +164,7 @@ def _read_measurements(
 
 
 def _render_snippets(platform: str, pools: list[PoolReservation]) -> str:
-    """Return the configuration of every pool with a recommendation; of the others a comment that says why not."""
+    """Returns the configuration of every pool with a recommendation; of the others a comment that says why not."""
     parts = []
     for pool in pools:
         name = f"{pool.key.pool} ({pool.key.runtime})" if pool.key.runtime else pool.key.pool

@@ -100,7 +100,7 @@ class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
 def build_report(
     pools: Sequence[PoolReservation], sources: Mapping[str, Mapping[str, str]], notes: Sequence[str]
 ) -> ReservedMeasureReport:
-    """Return the report. `sources`: the pool's name and runtime, joined by a slash → node → its source."""
+    """Returns the report. `sources`: the pool's name and runtime, joined by a slash → node → its source."""
     return ReservedMeasureReport(
         pools=[_report_pool(pool, sources.get(f"{pool.key.pool}/{pool.key.runtime}", {})) for pool in pools],
         notes=list(notes),

@@ -71,7 +71,7 @@ class Measurements:
 
 
 def read_nodes(cluster: live_cluster.ClusterOptions) -> list[NodeInfo]:
-    """Return the nodes of the snapshot or the cluster. Raises UsageError without any."""
+    """Returns the nodes of the snapshot or the cluster. Raises UsageError without any."""
     nodes = [node_from_api(shape) for shape in live_cluster.read_snapshot(cluster, ("Node",)).objects_of(Node)]
     if not nodes:
         raise UsageError([ConfigError(file="--cluster", expected="nodes", got="none")])
@@ -189,7 +189,7 @@ def _group_facts(facts: ScrapedNodes, nodes: Sequence[str]) -> dict[PoolRuntime,
 
 
 def _usual_reserved(facts: ScrapedNodes, nodes: Sequence[str]) -> Reserved | None:
-    """Return what the node with the median memory reserves; None if kube-state-metrics does not tell."""
+    """Returns what the node with the median memory reserves, or None if kube-state-metrics does not tell."""
     amounts = sorted(
         (
             max(0, round((memory - facts.allocatable[node, "memory"] - ASSUMED_EVICTION_BYTES) / MIB)) * MIB,

@@ -48,7 +48,7 @@ class DensityOptions:
     cni: str | None = None
     first_interface_index: int = 0
     node_cidr: int | None = None
-    """The prefix of a node's pod range; None if it is not known."""
+    """The prefix of a node's pod range, or None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ class FormulaNode:
     nodes: int = 0
     """The number of such nodes in the snapshot; 0 without one."""
     withheld_now: tuple[int, int] | None = None
-    """(millicores, bytes) that these nodes withhold from pods now; None without a snapshot."""
+    """(millicores, bytes) that these nodes withhold from pods now, or None without a snapshot."""
     price: int | None = None
-    """Micro-dollars an hour; None if it is not known."""
+    """Micro-dollars an hour, or None if it is not known."""
     price_region: str = ""
     """The region of a list price; empty if the price is the node's own."""
     limits: tuple[PodLimit, ...] = ()
@@ -70,7 +70,7 @@ class FormulaNode:
 
 
 def size_shape(options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Return the shape of a size on the command line. Raises UsageError."""
+    """Returns the shape of a size on the command line. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     mistakes += [
         ConfigError(file=f"--{name}", expected="an amount above 0", got="none")
@@ -103,7 +103,7 @@ def _parse_amounts(options: SizeOptions) -> tuple[dict[str, int], list[ConfigErr
 
 
 def type_shape(name: str, options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Return the shape of a machine type, with the memory that its kernel takes. Raises UsageError."""
+    """Returns the shape of a machine type, with the memory that its kernel takes. Raises UsageError."""
     types = machine_types()
     amounts, mistakes = _parse_amounts(options)
     kind = types.get(name)
@@ -145,7 +145,7 @@ def _note_lost_memory(kind: MachineType) -> Iterator[str]:
 def _type_limits(
     kind: MachineType, interfaces: NetworkInterfaces | None, density: DensityOptions, max_pods: int | None
 ) -> Iterator[PodLimit]:
-    """Yield what bounds the pods of a machine of this type, its kubelet's maxPods first."""
+    """Yields what bounds the pods of a machine of this type, its kubelet's maxPods first."""
     if interfaces is None:
         yield PodLimit(PodLimitKind.KUBELET, max_pods or DEFAULT_MAX_PODS)
     elif density.cni == "vpc-prefix":
@@ -193,7 +193,7 @@ _LIMIT_TEXTS = {
 
 
 def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Return the shapes of a snapshot's nodes, the most frequent first: pool, type, capacity. Raises UsageError."""
+    """Returns the shapes of a snapshot's nodes, the most frequent first: pool, type, capacity. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     nodes = [node_from_api(shape) for shape in snapshot.objects_of(Node)]
     if not nodes:

@@ -20,7 +20,7 @@ _MEGABYTE = 1_000_000
 
 
 def render_snippet(platform: str, pool: str, reserved: Reserved) -> str:
-    """Return the configuration of one pool for this platform, with a comment that names the pool."""
+    """Returns the configuration of one pool for this platform, with a comment that names the pool."""
     return f"# pool {pool}\n{_RENDERERS[platform](pool, reserved)}"
 
 

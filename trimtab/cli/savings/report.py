@@ -67,7 +67,7 @@ class SavingsReport(ReportPart, frozen=True, kw_only=True):
 def build_savings_report(
     states: Mapping[str, PoolState], since: Seconds, now: Seconds, team_of: TeamOf, *, only: str | None = None
 ) -> SavingsReport:
-    """Return the savings since a time, of all pools or only of one."""
+    """Returns the savings since a time, of all pools or only of one."""
     chosen = {pool: state for pool, state in sorted(states.items()) if only in (None, pool)}
     first_day = format_timestamp(since)[:10]
     days = {
@@ -163,5 +163,5 @@ def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
 
 
 def parse_day(text: str) -> Seconds | None:
-    """Return the beginning of a day such as 2026-11-01 in UTC; None for any other text."""
+    """Returns the beginning of a day such as 2026-11-01 in UTC, or None for any other text."""
     return parse_timestamp(f"{text}T00:00:00Z") if len(text) == 10 else None

@@ -84,7 +84,7 @@ def build_report(
     explained: Sequence[ExplainReport] = (),
     resize: ResizeReport | None = None,
 ) -> SimulateReport:
-    """Return the whole report of a simulation."""
+    """Returns the whole report of a simulation."""
     before, after = inputs.inventory.nodes, simulation.after.nodes
     removed_nodes = {node.name for node in before} - {node.name for node in after}
     costs, unit = compute_node_costs(inputs.inventory, inputs.pools)
@@ -117,7 +117,7 @@ def build_report(
 
 
 def _final_nodes(simulation: Simulation) -> dict[str, str]:
-    """Return the nodes of moved pods at the end."""
+    """Returns the nodes of moved pods at the end."""
     moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
     return {pod.key: pod.node for pod in simulation.after.pods if pod.key in moved}
 
@@ -146,13 +146,13 @@ def _report_round(number: int, simulated_round: SimulationRound, remaining: int,
 
 
 def explain_subject(inputs: PlanInputs, simulation: Simulation, kind: str, name: str) -> ExplainReport:
-    """Return the chain of reasons for a node or a pod; `check_subjects` has verified that it is in the snapshot."""
+    """Returns the chain of reasons for a node or a pod; `check_subjects` has verified that it is in the snapshot."""
     sentences = _explain_node(inputs, simulation, name) if kind == "node" else _explain_pod(inputs, simulation, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
 def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iterator[str]:
-    """Yield the round that drains the node and its pods' targets, or the pods that move to it and why it stays."""
+    """Yields the round that drains the node and its pods' targets, or the pods that move to it and why it stays."""
     for number, simulated_round in enumerate(simulation.rounds, 1):
         arrivals = [landing for landing in simulated_round.landings if landing.target == name]
         if arrivals:
@@ -167,7 +167,7 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
 
 
 def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterator[str]:
-    """Yield every round in which the pod moves, then the reason why it stays at the end."""
+    """Yields every round in which the pod moves, then the reason why it stays at the end."""
     is_moved = False
     for number, simulated_round in enumerate(simulation.rounds, 1):
         for landing in simulated_round.landings:

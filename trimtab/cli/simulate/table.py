@@ -51,7 +51,7 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
 
 
 def draw_chart(report: SimulateReport) -> Table:
-    """Return a bar chart of the nodes after each round."""
+    """Returns a bar chart of the nodes after each round."""
     table = Table.grid(padding=(0, 2))
     for justify in ("right", "left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
@@ -64,7 +64,7 @@ def draw_chart(report: SimulateReport) -> Table:
 
 
 def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
-    """Return a name and its rounds for each row: one round, or several if there are more rounds than rows."""
+    """Returns a name and its rounds for each row: one round, or several if there are more rounds than rows."""
     size = -(-len(rounds) // MAX_ROWS)
     parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
     return [(_name_rounds(part), part) for part in parts]
@@ -75,6 +75,6 @@ def _name_rounds(part: list[RoundReport]) -> str:
 
 
 def _draw_bar(remaining: int, removed: int, total: int) -> Text:
-    """Return a bar of the remaining nodes, then of those that were just removed."""
+    """Returns a bar of the remaining nodes, then of those that were just removed."""
     full, light = (count * BAR_WIDTH // max(1, total) for count in (remaining, remaining + removed))
     return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (BAR_WIDTH - light))

@@ -56,7 +56,7 @@ def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) ->
 
 
 def can_draw_screen(streams: Iterable[TextIO]) -> bool:
-    """Return whether all of these are a terminal: Textual draws on standard error and reads from standard input."""
+    """Returns whether all of these are a terminal: Textual draws on standard error and reads from standard input."""
     return all(stream.isatty() for stream in streams)
 
 

@@ -21,7 +21,7 @@ STATE_STYLES = {
 
 
 def draw_headline(view: TopView) -> Text:
-    """Return one line: the time, the leader or the pause, and what was saved."""
+    """Returns one line: the time, the leader or the pause, and what was saved."""
     text = Text(format_timestamp(view.at)[11:19] + "Z  ")
     if view.paused:
         text.append(f"PAUSED: {view.paused}  ", "bold red")
@@ -33,7 +33,7 @@ def draw_headline(view: TopView) -> Text:
 
 
 def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
-    """Return a line for each pool, and under it what is next and what that waits for."""
+    """Returns a line for each pool, and under it what is next and what that waits for."""
     if not pools:
         return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
@@ -64,7 +64,7 @@ def _describe_next(pool: PoolOverview) -> str:
 
 
 def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
-    """Return a line with bars for each node."""
+    """Returns a line with bars for each node."""
     if not nodes:
         return Text("no node", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
@@ -88,7 +88,7 @@ def _describe_state(node: NodeBar) -> str:
 
 
 def draw_bar(percent: int | None, width: int) -> Text:
-    """Return a bar and its number; a question mark where the share is not known."""
+    """Returns a bar and its number; a question mark where the share is not known."""
     if percent is None:
         return Text("?".ljust(width) + "   ?%", "dim")
     filled = max(0, min(width, round(percent * width / 100)))
@@ -100,7 +100,7 @@ def draw_bar(percent: int | None, width: int) -> Text:
 
 
 def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) -> RenderableType:
-    """Return the last decisions, the newest first."""
+    """Returns the last decisions, the newest first."""
     if not decisions:
         return Text("no decision is stored", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=False)
@@ -114,7 +114,7 @@ def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) ->
 
 
 def draw_once(view: TopView, width: int) -> Group:
-    """Return all parts one below the other, for a pipe or a single look."""
+    """Returns all parts one below the other, for a pipe or a single look."""
     parts: list[RenderableType] = [draw_headline(view), Text(""), draw_pools(view.pools, width), Text("")]
     parts += [draw_nodes(view.nodes, width), Text(""), draw_decisions(view.decisions, width, 10)]
     parts += [Text(problem, "yellow") for problem in view.problems]

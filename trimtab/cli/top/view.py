@@ -32,7 +32,7 @@ class NodeBar:
     """Its place in the plan, from 1; 0 for a node that is not in the plan."""
     cpu: int | None
     memory: int | None
-    """Percent of allocatable that is requested; None if it cannot be read."""
+    """Percent of allocatable that is requested, or None if it cannot be read."""
     pods: int
     leaving: int
     """Pods of a drain that still have to leave."""
@@ -74,7 +74,7 @@ class TopView:
 
 
 def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopView:
-    """Return what is shown of this state, which has the pods of the cluster."""
+    """Returns what is shown of this state, which has the pods of the cluster."""
     inventory = snapshot_inventory(state.snapshot)
     report = build_status_report(state)
     index = PoolIndex(state.pools.pools)
@@ -121,7 +121,7 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
 
 
 def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:
-    """Return the view with only this pool (None: all), and with only those nodes that leave or are cordoned."""
+    """Returns the view with only this pool (None: all), and with only those nodes that leave or are cordoned."""
     return replace(
         view,
         pools=tuple(each for each in view.pools if pool in (None, each.name)),

@@ -84,7 +84,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
-    """Return the containers of the pod: those of the cluster, or those with usage if they are more."""
+    """Returns the containers of the pod: those of the cluster, or those with usage if they are more."""
     same = sum(
         (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload) for other in grouped
     )
@@ -92,7 +92,7 @@ def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workl
 
 
 def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
-    """Return name → flags, the defaults first. Raises UsageError with every mistake."""
+    """Returns name → flags, the defaults first. Raises UsageError with every mistake."""
     flag_sets = {"default": DEFAULT_FLAGS}
     mistakes: list[str] = []
     for text in texts:

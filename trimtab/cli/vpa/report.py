@@ -109,7 +109,7 @@ class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
-    """Return the reaction times of these flags."""
+    """Returns the reaction times of these flags."""
     times = compute_reaction_times(flags)
     return ReactionRow(
         flags=name, rise_old_pod_minutes=round(times.rise_old_pod / 60, 1),
@@ -118,7 +118,7 @@ def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
 
 
 def build_simulated_container(key: ContainerKey, outcomes: Mapping[str, VpaOutcome]) -> SimulatedContainer:
-    """Return the report of one container. `outcomes`: name of the flags → what they did."""
+    """Returns the report of one container. `outcomes`: name of the flags → what they did."""
     return SimulatedContainer(
         namespace=key.namespace, workload=f"{key.kind}/{key.workload}", container=key.name,
         results=[_build_flags_result(name, outcome) for name, outcome in outcomes.items()],
@@ -158,7 +158,7 @@ def _build_resource_result(resource: str, outcome: VpaOutcome) -> ResourceResult
 
 
 def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
-    """Return the report of one proposal."""
+    """Returns the report of one proposal."""
     workload = proposal.workload
     return ProposedVpa(
         namespace=workload.namespace, workload=f"{workload.kind}/{workload.name}", action=proposal.action.value,
@@ -167,7 +167,7 @@ def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
 
 
 def _shorten(part: ResourceResult, amount: str) -> str:
-    """Return an amount of the report for people: memory in whole mebibytes."""
+    """Returns an amount of the report for people: memory in whole mebibytes."""
     number = read_amount(part.resource, amount)
     return amount if number is None else format_amount(part.resource, number)
 

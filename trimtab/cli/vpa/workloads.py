@@ -32,13 +32,13 @@ class ClusterWorkloads:
     hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
-        """Return the requests of a container in millicores and bytes; resources without one are missing."""
+        """Returns the requests of a container in millicores and bytes; resources without one are missing."""
         container = self.current.containers.get(key)
         amounts = {} if container is None else {name: container.scheduler_amount("request", name) for name in RESOURCES}
         return {name: amount for name, amount in amounts.items() if amount}
 
     def count_containers(self, key: ContainerKey) -> int:
-        """Return the number of containers of the workload's pod; 1 where it is unknown."""
+        """Returns the number of containers of the workload's pod; 1 where it is unknown."""
         return max(1, sum(
             (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload)
             for other in self.current.containers
@@ -46,7 +46,7 @@ class ClusterWorkloads:
 
 
 def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkloads:
-    """Return what the snapshot of --cluster tells; nothing without --cluster. Raises UsageError with all mistakes."""
+    """Returns what the snapshot of --cluster tells; nothing without --cluster. Raises UsageError with all mistakes."""
     if not cluster.paths:
         return ClusterWorkloads()
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
@@ -72,7 +72,7 @@ def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mappi
 
 
 def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workload, frozenset[str]]:
-    """Return workload → the resources on whose utilization an HPA scales it."""
+    """Returns workload → the resources on whose utilization an HPA scales it."""
     found: dict[Workload, frozenset[str]] = {}
     for hpa in autoscalers:
         metrics = [metric for each in hpa.spec.metrics for metric in (each.resource, each.container_resource)]
@@ -88,7 +88,7 @@ def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workl
 def group_series(
     series: Iterable[Series], workloads: ClusterWorkloads, namespaces: Sequence[str] = (), workload: str = ""
 ) -> dict[ContainerKey, list[PodSeries]]:
-    """Return the series of every container of every workload, by name.
+    """Returns the series of every container of every workload, by name.
 
     `namespaces`: only these, if there are any. `workload`: only this one, KIND/NAME or NAME.
     """
@@ -106,7 +106,7 @@ def group_series(
 def build_histories(
     grouped: Mapping[ContainerKey, Sequence[PodSeries]], workloads: ClusterWorkloads
 ) -> list[WorkloadHistory]:
-    """Return every workload whose kind may have a VPA, with the history of its containers."""
+    """Returns every workload whose kind may have a VPA, with the history of its containers."""
     by_workload: dict[Workload, list[ContainerKey]] = {}
     for key in grouped:
         if key.kind in API_VERSIONS:
@@ -133,7 +133,7 @@ def _replicas(workloads: ClusterWorkloads, key: ContainerKey) -> int:
 
 
 def _largest_request(current: CurrentRequests, key: ContainerKey) -> Mapping[str, int]:
-    """Return the largest request with which the pod fits on a node; empty where no node is known."""
+    """Returns the largest request with which the pod fits on a node, or an empty mapping where no node is known."""
     container = current.containers.get(key)
     if container is None:
         return {}

@@ -76,7 +76,7 @@ def _emit(form: str, output_file: str | None, report: object) -> None:
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod:
-    """Return the pod. Raises UsageError with the nearest names if it does not exist."""
+    """Returns the pod. Raises UsageError with the nearest names if it does not exist."""
     pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
     pod = pods.get((namespace, name))
     if pod is None:

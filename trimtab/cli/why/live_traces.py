@@ -59,7 +59,7 @@ class _LogLine(msgspec.Struct):
 
 
 def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str, name: str, owner: str) -> LiveTraces:
-    """Return Events and log lines; a source that cannot be read is a note. Raises RuntimeFailure without a client."""
+    """Returns Events and log lines; a source that cannot be read is a note. Raises RuntimeFailure without a client."""
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
     log: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ def _read_log(client: Client, own_namespace: str, namespace: str, name: str, own
 
 
 def select_log_lines(text: str, namespace: str, name: str, owner: str) -> Iterator[str]:
-    """Yield the JSON lines about this pod: by its name, by the prefix of it, or by its topmost owner."""
+    """Yields the JSON lines about this pod: by its name, by the prefix of it, or by its topmost owner."""
     for line in text.splitlines():
         try:
             about = msgspec.json.decode(line, type=_LogLine)

@@ -98,7 +98,7 @@ def build_why_report(
 
 
 def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[Owner, ...]:
-    """Return the pod's controllers, from the nearest to the topmost."""
+    """Returns the pod's controllers, from the nearest to the topmost."""
     above = facts.owners.get
     return owner_chain(
         pod.metadata, pod.metadata.namespace, lambda namespace, owner: above((namespace, owner.kind, owner.name))
@@ -106,7 +106,7 @@ def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[Owner, ...]:
 
 
 def list_applied_changes(pod: Pod) -> list[AppliedChangeReport] | None:
-    """Return the changes that the pod's annotation names; None without a readable one."""
+    """Returns the changes that the pod's annotation names, or None without a readable one."""
     namespace = pod.metadata.namespace
     # The annotation is bound to the name that the pod was submitted with, which the API server may have extended.
     annotation = read_claimed_annotation(pod, namespace)
@@ -122,7 +122,7 @@ def list_applied_changes(pod: Pod) -> list[AppliedChangeReport] | None:
 
 
 def _find_decisions(pod: Pod, owners: Sequence[Owner], snapshot: Snapshot) -> Iterator[PodDecisionReport]:
-    """Yield the stored decisions about the pod and about earlier pods of its owners, the oldest first."""
+    """Yields the stored decisions about the pod and about earlier pods of its owners, the oldest first."""
     prefix, names = f"{pod.metadata.namespace}/", set(map(str, owners))
     for record in sorted(_stored_decisions(snapshot), key=lambda record: record.at):
         if record.pod == prefix + pod.metadata.name or (record.pod.startswith(prefix) and record.owner in names):

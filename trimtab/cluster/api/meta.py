@@ -58,7 +58,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
 
     @property
     def controller_owner(self) -> OwnerReference | None:
-        """The owner reference of the controller; None for a bare object."""
+        """The owner reference of the controller, or None for a bare object."""
         # At most one owner reference is the controller (validated by the API server).
         for owner in self.owner_references:
             if owner.controller:

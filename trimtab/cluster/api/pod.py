@@ -208,7 +208,7 @@ class PodClaim(ApiObject, frozen=True, kw_only=True):
 class PodClaimStatus(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
-    """The claim created from the template; None if none is needed."""
+    """The claim created from the template, or None if none is needed."""
 
 
 # UNSET for the fields that a patch may add; plain defaults for the fields that are only read.

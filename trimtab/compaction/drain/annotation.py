@@ -72,7 +72,7 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Namespace of the compactor that wrote it: another compactor of the cluster leaves it alone."""
     moves: tuple[PodToEvict, ...] = ()
     emptied: Moment | None = None
-    """When the last successor was ready; None while the node is being drained."""
+    """When the last successor was ready, or None while the node is being drained."""
     surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=1)]] = {}
     """namespace/Deployment that gets one more replica while its only pod moves → the replicas that it had before:
     one."""
@@ -132,7 +132,7 @@ def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: Signing
 
 
 def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
-    """Returns the node's annotation; None if there is none. Without keys no annotation is authentic."""
+    """Returns the node's annotation, or None if there is none. Without keys no annotation is authentic."""
     text = node.annotations.get(CORDONED_BY_US)
     if text is None:
         return None

@@ -73,7 +73,7 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
-    """Returns the record of a node that is empty now; None if its capacity cannot be read, or is not wanted back."""
+    """Returns the record of a node that is empty now, or None if its capacity cannot be read, or is not wanted back."""
     if isinstance(node.allocatable, Unreadable) or node.is_legacy:
         return None
     # Without the compactor's own marks on it: the cordon, and the soft taint of the plan.
@@ -99,7 +99,8 @@ def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[O
 
 
 def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
-    """Returns the first of these pods (namespace/name) that replaces one that the drain evicted; empty if none does.
+    """Returns the first of these pods (namespace/name) that replaces one that the drain evicted, or an empty string if
+    none does.
 
     Pods of the drain's workloads that were created since it began are successors, except for as many as the workload
     grew. All of them were ready when the node was empty: a pod that was created later is no successor.

@@ -67,18 +67,18 @@ class ClusterView:
         )
 
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
-        """Returns the autoscaler with the options of this pool's node groups; None: its state is unknown."""
+        """Returns the autoscaler with the options of this pool's node groups, or None if its state is unknown."""
         config = self.find_pool(pool)
         if self.autoscaler is None or config is None:
             return self.autoscaler
         return with_options(self.autoscaler, config.group_options)
 
     def find_pool(self, name: str) -> Pool | None:
-        """Returns the pool of this name; None if there is none."""
+        """Returns the pool of this name, or None if there is none."""
         return next((pool for pool in self.pools if pool.name == name), None)
 
     def find_node(self, name: str) -> NodeInfo | None:
-        """Returns the node of this name; None if there is none."""
+        """Returns the node of this name, or None if there is none."""
         return next((node for node in self.inventory.nodes if node.name == name), None)
 
 
@@ -123,7 +123,7 @@ class Workloads:
         return max(0, self.missing_replicas(move.owner_key) - move.missing)
 
     def create_failure(self, key: OwnerKey) -> str:
-        """Returns why the owner's controller cannot create a pod now; empty while it can."""
+        """Returns why the owner's controller cannot create a pod now, or an empty string while it can."""
         scale = self.view.inventory.owners.get(key)
         return scale.failure if scale is not None else ""
 

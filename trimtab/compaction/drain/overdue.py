@@ -101,8 +101,8 @@ def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
 def overdue_successor(
     view: ClusterView, workloads: Workloads, node: NodeInfo, note: DrainAnnotation, terms: DrainTimeouts
 ) -> Release | None:
-    """Returns the end of a drain with a successor that cannot be created, placed or ready in time; None while none is
-    late.
+    """Returns the end of a drain with a successor that cannot be created, placed or ready in time, or None while none
+    is late.
 
     Whether a pod can be created depends on its namespace. The end counts against the node only, so that nobody can
     close a pool with a quota. On a node of a pool that should go, a successor that waits counts against nothing: a node

@@ -59,7 +59,7 @@ class ActiveDrains:
 
 
 def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
-    """Returns why the pool is closed by failures or backs off; None when drains may begin."""
+    """Returns why the pool is closed by failures or backs off, or None when drains may begin."""
     if memory.backoff is not None and now < memory.backoff.retry_after:
         return backoff_reason(pool.name, memory.backoff, now)
     if memory.closed is None or now >= memory.closed + terms.closed:
@@ -70,7 +70,7 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
-    """Returns the reason when a drained node of the pool was uncordoned recently; None if none was."""
+    """Returns the reason when a drained node of the pool was uncordoned recently, or None if none was."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(

@@ -295,7 +295,8 @@ class DrainPlanner:
         return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)
 
     def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
-        """Returns the first workload of the moved pods that is not complete, as text; empty when all are."""
+        """Returns the first workload of the moved pods that is not complete, as text, or an empty string when all
+        are."""
         for move in moves:
             missing = self.workloads.newly_missing(move) if move.owner else 0
             if missing:
@@ -393,7 +394,7 @@ class DrainPlanner:
 
     # ── one replica more, and back ───────────────────────────────────────
     def _surge_step(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
-        """Returns the step that gives the Deployment of an only pod its second one first; None if none is needed."""
+        """Returns the step that gives the Deployment of an only pod its second one first, or None if none is needed."""
         name = self._deployment_of(move)
         original = note.surges.get(name)
         if original is None:

@@ -16,9 +16,10 @@ def pool_mode(pool: Pool | None) -> str:
 def waiting_reason(
     pool: Pool | None, memory: PoolState, now: Seconds, terms: DrainTimeouts, *, paused: str = "", is_led: bool = True
 ) -> str:
-    """Returns the condition for the next drain of the pool to begin; empty without one.
+    """Returns the condition for the next drain of the pool to begin, or an empty string without one.
 
-    paused: why nothing may be done now, as text; empty when it may. is_led: whether a compactor holds the Lease.
+    paused: why nothing may be done now, as text, or an empty string when it may. is_led: whether a compactor holds the
+    Lease.
     """
     if pool is None:
         return "the pool's ConfigMap, which does not exist"

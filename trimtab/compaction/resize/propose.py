@@ -36,7 +36,7 @@ from trimtab.compaction.resize.types import (
 )
 
 Wanted = Callable[[ResizablePod], WantedRequests | Unreadable | None]
-"""Returns what policies want for a running pod; None if nothing is known of its owner, or no policy asks."""
+"""Returns what policies want for a running pod, or None if nothing is known of its owner, or no policy asks."""
 OPT_OUT = "trimtab.dev/opt-out"
 STEPS: Mapping[str, int] = {"cpu": 1, "memory": 1 << 20}
 """A resized request is a multiple of this: one millicore, one MiB."""
@@ -58,7 +58,7 @@ class ResizeContext:
     """Nodes that are being drained."""
     use: MeasuredUse = NOT_MEASURED
     unsupported: Reason | None = None
-    """Why the cluster cannot resize at all; None if it can."""
+    """Why the cluster cannot resize at all, or None if it can."""
     assumes_kubelets: bool = False
     """An offline plan: kubelets that do not say whether they can resize are taken to be able to."""
 
@@ -217,7 +217,7 @@ class _Checker:
         wanted: WantedRequest,
         settings: ResizeSettings,
     ) -> ResizeChange | Reason | None:
-        """Returns the change of one request; a reason where it may not change; None where it need not."""
+        """Returns the change of one request; a reason where it may not change, or None where it need not."""
         where = f"container {container.name} of pod {pod.key}"
         now = container.request(resource)
         if now is None or now <= 0:

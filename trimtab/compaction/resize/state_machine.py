@@ -49,7 +49,7 @@ class ResizeView:
     """Pods that this process has just written, and that the view, which is older, shows unchanged."""
     unready_nodes: frozenset[str] = frozenset()
     eviction_refusal: Callable[[str], Reason | None] = _never
-    """Uid → why the pod may not be evicted now; None if it may."""
+    """Uid → why the pod may not be evicted now, or None if it may."""
     stop: Reason | None = None
     """Why nothing may be resized in this pool now. Reverts are made all the same: they undo."""
     pods_of_owner: Mapping[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class ResizePlanner:
         return harmed
 
     def _harm(self, uid: str, record: OpenResize, pod: ResizablePod) -> Reason | None:
-        """Returns how the resize harmed the pod; None if it did not. A pod that grows is not harmed by it."""
+        """Returns how the resize harmed the pod, or None if it did not. A pod that grows is not harmed by it."""
         if not is_shrink(record) or pod.node in self.view.unready_nodes:
             return None
         now, settings, use = self.view.now, self.settings, self.view.use

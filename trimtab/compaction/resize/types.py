@@ -131,10 +131,10 @@ class MeasuredUse:
     throttled: Mapping[str, int] = field(default_factory=dict)
     """Uid of a pod → percent of the recent periods in which it was throttled by its cpu limit, where that is known."""
     at: Seconds | None = None
-    """When it was measured; None if it was not."""
+    """When it was measured, or None if it was not."""
 
     def use_of(self, uid: str, container: str, resource: str) -> int | None:
-        """Returns the use now; None if it is not known."""
+        """Returns the use now, or None if it is not known."""
         return self.amounts.get((uid, container, resource))
 
 

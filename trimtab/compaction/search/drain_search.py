@@ -35,10 +35,10 @@ class Search:
     pods_to_move: Sequence[Sequence[int]]
     """Node → its pods that must move, largest first."""
     requests: Sequence[PlacementRequest | None]
-    """Pod → its placement request; None if it depends on the order of moves (its node is then no candidate here)."""
+    """Pod → its placement request, or None if it depends on the order of moves (its node is then no candidate here)."""
     index: BestFitIndex
     limits: Sequence[PoolLimits | None]
-    """Node → the limits of its pool; None if it is in no pool."""
+    """Node → the limits of its pool, or None if it is in no pool."""
     effort: int
     """How many times a place may be searched for after the first pass."""
     state: bytearray = field(init=False)
@@ -137,7 +137,7 @@ class Search:
         return True
 
     def _headroom_reason(self, pod: int, request: PlacementRequest) -> Reason | None:
-        """Returns the pool whose headroom keeps the pod from a node that could hold it; None if no pool does."""
+        """Returns the pool whose headroom keeps the pod from a node that could hold it, or None if no pool does."""
         node = self.index.find_node_over_allowance(request) if self._has_allowances else -1
         limits = self.limits[node] if node >= 0 else None
         if limits is None:
@@ -243,7 +243,7 @@ class Search:
         return False
 
     def _smaller_moved_pod(self, request: PlacementRequest) -> tuple[int, int] | None:
-        """Returns the smallest moved pod whose place would fit this pod, and that place; None when there is none."""
+        """Returns the smallest moved pod whose place would fit this pod, and that place, or None when there is none."""
         best: tuple[int, int, int, int] | None = None
         capacity = self.capacity
         for node in self.index.find_near_misses(request):

@@ -40,7 +40,7 @@ class ZoneMinimums:
                 self.remaining_nodes[node.zone] = self.remaining_nodes.get(node.zone, 0) + 1
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay; None when its zone has other nodes or nothing needs the zone."""
+        """Returns why the node must stay, or None when its zone has other nodes or nothing needs the zone."""
         name, zone = self.model.nodes[node].name, self.model.nodes[node].zone
         if self.remaining_nodes.get(zone) != 1 or len(self.remaining_nodes) == 1 or self.model.closed_nodes[node]:
             return None
@@ -93,7 +93,7 @@ class NodeGroupMinimums:
         return minimums
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay; None if its group has more nodes than its minimum, or is not known."""
+        """Returns why the node must stay, or None if its group has more nodes than its minimum, or is not known."""
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
@@ -185,7 +185,7 @@ class PoolLimits:
             self._count_amounts(node, sign)
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the minimum of the pool, of the zone or of the node group keeps this node; None when none
+        """Returns why the minimum of the pool, of the zone or of the node group keeps this node, or None when none
         does."""
         if self.model.closed_nodes[node]:
             return None
@@ -244,7 +244,7 @@ class PoolLimits:
                 self.allowance[i] -= worst
 
     def shortage_reason(self) -> Reason | None:
-        """Returns which headroom is missing now; None when nothing is."""
+        """Returns which headroom is missing now, or None when nothing is."""
         if self.keeps_no_headroom:
             return None
         for i, resource in enumerate(self.model.main_resources):
@@ -261,7 +261,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.
 
 
 def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
-    """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it; None if it is not.
+    """Returns the cluster autoscaler's threshold (percent) if the node's utilization is under it, or None if it is not.
 
     The flags of the autoscaler decide whether the pods of DaemonSets and static pods count. Whether the pods fit on
     other nodes is not checked here.

@@ -52,14 +52,14 @@ class CompactionProblem:
     """Candidates that were not examined closely, the last to be drained last; only where a part of a plan was
     requested."""
     requests: list[PlacementRequest | None] = field(default_factory=list)
-    """Pod → its placement request; None if it depends on the order of moves."""
+    """Pod → its placement request, or None if it depends on the order of moves."""
     placement_requests: PlacementRequests = field(init=False)
     """Created the requests; holds the sets of nodes to which they refer."""
     savings: dict[int, int] = field(default_factory=dict)
     """Node → what its removal saves, in `unit`."""
     unit: str = ""
     limits: list[PoolLimits | None] = field(default_factory=list)
-    """Node → the limits of its pool; None if it is in no pool."""
+    """Node → the limits of its pool, or None if it is in no pool."""
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
     """Capacity reserved for pods that do not exist yet."""
     ignored: list[str] = field(default_factory=list)

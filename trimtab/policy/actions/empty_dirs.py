@@ -45,7 +45,7 @@ def _field_name(volume: Volume) -> str:
 
 
 def _find_unlimited(settings: EmptyDirs, volume: Volume) -> EmptyDir | None:
-    """Returns the emptyDir of a volume that the policy selects and that has no limit; None otherwise."""
+    """Returns the emptyDir of a volume that the policy selects and that has no limit, or None otherwise."""
     empty_dir = value_or(volume.empty_dir, None)
     if empty_dir is None or (empty_dir.size_limit is not UNSET and empty_dir.size_limit is not None):
         return None

@@ -126,7 +126,7 @@ def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -
 def _merge_entries(
     part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
 ) -> dict[str, str] | None:
-    """Returns the mapping with its new entries; None if nothing changes."""
+    """Returns the mapping with its new entries, or None if nothing changes."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
@@ -148,8 +148,8 @@ _SELECTING_KINDS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "Replicat
 
 
 def _selector_use(key: str, subject: PodContext) -> str:
-    """Returns that an owner finds its pods by this label, or that this is not known; empty where no owner does. With
-    another value the owner would never see the pod, and would create pods without end."""
+    """Returns that an owner finds its pods by this label, or that this is not known, or an empty string where no owner
+    does. With another value the owner would never see the pod, and would create pods without end."""
     is_known = False
     for owner in subject.owners:
         replicas = subject.facts.replicas.get((subject.namespace, owner.kind, owner.name))

@@ -111,6 +111,6 @@ def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: 
 
 @lru_cache(maxsize=256)
 def limit_factor(rule: str) -> str | None:
-    """ "request x 1.5" → "1.5", "request" → "1"; None for `remove` and `keep`."""
+    """Returns the factor of a rule: "request x 1.5" → "1.5", "request" → "1", or None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)
     return (match[2] or "1") if match and rule.startswith("request") else None

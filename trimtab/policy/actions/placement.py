@@ -130,7 +130,7 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
 
 
 def missing_part(placement: CompiledPlacement, spec: PodSpec) -> str | None:
-    """Returns the first part of the placement that a pod with this spec lacks; None where it has all of it."""
+    """Returns the first part of the placement that a pod with this spec lacks, or None where it has all of it."""
     if placement.selector:
         selector = value_or(spec.node_selector, {})
         for field, key, value in placement.selector:
@@ -163,12 +163,12 @@ def _is_overruled(placement: CompiledPlacement, draft: PodChanges) -> bool:
 
 
 def _preferred_name(label: NodeLabel) -> str:
-    """Names the field with its value: preferences are a list, and a new entry replaces no other one."""
+    """Returns names the field with its value: preferences are a list, and a new entry replaces no other one."""
     return f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]"
 
 
 def _tolerated_name(toleration: Toleration) -> str:
-    """Names the field with its value: tolerations are a list, and a new entry replaces no other one."""
+    """Returns names the field with its value: tolerations are a list, and a new entry replaces no other one."""
     taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
     return f"tolerations[{taint}:{toleration.effect or '*'}]"
 
@@ -178,7 +178,7 @@ def _required_name(label: NodeLabel) -> str:
 
 
 def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | None:
-    """Returns why the placement cannot be applied; None: nothing prevents it."""
+    """Returns why the placement cannot be applied, or None if nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
     if draft.spec.node_name and not placement.is_required:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
@@ -234,7 +234,7 @@ _REQUIRES = reasons.POLICY_SAYS("the policy requires it of the node")
 
 
 def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
-    """Names the field with its values: several policies may each require one of some groups."""
+    """Returns names the field with its values: several policies may each require one of some groups."""
     text = " or ".join(" and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in groups)
     return f"nodeAffinity.required[{text}]"
 

@@ -15,7 +15,7 @@ from trimtab.policy.pod_context import PodContext
 
 
 def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
-    """Returns why the pod chooses no value by this label; None if its value is one of those listed."""
+    """Returns why the pod chooses no value by this label, or None if its value is one of those listed."""
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
@@ -202,7 +202,7 @@ def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementA
 def _missing_value(
     of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
 ) -> Reason | None:
-    """Returns why there is no value; None: there is one."""
+    """Returns why there is no value, or None if there is one."""
     # An empty value counts as no value: `In ("")` would match nodes with an empty label.
     if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
         return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")

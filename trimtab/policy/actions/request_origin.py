@@ -33,7 +33,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The scheduler's number."""
     reason: Reason
     confidence: float | None = None
-    """The recommendation's confidence; None if it has none, and for every other origin."""
+    """The recommendation's confidence, or None if it has none, and for every other origin."""
     is_recommended: bool = False
     is_young: bool = False
     """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
@@ -55,8 +55,8 @@ def find_origin(
     share_base: Written | None,
     vpa: autoscalers.VpaConstraints | None,
 ) -> RequestOrigin | Reason | None:
-    """Returns the number that the rule gives; a Reason where there is no usage and the rule has no default; None where
-    the rule gives nothing."""
+    """Returns the number that the rule gives; a Reason where there is no usage and the rule has no default, or None
+    where the rule gives nothing."""
     if rule.from_ == "limit":
         limit = limits_of(place.container.resources).get(resource)
         return None if limit is None else _share_of_limit(rule, resource, limit)
@@ -138,7 +138,7 @@ def _has_confidence(origin: RequestOrigin, min_confidence: float | None) -> bool
 def find_doubt(
     rule: ResourceRequestRule, resource: str, origin: RequestOrigin, own: Written | None, value: str
 ) -> Reason | None:
-    """Returns why a recommendation is not certain enough to replace what the container asks for; None if it is.
+    """Returns why a recommendation is not certain enough to replace what the container asks for, or None if it is.
 
     A policy's `minConfidence` counts for raises, too: the second call of the webhook gets the policy's own `otherwise`
     as the current request.

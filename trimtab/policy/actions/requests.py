@@ -70,7 +70,7 @@ def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str
 def _is_unmet(rule: RequestRule, current: Written | None, kept_reason: Reason | None) -> bool:
     """Returns whether a request is not as its rule demands.
 
-    kept_reason: why the policy left the request as it was; None: it did not.
+    kept_reason: why the policy left the request as it was, or None if it did not.
     """
     if kept_reason is not None and kept_reason.code in (reasons.VPA_DECIDES, reasons.VPA_BOOSTS):
         return False
@@ -143,7 +143,7 @@ class _PodRequests:
 
 
 def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
-    """Returns why a request that a VPA set stays as it is; None: no VPA set it."""
+    """Returns why a request that a VPA set stays as it is, or None if no VPA set it."""
     if autoscalers.is_boosting_cpu(subject, place, resource):
         return reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts")
     if current is not None and autoscalers.has_vpa_written(subject, place, resource):

@@ -55,8 +55,8 @@ def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) ->
 
 
 def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
-    """Returns the list that the class would add to although the pod's author applies it again as a whole; empty where
-    there is none."""
+    """Returns the list that the class would add to although the pod's author applies it again as a whole, or an empty
+    string where there is none."""
     class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
     present, selector = value_or(draft.spec.tolerations, ()), value_or(draft.spec.node_selector, {})
     has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)
@@ -67,7 +67,7 @@ def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) ->
 
 
 def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str | None) -> Reason | None:
-    """Returns why the class cannot be set; None: nothing prevents it."""
+    """Returns why the class cannot be set, or None if nothing prevents it."""
     facts = draft.subject.facts
     # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
     if draft.subject.is_windows and not settings.required:
@@ -84,7 +84,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
 
 
 def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
-    """Returns why the pod's node is decided already, whatever the class requires of nodes; None: it is not."""
+    """Returns why the pod's node is decided already, whatever the class requires of nodes, or None if it is not."""
     if draft.spec.node_name:
         return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
     is_daemon = draft.subject.is_daemon

@@ -34,7 +34,7 @@ class SchedulerChoice:
 
     @property
     def watched_lease(self) -> str | None:
-        """NAMESPACE/NAME of the Lease that shows whether the scheduler runs; None if there is none."""
+        """NAMESPACE/NAME of the Lease that shows whether the scheduler runs, or None if there is none."""
         return None if self.lease == NO_LEASE else self.lease or f"{LEASE_NAMESPACE}/{self.name}"
 
 
@@ -62,7 +62,7 @@ def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[
 
 
 def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reason | None:
-    """Returns why the scheduler does not run, as far as is known; None if it runs, or if no Lease is read."""
+    """Returns why the scheduler does not run, as far as is known, or None if it runs, or if no Lease is read."""
     lease = settings.watched_lease
     if facts.fresh_leases is None or lease is None or lease in facts.fresh_leases:
         return None

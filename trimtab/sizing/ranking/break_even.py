@@ -30,7 +30,7 @@ def usable_ratio(score: TypeScore) -> float:
 
 
 def find_break_even(one: TypeScore, other: TypeScore) -> BreakEven | None:
-    """Returns where the two types cost the same; None if one of them is cheaper at every ratio."""
+    """Returns where the two types cost the same, or None if one of them is cheaper at every ratio."""
     less, more = sorted((one, other), key=usable_ratio)
     gib, cores = less.capacity.free_gib, more.capacity.free_cores
     ratio = more.candidate.price / less.candidate.price * gib / cores

@@ -54,7 +54,7 @@ class CandidateRules:
 
     architectures: frozenset[str]
     names: re.Pattern[str] | None = None
-    """Only types whose whole name matches; None for all."""
+    """Only types whose whole name matches, or None for all."""
     included_uses: frozenset[Use] = frozenset({Use.GENERAL})
     max_pods: int = DEFAULT_MAX_PODS
     """The kubelet's maxPods."""

@@ -104,7 +104,7 @@ class CapacityRules:
     buffer_pods: float = 1.0
     """Average pods for which a node keeps room, in every dimension: real pods do not fill a node to the last byte."""
     max_load: float | None = None
-    """The share of the cores that may be in use; None for no limit."""
+    """The share of the cores that may be in use, or None for no limit."""
 
 
 def measure_capacity(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> NodeCapacity:

@@ -114,7 +114,7 @@ def find_refusals(
     groups: Iterable[NodeGroupStatus], ranking: Ranking | None, legacy_types: Iterable[str],
     target_types: Iterable[str], target_nodes: int,
 ) -> tuple[Reason, ...]:  # fmt: skip
-    """Returns why nothing may move now; empty if it may.
+    """Returns why nothing may move now, or an empty tuple if it may.
 
     `groups`: the node groups of the new pool, which has `target_nodes` nodes. `ranking`: None if the caller does not
     want the prices compared.

@@ -25,7 +25,7 @@ class RankingRules:
     surcharges: SurchargeRules = field(default_factory=SurchargeRules)
     min_nodes_per_zone: int = 1
     max_node_share: float | None = None
-    """The share of the workload that may be lost with one node, from 0 to 1; None for no limit."""
+    """The share of the workload that may be lost with one node, from 0 to 1, or None for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Ranking:
         return self.scores[0] if self.scores else None
 
     def score_of(self, name: str) -> TypeScore | None:
-        """Returns the score of a type; None if it is left out or unknown."""
+        """Returns the score of a type, or None if it is left out or unknown."""
         return next((score for score in self.scores if score.candidate.name == name), None)
 
 
@@ -140,14 +140,14 @@ class SwitchDecision:
     preferred: str
     is_switch: bool
     gain: float | None
-    """By how much the best type is better than the current one, as a share; None if the current one is left out."""
+    """By how much the best type is better than the current one, as a share, or None if the current one is left out."""
     why: str
 
 
 def decide_switch(
     ranking: Ranking, current: str, wins: int, hysteresis: float = DEFAULT_HYSTERESIS, dwell: int = DEFAULT_DWELL
 ) -> SwitchDecision | None:
-    """Returns whether to prefer the best type instead of `current`; None if no type is left.
+    """Returns whether to prefer the best type instead of `current`, or None if no type is left.
 
     `wins`: for how many runs in a row, this one included, the best type was better by more than the hysteresis. A
     current type that is left out (not offered, without a price, too small) is replaced at once.

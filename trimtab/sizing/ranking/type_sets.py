@@ -143,7 +143,8 @@ def _price_of_share(score: TypeScore, demand: _Vector, weight: float) -> float:
 def _cheapest_pair(
     demand: _Vector, supplies: tuple[_Vector, _Vector], prices: tuple[int, int], bound: float
 ) -> tuple[float, tuple[int, int]] | None:
-    """Returns (price of a zone, nodes of each) of the cheapest mix that costs less than `bound`; None if none does."""
+    """Returns (price of a zone, nodes of each) of the cheapest mix that costs less than `bound`, or None if none
+    does."""
     if not _may_cost_less(demand, supplies, prices, bound):
         return None
     best: tuple[float, tuple[int, int]] | None = None

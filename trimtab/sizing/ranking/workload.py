@@ -44,7 +44,7 @@ class PoolWorkload:
     """The zones that the nodes are in; nodes without a zone label are in one zone together."""
     daemons: DaemonShare = field(default_factory=DaemonShare)
     used_cores: float | None = None
-    """Cores in use, normalised; None if usage is not known."""
+    """Cores in use, normalised, or None if usage is not known."""
     largest_pods: tuple[tuple[float, float], ...] = ()
     """(cores, GiB) of each pod than which no other one is larger in both."""
     architectures: frozenset[str] = frozenset()

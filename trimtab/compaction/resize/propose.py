@@ -327,14 +327,15 @@ def _is_worth(resource: str, before: int, after: int, settings: ResizeSettings) 
 
 def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amounts:
     """Returns resource → the part of what shrinks that an init container requests too."""
+    if not pod.ending:
+        return {}
     counted: Amounts = {}
-    for resource in {change.resource for change in changes if change.given_up > 0} if pod.ending else ():
-        before, after = (
-            {each.container: amount for each in changes if each.resource == resource for amount in [of(each)]}
-            for of in (lambda each: each.amount_before, lambda each: each.amount_after)
-        )
-        given_up = sum(before.values()) - sum(after.values())
-        counted[resource] = given_up - pod.total_request(resource, before) + pod.total_request(resource, after)
+    for resource in {change.resource for change in changes if change.given_up > 0}:
+        of_resource = [change for change in changes if change.resource == resource]
+        before = {change.container: change.amount_before for change in of_resource}
+        after = {change.container: change.amount_after for change in of_resource}
+        freed = pod.total_request(resource, before) - pod.total_request(resource, after)
+        counted[resource] = sum(change.given_up for change in of_resource) - freed
     return {resource: amount for resource, amount in counted.items() if amount > 0}
 
 

@@ -36,8 +36,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def add_list_output_options(function: F) -> F:
-    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide` and `-o name`."""
+    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide`, `-o name` and
+    `--no-headers`."""
+    function = click.option(
+        "--no-headers",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_no_headers,
+        help="Print plain columns without the line of headers.",
+    )(function)
     return _add_output_options(function, LIST_FORMS)
+
+
+def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:
+    context.meta[_NO_HEADERS] = is_chosen
+
+
+_NO_HEADERS = f"{__name__}.no_headers"
+"""The name of the choice in the context of the command."""
+
+
+def _has_headers() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is None or not context.meta.get(_NO_HEADERS, False)
 
 
 def add_output_options(function: F) -> F:
@@ -111,14 +132,15 @@ _ManifestDumper.add_representer(str, _represent_text)
 
 
 def create_console() -> Console:
-    """Return a console for standard output; if that is no terminal, it writes plain columns.
+    """Return a console for standard output; if that is no terminal, or no headers are wanted, it writes plain columns.
 
     The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
     """
-    console = ReportConsole()
-    if console.is_terminal:
+    console, has_headers = ReportConsole(), _has_headers()
+    if console.is_terminal and has_headers:
         return console
-    return PlainConsole() if "COLUMNS" in os.environ else PlainConsole(width=120)
+    width = None if "COLUMNS" in os.environ or console.is_terminal else 120
+    return PlainConsole(has_headers=has_headers, width=width)
 
 
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
@@ -132,7 +154,7 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
         page_console = PageConsole()
         draw(page_console)
         return page_console.render_page(title)
-    console = PlainConsole(record=True, width=160, file=StringIO())
+    console = PlainConsole(has_headers=_has_headers(), record=True, width=160, file=StringIO())
     draw(console)
     return console.export_text()
 

@@ -4,6 +4,7 @@ A test fails while any of them differs from what is here.
 """
 
 import importlib
+import inspect
 import pkgutil
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -150,7 +151,12 @@ def _json(value: Any) -> str:
 
 
 def _schema(report: type[msgspec.Struct]) -> dict[str, Any]:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(report)}
+    schema = msgspec.json.schema(report)
+    for part in (schema, *schema.get("$defs", {}).values()):
+        # Python 3.13 removes the indentation of docstrings, earlier ones keep it.
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _language() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.doctor.command import CHECKS
 from trimtab.cli.explain.catalog import (
+    ALERT,
     CHECK,
     POLICY_FIELD,
     POOL_FIELD,
@@ -25,6 +26,7 @@ from trimtab.policy.schema import spec_schema
 from trimtab.runtime.environment import variable_name, write_environment
 
 POOL_PAGE = Path(__file__).parents[1] / "reference" / "pool.md"
+RUNBOOKS = Path(__file__).parents[1] / "how-to" / "runbooks.md"
 DOCS = "docs/reference"
 
 
@@ -55,6 +57,7 @@ def catalog(
                 )
                 for check in CHECKS
             ),
+            *_alerts(),
             *_settings(settings, docs_of),
             *(entry for name, schema in spec_schema()["properties"].items()
               for entry in _field(f"spec.{name}", schema, type_of)),
@@ -98,6 +101,23 @@ def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]]
     )  # fmt: skip
     for name, part in inner.get("properties", {}).items():
         yield from _field(f"{path}{'[]' if is_list else ''}.{name}", part, type_of)
+
+
+def _alerts() -> Iterator[CatalogEntry]:
+    """The runbooks: what an alert means, what to check, and what to do."""
+    for section in re.split(r"^## ", RUNBOOKS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        name, _, text = section.partition("\n")
+        parts = dict(re.findall(r"^\*\*(Means|Check|Do)\*\* (.*?)(?=\n\n|\Z)", text.strip(), re.MULTILINE | re.DOTALL))
+        if "Means" in parts:
+            todo = " ".join(
+                f"{title}: {_plain(parts[word])}"
+                for word, title in (("Check", "Check"), ("Do", "Then"))
+                if word in parts
+            )
+            yield CatalogEntry(
+                kind=ALERT, name=name.strip(), means=_plain(parts["Means"]), todo=todo,
+                page=f"docs/how-to/runbooks.md#{name.strip().lower()}",
+            )  # fmt: skip
 
 
 def _pool_fields() -> Iterator[CatalogEntry]:

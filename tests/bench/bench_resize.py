@@ -203,6 +203,8 @@ def with_requests(item, proposal):
 
 
 def main():
+    if not OPENB.exists():
+        sys.exit(f"{OPENB} is missing: TRIMTAB_SHARED names the folder with the data")
     raw = json.loads(gzip.decompress(OPENB.read_bytes()))["items"]
     reading = load_snapshot([(OPENB.name, OPENB.read_bytes())])
     assert not reading.mistakes, reading.mistakes[:3]

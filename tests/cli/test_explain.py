@@ -7,6 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner, Result
 
+from deploy.observe import rules
 from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.main import cli
 
@@ -31,6 +32,7 @@ def explain(*arguments: str) -> Result:
         ("requests.cpu", "spec.actions.requests.cpu"),
         ("kubernetes-version", "Is this Kubernetes supported?"),
         ("underUsed.memory", "percent of allocatable"),
+        ("TrimtabResizesReverted", "resize-oom-kill, resize-restarted"),
     ],
 )
 def test_a_name_is_explained(name: str, text: str) -> None:
@@ -54,7 +56,9 @@ def test_the_report_has_the_same_facts() -> None:
 
 def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
     catalog = load_catalog()
-    assert {entry.kind for entry in catalog} == {"reason", "rule", "check", "setting", "policy field", "pool field"}
+    assert {entry.kind for entry in catalog} == {
+        "reason", "rule", "check", "alert", "setting", "policy field", "pool field",
+    }  # fmt: skip
     assert len({(entry.kind, entry.name) for entry in catalog}) == len(catalog)
     assert all(find_entries(catalog, entry.name) for entry in catalog)
 
@@ -76,3 +80,9 @@ def test_explain_imports_no_decision_and_no_client() -> None:
         " if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_every_alert_is_explained() -> None:
+    alerts = {rule.name for rule in rules.everything() if rule.alert}
+    assert alerts == {entry.name for entry in load_catalog() if entry.kind == "alert"}
+    assert all(entry.todo for entry in load_catalog() if entry.kind == "alert")

@@ -127,6 +127,17 @@ def test_a_list_in_a_pipe_has_one_line_for_each_object() -> None:
     assert run("policies", "list", "-o", "wide").stdout.splitlines()[0].endswith("ACTIONS")
 
 
+def test_a_list_without_headers_has_only_its_objects() -> None:
+    lines = run("policies", "list").stdout.splitlines()
+    found = run("policies", "list", "--no-headers").stdout.splitlines()
+    assert [line.split() for line in found] == [line.split() for line in lines[1:]]
+
+
+def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None:
+    assert run("policies", "list", "--no-headers", "-O", tmp_path / "list").exit_code == 0
+    assert "PRIORITY" not in (tmp_path / "list").read_text()
+
+
 def test_o_of_capture_is_a_form_and_not_a_file(tmp_path: Path) -> None:
     result = run("capture", "-o", "snapshot", "--kubeconfig", tmp_path / "nosuch")
     assert "--output: expected json, got 'snapshot'; the option of the file is -O" in result.output

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -11,55 +10,20 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from tests.cli.recommending import usage
-from tests.cli.snapshots import half_empty, snapshot, trimtab
+from tests.cli.report_pages import NAMES, build_page
+from tests.cli.snapshots import trimtab
 from tests.cli.worlds import DEPLOYMENT, POLICY, write
-from trimtab.cli import output
-from trimtab.cli.doctor.command import DoctorFindingReport, DoctorReport, draw_findings
-from trimtab.cli.output import ReasonReport
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.page.style import page_style
-
-
-def doctor_page() -> str:
-    reason = ReasonReport(code="not-ready", text="webhook: 0 of 2 replicas <ready>", page="")
-    findings = [
-        DoctorFindingReport(
-            check="processes", asks="Is every process ready?", severity=severity, reason=reason, fix="fix"
-        )
-        for severity in ("ok", "warn", "error", "unknown")
-    ]
-    report = DoctorReport(
-        server="https://127.0.0.1:6443", namespace="trimtab-system", at="2026-01-05T00:00:00Z", well=False,
-        counts={"ok": 1, "warn": 1, "error": 1, "unknown": 1}, left_out=[], findings=findings,
-    )  # fmt: skip
-    return output.render_report("html", report, partial(draw_findings, report=report), "trimtab doctor")
-
-
-COMMANDS = {
-    "admit": lambda folder: ("admit", "-f", write(folder, DEPLOYMENT), "--policies", write(folder, POLICY)),
-    "lint": lambda folder: ("lint", "-f", write(folder, DEPLOYMENT)),
-    "plan": lambda folder: ("plan", "--cluster", snapshot(folder, *half_empty())),
-    "policies check": lambda folder: ("policies", "check", write(folder, POLICY)),
-    "policies list": lambda folder: ("policies", "list"),
-    "recommend": lambda folder: ("recommend", "--usage", usage(folder)),
-    "simulate": lambda folder: ("simulate", "--cluster", snapshot(folder, *half_empty())),
-}
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Report → its HTML."""
-    found = {"doctor": doctor_page()}
-    for name, arguments in COMMANDS.items():
-        folder = tmp_path_factory.mktemp("page")
-        result = trimtab(*arguments(folder), "-o", "html")
-        assert result.exit_code in (0, 1), result.output
-        found[name] = result.stdout
-    return found
+    return {name: build_page(name, tmp_path_factory.mktemp("page")) for name in NAMES}
 
 
-EACH_PAGE = pytest.mark.parametrize("name", ["doctor", *COMMANDS])
+EACH_PAGE = pytest.mark.parametrize("name", NAMES)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from tests.compactor.played import ACT, Killed
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod, ResizablePodReader
+from trimtab.cluster.timestamps import WeeklyWindow
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.annotation import PodToEvict
@@ -34,6 +35,8 @@ SETTINGS = ResizeSettings(
     canary_percent=50, verify_seconds=60, answer_seconds=30, deferred_seconds=40, min_pod_seconds=0, unready_seconds=20
 )
 START = 1_800_000_000
+CLOSED = WeeklyWindow(start=22 * 60, end=5 * 60)
+"""It is 8 o'clock at the start."""
 
 
 @dataclass
@@ -46,6 +49,7 @@ class Pod:
     killed_at: int = 0
     restarts: int = 0
     node: str = "a"
+    is_ready: bool = True
 
     def __post_init__(self) -> None:
         self.has = self.has or self.cpu
@@ -85,7 +89,7 @@ class World(DryRunActuator):
             shape = api_pod(
                 name, f"{one.cpu}m", "", node=one.node, version=str(one.version), has={"cpu": f"{one.has}m"},
                 conditions=condition, restarts=one.restarts, started=START - 7200, ready_changed=START - 7200,
-                last_state=oom_killed(one.killed_at) if one.killed_at else {},
+                ready=one.is_ready, last_state=oom_killed(one.killed_at) if one.killed_at else {},
             )  # fmt: skip
             found[shape.metadata.uid] = reader.read_pod(shape)
         return found
@@ -179,9 +183,9 @@ def run(world: World, rounds: int, resizer: Resizer | None = None) -> Resizer:
     return resizer
 
 
-def one_round(world: World, resizer: Resizer) -> None:
+def one_round(world: World, resizer: Resizer, *leaving: str) -> None:
     try:
-        resizer.run_round(resizer.hold(world.view()), frozenset(), float(world.now))
+        resizer.run_round(resizer.hold(world.view()), frozenset(leaving), float(world.now))
         resizer.pool_states.save_states()
     except ActuatorUnavailable:
         pass
@@ -296,6 +300,46 @@ def test_nothing_is_resized_where_nothing_may_be(change: dict[str, Any]) -> None
     run(world, 10)
     assert sizes(world) == [500] * 4
     assert not [write for write in world.writes if write != "save"]
+
+
+def test_a_node_that_leaves_after_the_search_keeps_its_pods_as_they_are() -> None:
+    world = World({"web-1": Pod(500), "web-2": Pod(500, node="b")}, nodes={"a": 4000, "b": 4000})
+    resizer = process(world)
+    resizer.interval = 3600
+    one_round(world, resizer)
+    for _ in range(30):
+        world.tick()
+        one_round(world, resizer, "b")
+    assert sizes(world) == [200, 500]
+    world.tick()
+    one_round(world, resizer)
+    assert sizes(world) == [200, 200]
+
+
+def test_a_pod_that_stops_being_ready_after_the_search_is_not_resized() -> None:
+    world = World(replicas(2))
+    resizer = process(world)
+    resizer.interval = 3600
+    one_round(world, resizer)
+    world.pods["web-2"].is_ready = False
+    for _ in range(30):
+        world.tick()
+        one_round(world, resizer)
+    assert sizes(world) == [200, 500]
+
+
+def test_a_pod_is_evicted_for_its_revert_only_in_a_window_of_its_pool() -> None:
+    world = World({**replicas(1), "other-1": Pod(200)}, nodes={"a": 1000, "b": 4000})
+    resizer = run(world, 3)
+    (acting,) = world.pools
+    world.pools = (replace(acting, windows=(CLOSED,)),)
+    world.pods["new-1"] = Pod(600)
+    world.pods["web-1"].killed_at, world.pods["web-1"].restarts = world.now, 1
+    run(world, 5, resizer)
+    assert "web-1" in world.pods
+    world.pools = (acting,)
+    run(world, 3, resizer)
+    assert "web-1" not in world.pods
 
 
 def test_a_pause_starts_nothing_and_still_reverts_what_is_harmed() -> None:

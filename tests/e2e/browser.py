@@ -61,9 +61,14 @@ class Browser:
         while self._listen().get("method") != "Page.loadEventFired":
             pass
 
+    def prefer(self, scheme: str) -> None:
+        """Pages that are opened from now on are light or dark."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._call("Emulation.setEmulatedMedia", features=features)
+
     def run(self, script: str) -> Any:
-        """The value of an expression on the page."""
-        found = self._call("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of an expression on the page; of a promise, what it resolves to."""
+        found = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 

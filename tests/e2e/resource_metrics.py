@@ -21,7 +21,7 @@ from tests.controlplane.control_plane import ControlPlane
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 _ROOT = f"/apis/{GROUP}/{VERSION}"
 Usage = Callable[[str], dict[str, int] | None]
-"""Namespace → pod → millicores; None while nothing is known."""
+"""Namespace → pod → millicores; None while nothing is known. Of all namespaces at once (""), pods are NAMESPACE/POD."""
 
 
 class ResourceMetrics:
@@ -70,16 +70,21 @@ class ResourceMetrics:
             return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}",
                     "resources": [pods]}  # fmt: skip
         parts = path.removeprefix(_ROOT).strip("/").split("/")
+        if parts == ["pods"]:
+            parts = ["namespaces", "", "pods"]
         if len(parts) != 3 or parts[0] != "namespaces" or parts[2] != "pods":
             return None
         usage = self.usage(parts[1])
         if usage is None:
             return None
+        named = [
+            (pod.rpartition("/")[2], parts[1] or pod.partition("/")[0], cpu) for pod, cpu in usage.items()
+        ]  # fmt: skip
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         items = [
-            {"metadata": {"name": pod, "namespace": parts[1]}, "timestamp": now, "window": "15s",
+            {"metadata": {"name": pod, "namespace": namespace}, "timestamp": now, "window": "15s",
              "containers": [{"name": "main", "usage": {"cpu": f"{cpu}m", "memory": "1Mi"}}]}
-            for pod, cpu in usage.items()
+            for pod, namespace, cpu in named
         ]  # fmt: skip
         self.answers[parts[1]] += 1
         return {"kind": "PodMetricsList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}

@@ -20,7 +20,8 @@ from trimtab.metricsapi.api_request import API_SERVICE_NAME
 # The aggregated API takes a control plane with an aggregation layer of its own.
 pytestmark = pytest.mark.slow
 
-GROUP = "/apis/custom.metrics.k8s.io"
+NAME = "custom.metrics.k8s.io"
+GROUP = f"/apis/{NAME}"
 API = f"{GROUP}/v1beta2"
 QUERY = "sum by (namespace, pod) (depth)"
 HPA = ("system:serviceaccount:kube-system:horizontal-pod-autoscaler", "system:serviceaccounts", "system:authenticated")
@@ -167,8 +168,19 @@ def test_discovery_and_values_equal_those_of_the_reference_implementation(
         for one in ours["resources"]:
             assert {**one, "name": placeholder["name"], "namespaced": placeholder["namespaced"]} == placeholder
         group, their_group = stage.ask(GROUP, *masters)[1], stage.ask(GROUP, *masters, port=port)[1]
-        assert group["preferredVersion"] == their_group["preferredVersion"]
-        assert all(version in their_group["versions"] for version in group["versions"])
+        # The reference implementation serves two versions and names the older one alone; we serve the newer one alone.
+        older, newer = ({"groupVersion": f"{NAME}/{one}", "version": one} for one in ("v1beta1", "v1beta2"))
+        assert (their_group["versions"], their_group["preferredVersion"]) == ([older], older)
+        assert group == {**their_group, "versions": [newer], "preferredVersion": newer}
+
+
+def test_clients_find_the_version_that_is_served_in_the_discovery_of_the_api_server(stage: MetricsStage) -> None:
+    """The API server makes this from its APIServices, and an HPA takes the version that it prefers."""
+    ours = stage.ask(GROUP, *HPA)[1]
+    [listed] = [one for one in stage.raw("/apis")["groups"] if one["name"] == NAME]
+    assert stage.raw(GROUP) == ours
+    assert {"kind": ours["kind"], "apiVersion": ours["apiVersion"], **listed} == ours
+    assert stage.raw(f"/apis/{ours['preferredVersion']['groupVersion']}") == stage.ask(API, *HPA)[1]
 
 
 def _serves(stage: MetricsStage, port: int) -> bool:

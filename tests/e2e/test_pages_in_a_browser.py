@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from tests.cli.report_pages import NAMES, build_page
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cluster_of import SAFE, Item, node, pod
 from tests.e2e.browser import Browser, installed
@@ -116,3 +119,38 @@ def test_no_page_is_wider_than_its_window(browser: Browser, tmp_path: Path, verb
     for width in (420, 900, 1280):
         browser.open(page, width)
         assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+RULES_OF_AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => JSON.stringify(
+    found.violations.flatMap(rule => rule.nodes.map(node => `${rule.impact} ${rule.id}: ${node.html}`))))"""
+
+
+def find_violations(browser: Browser, html: str, folder: Path, width: int, scheme: str) -> list[str]:
+    """What axe-core finds on the page in a window of this width, in light or dark."""
+    page = folder / "page.html"
+    page.write_text(html, encoding="utf-8")
+    browser.prefer(scheme)
+    browser.open(page, width)
+    browser.run((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8") + ";0")
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    violations: list[str] = json.loads(browser.run(RULES_OF_AXE))
+    return violations
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axe_finds_no_fault_of_accessibility(browser: Browser, tmp_path: Path, name: str) -> None:
+    html = build_page(name, tmp_path)
+    found = [
+        fault
+        for scheme in ("light", "dark")
+        for width in (420, 900, 1280)
+        for fault in find_violations(browser, html, tmp_path, width, scheme)
+    ]
+    assert found == []
+
+
+def test_axe_finds_a_fault_that_is_there(browser: Browser, tmp_path: Path) -> None:
+    html = build_page("policies list", tmp_path).replace("<main", '<img src="data:," ><main')
+    assert [fault.split(":")[0] for fault in find_violations(browser, html, tmp_path, 900, "light")][:1] == [
+        "critical image-alt"
+    ]

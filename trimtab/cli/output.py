@@ -36,8 +36,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def add_list_output_options(function: F) -> F:
-    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide` and `-o name`."""
+    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide`, `-o name` and
+    `--no-headers`."""
+    function = click.option(
+        "--no-headers",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_no_headers,
+        help="Print plain columns without the line of headers.",
+    )(function)
     return _add_output_options(function, LIST_FORMS)
+
+
+def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:
+    context.meta[_NO_HEADERS] = is_chosen
+
+
+_NO_HEADERS = f"{__name__}.no_headers"
+"""The name of the choice in the context of the command."""
+
+
+def _has_headers() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is None or not context.meta.get(_NO_HEADERS, False)
 
 
 def add_output_options(function: F) -> F:
@@ -89,7 +110,7 @@ def write_text(text: str, output_file: str | None) -> None:
 
 
 def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:
-    """Returns all manifests as one text: a stream of YAML documents, or a JSON List."""
+    """Return all manifests as one text: a stream of YAML documents, or a JSON List."""
     if form == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
@@ -111,18 +132,19 @@ _ManifestDumper.add_representer(str, _represent_text)
 
 
 def create_console() -> Console:
-    """Returns a console for standard output; if that is no terminal, it writes plain columns.
+    """Return a console for standard output; if that is no terminal, or no headers are wanted, it writes plain columns.
 
     The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
     """
-    console = ReportConsole()
-    if console.is_terminal:
+    console, has_headers = ReportConsole(), _has_headers()
+    if console.is_terminal and has_headers:
         return console
-    return PlainConsole() if "COLUMNS" in os.environ else PlainConsole(width=120)
+    width = None if "COLUMNS" in os.environ or console.is_terminal else 120
+    return PlainConsole(has_headers=has_headers, width=width)
 
 
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
-    """Returns the report as text in this form."""
+    """Return the report as text in this form."""
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     if form == "yaml":
@@ -132,7 +154,7 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
         page_console = PageConsole()
         draw(page_console)
         return page_console.render_page(title)
-    console = PlainConsole(record=True, width=160, file=StringIO())
+    console = PlainConsole(has_headers=_has_headers(), record=True, width=160, file=StringIO())
     draw(console)
     return console.export_text()
 
@@ -144,7 +166,7 @@ MIN_ITEMS_WITH_PROGRESS = 200
 
 
 def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
-    """Returns the items; their iteration shows a progress bar that disappears at the end."""
+    """Return the items; their iteration shows a progress bar that disappears at the end."""
     console = Console(stderr=True)
     if len(items) < MIN_ITEMS_WITH_PROGRESS or not console.is_terminal:
         return items
@@ -187,5 +209,5 @@ class ReasonReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_reason(reason: Reason) -> ReasonReport:
-    """Returns the reason as reports contain it."""
+    """Return the reason as reports contain it."""
     return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page_path)

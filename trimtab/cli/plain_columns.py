@@ -19,7 +19,9 @@ SEPARATOR = "   "
 class PlainConsole(ReportConsole):
     """A console that writes tables as plain columns, and panels without their frame."""
 
-    _has_printed = False
+    def __init__(self, *, has_headers: bool = True, **options: Any) -> None:
+        super().__init__(**options)
+        self._has_headers, self._has_printed = has_headers, False
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print the objects; a table may be wider than the console."""
@@ -29,21 +31,24 @@ class PlainConsole(ReportConsole):
                 self.print(panel.title)
             content = panel.renderable
             for part in content.renderables if isinstance(content, Group) else [content]:
-                lines = format_columns(part) if isinstance(part, Table) else _render_lines(part)
+                lines = self._format(part) if isinstance(part, Table) else _render_lines(part)
                 super().print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True, highlight=False)
         elif len(objects) == 1 and isinstance(objects[0], Table):
             # An empty line before a table, as kubectl prints one between two kinds.
-            lines = [*([""] if self._has_printed else []), *format_columns(objects[0])]
+            lines = [*([""] if self._has_printed else []), *self._format(objects[0])]
             super().print(Text("\n".join(lines)), soft_wrap=True, highlight=False)
         else:
             super().print(*objects, **options)
         self._has_printed = True
 
+    def _format(self, table: Table) -> list[str]:
+        return format_columns(table, has_headers=self._has_headers)
 
-def format_columns(table: Table) -> list[str]:
-    """Returns the lines of the table: its title, its headers, and one line for each row."""
+
+def format_columns(table: Table, *, has_headers: bool = True) -> list[str]:
+    """Return the lines of the table: its title, its headers, and one line for each row."""
     columns = [
-        [_cell_text(column.header).upper(), *map(_cell_text, column.cells)] if table.show_header
+        [_cell_text(column.header).upper(), *map(_cell_text, column.cells)] if table.show_header and has_headers
         else [*map(_cell_text, column.cells)]
         for column in table.columns
     ]  # fmt: skip
@@ -60,7 +65,7 @@ def format_columns(table: Table) -> list[str]:
 
 
 def _cell_text(cell: RenderableType) -> str:
-    """Returns the cell on one line; the lines of a cell are joined by a semicolon."""
+    """Return the cell on one line; the lines of a cell are joined by a semicolon."""
     if isinstance(cell, Group):
         lines = [_cell_text(part) for part in cell.renderables]
     elif isinstance(cell, Text):

@@ -22,6 +22,7 @@ Nothing here acts on the cluster, reads from it, or waits:
     estafette
     recommendation,        the usage of a container; the rule that turns usage into a request
     usage_rule
+    measured_use           what pods that request nothing use now, by owner
     published_reservations what kubelets and container runtimes were measured to need
     yaml_documents,        bytes of YAML or JSON → values that know their lines, as Kubernetes reads them
     yaml_parser

@@ -22,10 +22,12 @@ from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVol
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
+from trimtab.cluster.measured_use import OwnerKey
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resources import Amounts
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.volume_claims import Claim, read_claims
@@ -67,6 +69,8 @@ class Inventory:
     """Node names that more than one node has."""
     assumed_requests: Mapping[str, int] = field(default_factory=dict)
     """Resource → amount counted for a pod that requests none of it, in the scheduler's numbers; empty: 0."""
+    measured_use: Mapping[OwnerKey, Amounts] = field(default_factory=dict)
+    """Owner → what one of its pods uses now. It counts instead of the assumed amount where it is larger."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=lambda: KNOWN_SCHEDULERS)
     """`spec.schedulerName` → how that scheduler places pods; a scheduler that is not in the mapping is unknown."""
     conflicting_pods: Mapping[str, str] = field(default_factory=dict)

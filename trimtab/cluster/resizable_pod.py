@@ -11,7 +11,7 @@ answers in the pod's status:
 A kubelet that does not report `resources` cannot resize, and the API server rejects a resize of its pods.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -73,6 +73,15 @@ class RunningContainer(msgspec.Struct, frozen=True, kw_only=True):
         return _amount_of(self.limits, resource)
 
 
+class EndingContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """An init container that ends before the main containers start. kube-scheduler and the kubelet count the pod with
+    its request for as long as the pod exists (KEP-753)."""
+
+    requests: ResourceList = {}
+    sidecar_count: int = 0
+    """How many sidecars run at the same time: those before it in the list."""
+
+
 class ContainerRun(msgspec.Struct, frozen=True, kw_only=True):
     """How one container runs, by its status."""
 
@@ -98,6 +107,8 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     qos: QoS
     containers: tuple[RunningContainer, ...]
+    ending: tuple[EndingContainer, ...] = ()
+    """The init containers that end, in their order."""
     runs: tuple[ContainerRun, ...] = ()
     answer: ResizeAnswer = ResizeAnswer.UNSUPPORTED
     message: str = ""
@@ -145,6 +156,19 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
         )
         return max((amount for amount in amounts if amount is not None), default=None)
 
+    def total_request(self, resource: str, amounts: Mapping[str, int]) -> int:
+        """Returns the request by which the node counts the pod if its containers requested these amounts (container →
+        amount; the others request what they do). Overhead is not included."""
+        running = [
+            (amounts.get(container.name, container.request(resource) or 0), container.is_sidecar)
+            for container in self.containers
+        ]
+        sidecars = [amount for amount, is_sidecar in running if is_sidecar]
+        starting = (
+            (_amount_of(each.requests, resource) or 0) + sum(sidecars[: each.sidecar_count]) for each in self.ending
+        )
+        return max(sum(amount for amount, _ in running), *starting, 0)
+
     @property
     def restarts(self) -> Mapping[str, int]:
         """Container → how often it was restarted."""
@@ -184,7 +208,8 @@ class ResizablePodReader:
         return ResizablePod(
             name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, version=meta.resource_version,
             owner=None if controller is None else self._share(Owner(controller.kind, controller.name)),
-            phase=status.phase, qos=_qos_of(pod), containers=containers, runs=runs, answer=answer, message=message,
+            phase=status.phase, qos=_qos_of(pod), containers=containers,
+            ending=self._share(tuple(_read_ending(spec.init_containers))), runs=runs, answer=answer, message=message,
             is_ready=ready is not None and ready.status == "True",
             ready_changed_at=parse_timestamp(ready.last_transition_time) if ready is not None else None,
             started=parse_timestamp(status.start_time), is_terminating=meta.deletion_timestamp is not None,
@@ -221,6 +246,15 @@ def _read_container(container: Container, *, is_sidecar: bool) -> RunningContain
             policy.resource_name for policy in container.resize_policy if policy.restart_policy == "RestartContainer"
         ),
     )
+
+
+def _read_ending(init_containers: Iterable[Container]) -> Iterator[EndingContainer]:
+    sidecar_count = 0
+    for container in init_containers:
+        if container.restart_policy == "Always":
+            sidecar_count += 1
+        elif requests := requests_of(container.resources):
+            yield EndingContainer(requests=requests, sidecar_count=sidecar_count)
 
 
 def _read_run(status: ContainerStatus) -> ContainerRun:

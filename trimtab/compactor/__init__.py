@@ -7,6 +7,7 @@ crash is in the cluster: what undoes a cordon is on the node, the rest is in a C
 
     settings           the settings of the process
     cluster_reader     the watched objects as one view
+    use_reader         what pods that request nothing use now
     actuator           the writes to a cluster, and the dry run that writes nothing
     kube_actuator      the actuator that writes through the API server
     pool_state_store   the state of each pool, in one ConfigMap per pool

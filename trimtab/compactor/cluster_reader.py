@@ -13,10 +13,13 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.measured_use import OwnerKey
 from trimtab.cluster.owner import Owner
+from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import POOL_LABEL, pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.cluster.resources import Amounts
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
@@ -40,6 +43,8 @@ WATCHED_KINDS = (
 )  # fmt: skip
 """The kinds that a plan reads, besides some ConfigMaps."""
 
+ReadUse = Callable[[Iterable[PodInfo]], Mapping[OwnerKey, Amounts]]
+
 
 @dataclass(slots=True)
 class ClusterReader:
@@ -49,6 +54,8 @@ class ClusterReader:
     settings: Settings
     now: Callable[[], Seconds]
     keys: SigningKeys
+    read_use: ReadUse = lambda pods: {}
+    """Returns what pods use now that request nothing, by owner."""
     _reported: Autoscaler | None = None
     """The last status of the cluster autoscaler."""
 
@@ -88,8 +95,9 @@ class ClusterReader:
         # have pods moved.
         schedulers = schedulers_of(reading.pools)
         inventory = replace(
-            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS
-        )
+            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
+            measured_use=self.read_use(pods),
+        )  # fmt: skip
         everywhere = self.settings.rehearse
         return ClusterView(
             now=self.now(),

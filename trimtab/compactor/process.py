@@ -30,6 +30,7 @@ from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import LeavingTaint
 from trimtab.compactor.successor_requests import ReadmissionState, ReadmissionWatcher, load_policy_files
+from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.informers import ClusterInformers
@@ -147,7 +148,8 @@ class Process:
 
     def _create_loop(self, watch: ClusterInformers, admitting: ReadmissionWatcher, signing: NodeSigner) -> Loop:
         settings, writer = self.settings, self.replica.fenced_writer
-        sight = ClusterReader(watch, settings, _now, signing.keys)
+        use = UseReader(self.replica.client, clock.elapsed_seconds)
+        sight = ClusterReader(watch, settings, _now, signing.keys, use.read_use)
         recorder = Recorder(writer=writer, controller=CONTROLLER, instance=self.replica.identity)
         door = KubeActuator(writer, EventRecorder(recorder, settings.namespace, sight.config_map), signing.keys)
         store = ConfigMapPoolStateStore(writer, settings.namespace, self.log, signing)

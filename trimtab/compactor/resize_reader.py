@@ -5,7 +5,6 @@ Nothing of it is read before a policy says `running: resize`, or a resize is sti
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ from trimtab.kube import resize
 from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.informers import ClusterInformers
-from trimtab.usage.metrics_api import read_metrics
+from trimtab.usage.metrics_api import read_metrics, scheduler_number
 from trimtab.usage.pod_pressure import PodPressures
 
 SUPPORT_SECONDS = 600.0
@@ -125,7 +124,7 @@ class ResizeReader:
             for series in read_metrics(self.client):
                 uid = uids.get(f"{series.namespace}/{series.pod}")
                 if uid is not None and series.values:
-                    amounts[uid, series.container, series.resource] = _scheduler_number(
+                    amounts[uid, series.container, series.resource] = scheduler_number(
                         series.resource, series.values[-1]
                     )
         except KubeFault:
@@ -145,8 +144,3 @@ class ResizeReader:
             {uid: share for (space, name), share in shares.items() if (uid := uids.get(f"{space}/{name}")) is not None}
             for shares in (stalled, throttled)
         )
-
-
-def _scheduler_number(resource: str, value: float) -> int:
-    """Returns cores or bytes in the scheduler's units, rounded up."""
-    return math.ceil(value * 1000 if resource == "cpu" else value)

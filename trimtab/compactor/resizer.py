@@ -20,7 +20,7 @@ from trimtab.cluster.owner import Owner
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason
-from trimtab.cluster.resizable_pod import ResizablePod
+from trimtab.cluster.resizable_pod import ResizablePod, ResizeAnswer
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import is_any_open
 from trimtab.compaction.blockers import Blocked, Evictable, EvictionChecker
@@ -28,7 +28,7 @@ from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.resize import reasons as r
 from trimtab.compaction.resize.held import with_held_requests
-from trimtab.compaction.resize.propose import ResizeContext, free_amounts, propose_resizes
+from trimtab.compaction.resize.propose import ResizeContext, free_amounts, is_staying, propose_resizes
 from trimtab.compaction.resize.records import OpenResize, ResizeRecords
 from trimtab.compaction.resize.state_machine import ResizePlanner, ResizeView
 from trimtab.compaction.resize.steps import (
@@ -159,10 +159,15 @@ class Resizer:
         self._search(view, lookup, use, leaving_nodes, now)
         collector = ErrorCollector()
         free, owners = free_amounts(self._observed or view.inventory), self._count_owners(view)
+        # What was found at the last search may have changed since.
+        staying = {node.name for node in view.inventory.nodes if is_staying(node) and node.name not in leaving_nodes}
+        current = [proposal for proposal in self.advice.proposals if self._is_current(proposal, staying, now)]
         for pool in self._pool_names(view):
             with collector.collect_errors():
                 self.error_guard.run_guarded(
-                    "resize", partial(self._run_pool, pool, view, use, free, owners.get(pool, {}), now), about=pool
+                    "resize",
+                    partial(self._run_pool, pool, view, use, free, owners.get(pool, {}), current, now),
+                    about=pool,
                 )
         collector.raise_error()
 
@@ -268,15 +273,12 @@ class Resizer:
         use: MeasuredUse,
         free: Mapping[str, Amounts],
         owners: Mapping[str, int],
+        current: Sequence[ResizeProposal],
         now: float,
     ) -> None:
         pool = view.find_pool(name)
         memory = self.pool_states.state_of(name)
-        proposals = [
-            proposal
-            for proposal in self.advice.proposals
-            if proposal.pool == name and proposal.uid not in memory.resizes.open and self._is_current(proposal, now)
-        ]
+        proposals = [each for each in current if each.pool == name and each.uid not in memory.resizes.open]
         stop = self._stop_reason(pool, view) if pool is not None else r.NOT_ACTING(f"pool {name} does not exist")
         if self.shutdown.is_requested:
             stop = r.NOT_ACTING("the compactor stops")
@@ -291,11 +293,13 @@ class Resizer:
         self._announce(name, view, steps, self._refusal_counts(name, view, planner.waiting))
         self._write(name, view, steps, now)
 
-    def _is_current(self, proposal: ResizeProposal, now: float) -> bool:
-        """Returns whether the pod still requests what it did at the search. The room for a pod that grows is only known
-        in the round of the search."""
+    def _is_current(self, proposal: ResizeProposal, staying_nodes: Collection[str], now: float) -> bool:
+        """Returns whether the pod is still ready on a node that stays, and requests what it did at the search. The room
+        for a pod that grows is only known in the round of the search."""
         pod = self._pods.get(proposal.uid)
-        if pod is None or not pod.is_running or not (proposal.is_shrink or self._searched_at == now):
+        if pod is None or not (pod.is_running and pod.is_ready and pod.answer is ResizeAnswer.DONE):
+            return False
+        if pod.node not in staying_nodes or not (proposal.is_shrink or self._searched_at == now):
             return False
         containers = {container.name: container for container in pod.containers}
         return all(
@@ -393,6 +397,8 @@ class Resizer:
         pod = next((each for each in view.inventory.pods if each.uid == uid), None)
         if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
             return r.NOT_ACTING("its pool evicts nothing now")
+        if not is_any_open(pool.windows, view.now):
+            return r.NOT_ACTING(f"no window of pool {pool.name} is open")
         if uid in self._evict_at:
             return r.WAITS("its eviction was refused a moment ago")
         if (

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from trimtab.cluster.capacity_buffer import ReservedPods
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.measured_use import owner_key
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import FINISHED_PHASES, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
@@ -144,7 +145,8 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
         if not resources or isinstance(requests, Unreadable) or isinstance(pod.requirements.requests, Unreadable):
             return requests
         amounts = pod.requirements.requests if requests is None else requests
-        completed = {**amounts, **{name: assumed[name] for name in resources if not amounts.get(name)}}
+        expected_use = _expected_use(inventory, pod)
+        completed = {**amounts, **{name: expected_use[name] for name in resources if not amounts.get(name)}}
         return GrowingAmounts(completed) if isinstance(requests, GrowingAmounts) else completed
 
     return expected
@@ -156,6 +158,15 @@ def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
     if isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static:
         return []
     return [name for name in assumed if not requests.get(name)]
+
+
+def _expected_use(inventory: Inventory, pod: PodInfo) -> Mapping[str, int]:
+    """Returns the amounts that count for a pod where it requests nothing: the assumed ones, or its measured use where
+    that is larger. A moment of little use does not make a pod small."""
+    assumed, measured = inventory.assumed_requests, inventory.measured_use.get(owner_key(pod))
+    if measured is None:
+        return assumed
+    return {name: max(amount, measured.get(name, 0)) for name, amount in assumed.items()}
 
 
 def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
@@ -215,16 +226,16 @@ def _subtract_pods(model: ClusterModel) -> None:
 
 
 def _subtract_assumed(model: ClusterModel) -> None:
-    """Subtracts the amounts assumed for pods without a request of a resource; DaemonSet and static pods are left
+    """Subtracts the amounts that count for pods without a request of a resource; DaemonSet and static pods are left
     out."""
-    assumed = model.inventory.assumed_requests
-    if not assumed:
+    if not model.inventory.assumed_requests:
         return
-    assumed_amounts = [assumed.get(resource, 0) for resource in model.main_resources]
+    major, minor = model.main_resources
     for pod, node, pod_class in zip(model.pods, model.node_of, model.class_of, strict=True):
         if not (pod_class.major and pod_class.minor) and not (pod.is_daemon or pod.is_static):
-            model.major[node] -= 0 if pod_class.major else assumed_amounts[0]
-            model.minor[node] -= 0 if pod_class.minor else assumed_amounts[1]
+            expected_use = _expected_use(model.inventory, pod)
+            model.major[node] -= 0 if pod_class.major else expected_use.get(major, 0)
+            model.minor[node] -= 0 if pod_class.minor else expected_use.get(minor, 0)
 
 
 _GroupCounts = tuple[Sequence[int] | None, dict[int, int], bool]

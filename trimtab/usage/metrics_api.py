@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from trimtab.cluster import quantity
+from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
@@ -37,12 +41,48 @@ def read_metrics(client: Client) -> Iterator[Series]:
     return decode_pod_metrics(client.get(PATH, doing="list the metrics of pods"))
 
 
+def read_pod_use(client: Client) -> Mapping[str, Amounts]:
+    """Returns pod (namespace/name) → what its containers use together. Raises KubeFault, as `read_metrics` does."""
+    return _sum_by_pod(read_metrics(client))
+
+
+def pod_use_of_objects(values: Iterable[Any]) -> Mapping[str, Amounts]:
+    """Returns the same of PodMetrics objects, as `kubectl get podmetrics -o yaml` prints them. An object that is none
+    is left out."""
+    return _sum_by_pod(_series_of(_convert_objects(values)))
+
+
+def _convert_objects(values: Iterable[Any]) -> Iterator[_Pod]:
+    for value in values:
+        try:
+            yield msgspec.convert(value, type=_Pod)
+        except msgspec.ValidationError:
+            continue
+
+
+def _sum_by_pod(samples: Iterable[Series]) -> Mapping[str, Amounts]:
+    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for series in samples:
+        amount = scheduler_number(series.resource, series.values[-1])
+        used[f"{series.namespace}/{series.pod}"][series.resource] += amount
+    return used
+
+
+def scheduler_number(resource: str, value: float) -> int:
+    """Returns cores or bytes in the scheduler's units, rounded up."""
+    return math.ceil(value * 1000 if resource == "cpu" else value)
+
+
 def decode_pod_metrics(body: bytes) -> Iterator[Series]:
     """Yields the samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
     try:
         pods = msgspec.json.decode(body, type=_List).items or ()
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"metrics of pods: {error}") from None
+    return _series_of(pods)
+
+
+def _series_of(pods: Iterable[_Pod]) -> Iterator[Series]:
     for pod in pods:
         second = parse_timestamp(pod.timestamp)
         for container in (pod.containers or ()) if second is not None else ():

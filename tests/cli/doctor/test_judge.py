@@ -75,6 +75,7 @@ def references(**other: object) -> dict[str, object]:
     return {"references": replace(WELL.references, **other)}
 
 
+ACTING = PoolReading((Pool(name="web", dry_run=False),))
 POLICY = PolicyState(name="sizes", mode="apply", generation=2, observed_generation=2)
 
 
@@ -268,6 +269,11 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("autoscaling-rule", "warn", {"autoscaling": AutoscalingState(findings=(RESTORED_LIMIT,))}),
     ("processes-of-different-versions", "warn", references(images={"webhook": "trimtab:1", "watchdog": "trimtab:2"})),
     ("process-without-protection", "warn", references(protecting={})),
+    (
+        "resize-permission-missing",
+        "warn",
+        {**references(resizing=("sizes",), missing_resize_permissions=("patch pods/resize",)), "pools": ACTING},
+    ),
     ("policy-status-outdated", "warn", {"policies": (replace(POLICY, observed_generation=1),)}),
     ("priority-map-invalid", "error", {"expander_map": ExpanderMapState(data={MAP_KEY: "100: [a"})}),
     ("priority-map-without-groups", "warn", {**groups("b"), "expander_map": ONLY_A}),
@@ -311,6 +317,10 @@ TOGETHER: list[tuple[set[str], dict[str, Any]]] = [
     (
         {"overhead-setting-mismatch"},
         {"runtime_class_trial": CREATED, "processes": settings("webhook", TRIMTAB_OVERHEAD="webhook")},
+    ),
+    (
+        {"kubernetes-untested", "resize-not-supported"},
+        {**references(resizing=("sizes",)), "pools": ACTING, "version": (1, 32)},
     ),
     ({"autoscaler-scale-down-disabled", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
 ]

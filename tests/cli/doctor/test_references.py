@@ -1,11 +1,21 @@
 """`doctor` finds what policies, pools and processes name and the cluster does not have."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.cli.doctor.worlds import HIDDEN, WELL, bad
 from tests.cluster_of import node
 from trimtab.cli.doctor.check_references import find_empty_pools
-from trimtab.cli.doctor.references import PROTECTING_KINDS, ReferencesState, find_dangling
+from trimtab.cli.doctor.references import (
+    PROTECTING_KINDS,
+    ReferencesState,
+    find_dangling,
+    find_missing_resize_permissions,
+    load_policies,
+)
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Code
@@ -42,7 +52,8 @@ def test_what_policies_in_force_name_is_looked_for_in_the_cluster() -> None:
         policy(name, enabled, runtimeClass={"name": "gvisor"}, priorityClass={"name": "gold"})
         for name, enabled in (("sandbox", True), ("off", False))
     )
-    found = find_dangling([sandbox, off, {"kind": "PodPolicy", "spec": 3}], snapshot(node("n1")))
+    policies = load_policies([sandbox, off, {"kind": "PodPolicy", "spec": 3}])
+    found = find_dangling(policies, snapshot(node("n1")))
     assert [(name, reason.sentence) for name, reason in found] == [
         ("sandbox", "RuntimeClass gvisor does not exist"), ("sandbox", "PriorityClass gold does not exist"),
     ]  # fmt: skip
@@ -58,7 +69,7 @@ def test_what_policies_in_force_name_is_looked_for_in_the_cluster() -> None:
         "metadata": {"name": "gold"},
         "value": 1,
     }
-    assert find_dangling([sandbox], snapshot(node("n1"), runtime_class, priority_class)) == ()
+    assert find_dangling(load_policies([sandbox]), snapshot(node("n1"), runtime_class, priority_class)) == ()
 
 
 def test_a_pool_whose_name_no_node_has_is_a_warning() -> None:
@@ -85,3 +96,33 @@ def test_an_installation_without_network_policies_is_well() -> None:
 
 def test_what_cannot_be_read_is_unknown_and_not_well() -> None:
     assert bad(references=HIDDEN) == {"not-checked": "unknown"}
+
+
+MISSING_RIGHT = replace(REFERENCES, resizing=("sizes",), missing_resize_permissions=("patch pods/resize",))
+ACTS = PoolReading((Pool(name="web", dry_run=False),))
+
+
+def test_a_policy_that_resizes_without_the_permission_is_a_warning() -> None:
+    assert bad(references=MISSING_RIGHT, pools=ACTS) == {"resize-permission-missing": "warn"}
+    assert bad(references=MISSING_RIGHT, pools=HIDDEN)["resize-permission-missing"] == "warn"
+    assert bad(references=replace(REFERENCES, resizing=("sizes",)), pools=ACTS) == {}
+
+
+def test_a_cluster_that_is_too_old_to_resize_is_a_warning() -> None:
+    assert bad(references=MISSING_RIGHT, pools=ACTS, version=(1, 32))["resize-not-supported"] == "warn"
+
+
+@pytest.mark.parametrize("pool", [Pool(name="web"), Pool(name="web", dry_run=False, resizes_per_hour=0)])
+def test_where_no_pool_resizes_no_permission_is_needed(pool: Pool) -> None:
+    assert bad(references=MISSING_RIGHT, pools=PoolReading((pool,))) == {}
+
+
+def test_the_permission_to_resize_is_asked_for_the_compactors_account() -> None:
+    asked: list[str] = []
+
+    def review(reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
+        asked.extend(each["spec"]["user"] for each in reviews)
+        return [each["spec"]["resourceAttributes"].get("subresource") != "resize" for each in reviews]
+
+    assert find_missing_resize_permissions("trimtab-system", review) == ("patch pods/resize",)
+    assert set(asked) == {"system:serviceaccount:trimtab-system:trimtab-compactor"}

@@ -7,13 +7,14 @@ import pytest
 from tests.cluster_of import ALL, cluster, node, pod
 from tests.compaction.resize.running import NOW, api_pod, pending, running, shrinks, wants
 from trimtab.cluster.api.meta import UNSET
-from trimtab.cluster.api.pod import ResizePolicy, Resources
+from trimtab.cluster.api.pod import Container, ResizePolicy, Resources
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod, ResizablePodReader, ResizeAnswer
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.compaction.resize import reasons as r
 from trimtab.compaction.resize.held import with_held_requests
+from trimtab.compaction.resize.plan_resizes import with_resized_requests
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.records import OpenResize
 from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice
@@ -187,3 +188,25 @@ def test_a_pod_does_not_grow_into_what_a_revert_may_need():
 
     assert advice(cluster(*items)).proposals
     assert code_of(advice(held)) == r.NODE_FULL.name
+
+
+def test_a_pod_does_not_grow_into_what_the_pods_of_a_drain_need():
+    grown = {"requests": {"cpu": "100m"}}
+    advice = advise(
+        running(cpu="100m", **grown), wants(cpu=400), node("a"), node("b"), pod("web-1", "a", "100m"),
+        leaving_nodes=frozenset({"b"}),
+    )  # fmt: skip
+    assert code_of(advice) == "resize-node-full"
+    assert "node b" in advice.refusals[0].reason.sentence
+
+
+def test_what_an_init_container_requests_anyway_is_not_freed():
+    inits = (
+        Container(name="proxy", restart_policy="Always", resources=Resources(requests={"cpu": "50m"})),
+        Container(name="migrate", resources=Resources(requests={"cpu": "350m"})),
+    )
+    world = (node("a"), pod("web-1", "a", "550m", "512Mi"))
+    (proposal,) = advise(running(spec={"init_containers": inits}), wants(cpu=100), *world).proposals
+    assert proposal.given_up("cpu") == 400
+    # The containers request 550m together, and 150m after the resize; while `migrate` runs, 400m.
+    assert with_resized_requests(cluster(*world), [proposal]).pods[0].requirements.requests["cpu"] == 400

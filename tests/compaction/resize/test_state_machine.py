@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace as change
 
 from tests.compaction.resize.running import NOW, OWNER, oom_killed, pending, running, shrinks
+from trimtab.cluster.api.pod import Condition, Container, Resources
 from trimtab.cluster.resizable_pod import ResizablePod
 from trimtab.compaction.resize import reasons as r
 from trimtab.compaction.resize.records import OpenResize, ResizePhase, ResizeRecords, WorkloadFailure
@@ -23,6 +24,8 @@ from trimtab.compaction.resize.steps import (
 )
 from trimtab.compaction.resize.types import MeasuredUse, ResizeSettings
 
+INIT = {"init_containers": (Container(name="migrate", resources=Resources(requests={"cpu": "2"})),)}
+"""An init container, which has ended, and by which the node still counts the pod."""
 SETTINGS = ResizeSettings(verify_seconds=600, changes_per_hour=10)
 ROOM = {"a": {"cpu": 4000, "memory": 64 << 30}}
 
@@ -293,6 +296,18 @@ def test_a_revert_that_the_kubelet_defers_found_no_room():
     done = step_of(replacing(), running(cpu="500m"))
     assert isinstance(done, Finish)
     assert done.reason.code is r.REVERTED
+
+
+@pytest.mark.parametrize("conditions", [(), (Condition(type="PodResizeInProgress", status="True"),)])
+def test_a_pod_whose_revert_the_kubelet_applies_at_last_is_not_evicted(conditions: tuple[Condition, ...]):
+    pod = running(cpu="500m", has={"cpu": "200m", "memory": "512Mi"}, conditions=conditions)
+    step = step_of(replacing(), pod, free={"a": {"cpu": 0}}, eviction_refusal=lambda _: None)
+    assert isinstance(step, Await)
+
+
+def test_what_an_init_container_requests_anyway_needs_no_room_for_a_revert():
+    full = {"a": {"cpu": 0, "memory": 0}}
+    assert isinstance(step_of(verifying(), running(cpu="200m", restarts=1, spec=INIT), free=full), Revert)
 
 
 def test_two_reverts_do_not_share_the_same_room():

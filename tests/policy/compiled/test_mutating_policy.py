@@ -122,3 +122,20 @@ def test_policies_that_decide_one_field_are_named():
 def test_the_docs_list_every_difference():
     page = (SHIPPED.parent / "docs" / "explanation" / "without-a-webhook.md").read_text(encoding="utf-8")
     assert [d.code for d in DIFFERENCES if f"| `{d.code}` | {d.sentence} |" not in page] == []
+
+
+def test_the_docs_count_the_carried_policies_as_the_compiler_does():
+    every = shipped()
+    alone = [compile_mutating_policy(one, every) for one in every]
+    usage = [compile_mutating_policy(one, every, with_parameters=True) for one in every]
+    without, carried, written = (
+        sum(not one.problem for one in alone), sum(not one.problem for one in usage),
+        sum(bool(one.manifests) for one in usage),
+    )  # fmt: skip
+    page = (SHIPPED.parent / "docs" / "explanation" / "without-a-webhook.md").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    assert f"Of the {len(every)} policies" in words
+    assert f"{without} are carried without parameters, and {carried} with `--params usage`" in words
+    assert f"| all {len(every)} | {without}, with parameters {carried} | all {len(every)} |" in words
+    assert f"all {written} compiled policies" in words
+    assert f"under each of {written} compiled policies" in words

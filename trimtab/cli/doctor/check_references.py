@@ -1,5 +1,5 @@
 """Checks of what names something else: policies and their classes, pools and their nodes, the images of the processes,
-and the objects that protect them."""
+the objects that protect them, and policies that resize running pods."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
-from trimtab.cli.doctor.reasons import MIXED_VERSIONS, POLICY_REFERENCE, POOL_WITHOUT_NODES, PROTECTION_MISSING
+from trimtab.cli.doctor.reasons import (
+    MIXED_VERSIONS,
+    POLICY_REFERENCE,
+    POOL_WITHOUT_NODES,
+    PROTECTION_MISSING,
+    RESIZE_PERMISSION_MISSING,
+)
 from trimtab.cli.doctor.references import PROTECTING_KINDS
 from trimtab.cli.install.names import account_name
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, pool_name
 from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.resize.reasons import NOT_SUPPORTED
+
+FIRST_VERSION_THAT_RESIZES = (1, 33)
+"""The first version of Kubernetes in which pods are resized by default."""
 
 
 def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -87,6 +97,38 @@ def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_ok("every process has what protects it")
 
 
+def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yield why pods that run are not resized, although a policy says so and a pool acts."""
+    state, reading, version = cluster.references, cluster.pools, cluster.version
+    if isinstance(state, Unreadable):
+        yield report_unknown(state)
+        return
+    if not state.resizing:
+        yield report_ok("no policy says `running: resize`")
+        return
+    # Pools that cannot be read count as pools that act: better a warning too many.
+    acting = isinstance(reading, Unreadable) or any(map(is_resizing_pool, reading.pools))
+    names = ", ".join(state.resizing[:3]) + (", …" if len(state.resizing) > 3 else "")
+    if not acting:
+        yield report_ok(f"{names}: running pods are resized once a pool acts")
+    elif not isinstance(version, Unreadable) and version < FIRST_VERSION_THAT_RESIZES:
+        yield report_warning(
+            NOT_SUPPORTED, f"{names}: the cluster runs Kubernetes {version[0]}.{version[1]}, and resizes need 1.33"
+        )
+    elif isinstance(state.missing_resize_permissions, Unreadable):
+        yield report_unknown(state.missing_resize_permissions)
+    elif state.missing_resize_permissions:
+        missing = ", ".join(state.missing_resize_permissions)
+        yield report_warning(RESIZE_PERMISSION_MISSING, f"{names}: {account_name('compactor')} may not {missing}")
+    else:
+        yield report_ok(f"{names}: the compactor may resize running pods")
+
+
+def is_resizing_pool(pool: Pool) -> bool:
+    """Returns whether the pool acts, and its settings permit resizes."""
+    return pool.enabled and not pool.dry_run and pool.resizes_per_hour > 0
+
+
 CHECKS = (
     Check(
         name="policy-references",
@@ -101,5 +143,11 @@ CHECKS = (
         asks="Does every process have its PodDisruptionBudget and its NetworkPolicy?",
         judge=check_protection,
         may=(PROTECTION_MISSING,),
+    ),
+    Check(
+        name="resizes",
+        asks="Are running pods resized where a policy says so?",
+        judge=check_resizes,
+        may=(RESIZE_PERMISSION_MISSING, NOT_SUPPORTED),
     ),
 )

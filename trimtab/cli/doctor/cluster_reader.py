@@ -276,7 +276,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
         compiled_policies=read(reader.read_compiled_policies),
-        references=read(lambda: read_references(client, namespace)),
+        references=read(lambda: read_references(client, namespace, probe.review_access)),
         autoscaling=read(lambda: read_autoscaling(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
     )

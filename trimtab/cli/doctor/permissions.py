@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab.cli.install.names import METRICS_API
-from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, SCALERS, SCALING, Rule, granted_rules
+from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, RESIZING, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
@@ -78,6 +78,11 @@ def needed_permissions(
         replace(permission, name=autoscaler_status) if permission.name == AUTOSCALER_STATUS else permission
         for permission in (*permissions, *scale_permissions)
     )
+
+
+def resize_permissions() -> tuple[Permission, ...]:
+    """Return the permissions that the compactor's account needs where policies say `running: resize`."""
+    return tuple(permission for rule in RESIZING for permission in _split_rule(rule, ""))
 
 
 def _split_rule(rule: Rule, namespace: str) -> Iterator[Permission]:

@@ -248,6 +248,13 @@ PERMISSION_MISSING = Code(
     "`trimtab install --apply`, with the options of the installation, grants exactly what is needed; with Helm, run "
     "`helm upgrade`.",
 )
+RESIZE_PERMISSION_MISSING = Code(
+    "resize-permission-missing",
+    "A policy says `running: resize` and a pool acts, but the compactor may not resize running pods, so they stay as "
+    "they are.",
+    "`trimtab install --apply --resize`, with the other options of the installation, grants the permission; with Helm, "
+    "the value `compactor.resize: true`. Or say `running: leave` in the policy.",
+)
 ACCOUNT_POLICY_MISSING = Code(
     "account-policy-missing",
     "A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work is not in force: a stolen token of "

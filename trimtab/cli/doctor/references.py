@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trimtab.cli.doctor.permissions import resize_permissions
 from trimtab.cli.install.names import PROCESSES, account_name
 from trimtab.cluster.node import NodeInfo, node_from_api
-from trimtab.cluster.reason import Reason
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
+    from trimtab.policy.podpolicy import Policies
 
 PROTECTING_KINDS = ("PodDisruptionBudget", "NetworkPolicy")
 
@@ -26,11 +28,15 @@ class ReferencesState:
     dangling: tuple[tuple[str, Reason], ...] = ()
     """Policy, and the reason why what it names is missing."""
     nodes: tuple[NodeInfo, ...] | None = None
-    """All nodes, or None if they were not read."""
+    """All nodes; None if they were not read."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Process → the image of its Deployment; without processes that do not exist."""
     protecting: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Kind → the names of its objects in Trimtab's namespace."""
+    resizing: tuple[str, ...] = ()
+    """The policies in force that say `running: resize`."""
+    missing_resize_permissions: tuple[str, ...] | Unreadable = ()
+    """The permissions to resize running pods that the compactor's account lacks, as text; none if no policy resizes."""
 
 
 REFERENCE_CODES = frozenset(
@@ -39,8 +45,13 @@ REFERENCE_CODES = frozenset(
 """The codes of `policies check` that say that something in the cluster is missing."""
 
 
-def read_references(client: Client, namespace: str) -> ReferencesState:
+ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
+"""Returns whether each SubjectAccessReview is allowed."""
+
+
+def read_references(client: Client, namespace: str, review_access: ReviewAccess) -> ReferencesState:
     """Read nodes, classes, namespaces, policies and Trimtab's own objects. Raises any KubeFault."""
+    from trimtab.admission.running_requests import policies_that_resize
     from trimtab.cluster.api.core import Node
     from trimtab.kube.errors import NotFound
     from trimtab.kube.listing import list_kinds
@@ -60,24 +71,45 @@ def read_references(client: Client, namespace: str) -> ReferencesState:
         )
         for kind in PROTECTING_KINDS
     }
+    policies = load_policies(documents)
+    resizing = tuple(sorted(policy.name for policy in policies_that_resize(policies)))
     return ReferencesState(
-        dangling=find_dangling(documents, snapshot),
+        dangling=find_dangling(policies, snapshot),
         nodes=tuple(map(node_from_api, snapshot.objects_of(Node))),
         images={name: _image(found) for name, found in deployments.items() if found is not None},
         protecting=protecting,
+        resizing=resizing,
+        missing_resize_permissions=find_missing_resize_permissions(namespace, review_access) if resizing else (),
     )
 
 
-def find_dangling(documents: Iterable[Mapping[str, Any]], snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
-    """Returns policy and reason for everything that policies in force name and the snapshot does not have."""
+def find_missing_resize_permissions(namespace: str, review_access: ReviewAccess) -> tuple[str, ...] | Unreadable:
+    """Return the permissions to resize running pods that the compactor's account lacks, as text."""
+    from trimtab.kube.errors import KubeFault
+
+    rights = resize_permissions()
+    try:
+        allowed = review_access([right.to_access_review(account_name("compactor"), namespace) for right in rights])
+    except KubeFault as error:
+        return Unreadable("the permissions of the compactor", str(error))
+    return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
+
+
+def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
+    """Return the policies in force; documents that are invalid are left out."""
     from trimtab.cluster.yaml_documents import Document
-    from trimtab.policy.cluster_facts import from_snapshot
-    from trimtab.policy.lint import lint
     from trimtab.policy.load import load_document
     from trimtab.policy.podpolicy import Policies
 
     loaded = (load_document(Document(file="cluster", index=n, value=dict(one)))[0] for n, one in enumerate(documents))
-    policies = Policies.from_policies(*(policy for policy in loaded if policy is not None and policy.spec.enabled))
+    return Policies.from_policies(*(policy for policy in loaded if policy is not None and policy.spec.enabled))
+
+
+def find_dangling(policies: Policies, snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
+    """Return policy and reason for everything that policies in force name and the snapshot does not have."""
+    from trimtab.policy.cluster_facts import from_snapshot
+    from trimtab.policy.lint import lint
+
     return tuple(
         (finding.policy, finding.reason)
         for finding in lint(policies, from_snapshot(snapshot))

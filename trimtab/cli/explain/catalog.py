@@ -1,4 +1,4 @@
-"""The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, setting and field.
+"""The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, alert, setting and field.
 
 `catalog.json` is generated from the declarations themselves, as the reference pages are (docs/pages/explain.py). It is
 read instead of them because an import of every module that declares a reason takes seconds.
@@ -13,10 +13,11 @@ from typing import Final
 
 import msgspec
 
-REASON, RULE, CHECK, SETTING, POLICY_FIELD, POOL_FIELD = (
+REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD = (
     "reason",
     "rule",
     "check",
+    "alert",
     "setting",
     "policy field",
     "pool field",

@@ -24,7 +24,7 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """One name with its meaning."""
 
     kind: str
-    """reason, rule, check, setting, policy field or pool field."""
+    """reason, rule, check, alert, setting, policy field or pool field."""
     name: str
     value: str
     """The type of a field, or the default of a setting; empty for others."""
@@ -47,7 +47,7 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
 @output.add_output_options
 def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """Explain a reason code, a setting, a field of a policy or a pool, a rule of lint or a check of doctor.
+    """Explain a reason code, an alert, a setting, a field of a policy or a pool, a rule of lint or a check of doctor.
 
     NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains or L35. The
     texts are in the package: neither a cluster nor the network is used.
@@ -65,7 +65,7 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
         if not entries:
             near = suggest_entries(catalog, name)
             todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
-            expected = "a reason code, a setting, a field, a rule or a check"
+            expected = "a reason code, an alert, a setting, a field, a rule or a check"
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
         raise UsageError(mistakes)

@@ -121,6 +121,8 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("", ("podtemplates",), WATCH),
         Rule("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), WATCH),
         *_READMISSION,
+        # What containers use now: it counts for pods without requests, and memory shrinks to it, with headroom.
+        Rule("metrics.k8s.io", ("pods",), ("list",)),
         Rule("", ("pods/eviction",), ("create",)),
         _EVENTS,
     ),
@@ -187,11 +189,7 @@ the uninstall Job, which scales it back."""
 SCALERS = ("compactor", "uninstall")
 
 
-RESIZING = (
-    Rule("", ("pods/resize",), ("patch",)),
-    # What containers use now: memory shrinks to that, with headroom.
-    Rule("metrics.k8s.io", ("pods",), ("list",)),
-)
+RESIZING = (Rule("", ("pods/resize",), ("patch",)),)
 """Granted to the compactor in the whole cluster, in an installation that resizes running pods."""
 
 

@@ -16,6 +16,7 @@ import click
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan import pools
+from trimtab.cli.plan.measured_use import read_measured_use
 from trimtab.cli.plan.planned_requests import Readmission
 from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
@@ -292,7 +293,8 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         inventory, nodes=tuple(replace(node, price=price_file.price_of(node)) for node in inventory.nodes)
     )
     schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
-    inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS)
+    measured_use, use_notes = read_measured_use(cluster, cluster_documents, inventory)
+    inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS, measured_use=measured_use)
     flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
     readmission = _build_readmission(
         cluster_documents, snapshot_build.snapshot, options, now, unread, pool_config.pools, inventory
@@ -319,6 +321,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         *autoscaler_notes,
         *past.notes,
         *readmission.notes,
+        *use_notes,
         *list_snapshot_notes(inventory, cluster.paths),
     )
     return PlanInputs(

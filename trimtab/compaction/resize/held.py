@@ -23,12 +23,18 @@ def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
     `pod`: None where the pod is not known; then all of its changes count.
     """
     more: Amounts = {}
-    for each in record.changes:
+    for resource in {change.resource for change in record.changes}:
+        changes = {change.container: change for change in record.changes if change.resource == resource}
         # What its node still holds for it counts already (`PodInfo`), whatever its spec says.
-        now = pod.held(each.container, each.resource) if pod is not None else None
-        added = each.amount_before - (now if now is not None else each.amount_after)
+        now = {name: pod.held(name, resource) if pod is not None else None for name in changes}
+        held = {name: now[name] or change.amount_after for name, change in changes.items()}
+        restored = {name: max(held[name], change.amount_before) for name, change in changes.items()}
+        if pod is None:
+            added = sum(restored.values()) - sum(held.values())
+        else:
+            added = pod.total_request(resource, restored) - pod.total_request(resource, held)
         if added > 0:
-            more[each.resource] = more.get(each.resource, 0) + added
+            more[resource] = added
     return more
 
 

@@ -117,10 +117,11 @@ def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizePropos
 
 
 def _given_up(proposal: ResizeProposal) -> Amounts:
-    amounts: Amounts = {}
-    for change in proposal.changes:
-        amounts[change.resource] = amounts.get(change.resource, 0) + change.given_up
-    return amounts
+    """Returns resource → by how much the node counts the pod with less."""
+    return {
+        resource: proposal.given_up(resource) - proposal.still_counted.get(resource, 0)
+        for resource in dict.fromkeys(change.resource for change in proposal.changes)
+    }
 
 
 # ── the resizes that a plan needs ────────────────────────────────────────

@@ -130,8 +130,12 @@ class _Checker:
             return
         # Downward first: a pod that shrinks in one resource and grows in another does it one after the other.
         shrinking = tuple(change for change in changes if change.given_up > 0)
-        chosen = shrinking or self._fitting(pod, node, changes)
-        if not chosen:
+        drained = self._drained_node(pool) if not shrinking else ""
+        chosen = shrinking or (() if drained else self._fitting(pod, node, changes))
+        if drained:
+            sentence = f"pod {pod.key} waits to grow: the pods of node {drained}, which is being drained, need the room"
+            self.refuse(pod, r.NODE_FULL(sentence))
+        elif not chosen:
             self.refuse(pod, r.NODE_FULL(f"node {node.name} has no room for the larger requests of pod {pod.key}"))
         elif not _stays_burstable(pod, chosen):
             self.refuse(pod, r.CLASS_STAYS(f"pod {pod.key} would be Guaranteed"))
@@ -147,7 +151,7 @@ class _Checker:
         proposal = ResizeProposal(
             pod=pod.key, uid=pod.uid, node=pod.node, pool=pool.name, owner=self.context.top_owner(pod),
             version=pod.version, changes=changes, policies=tuple(dict.fromkeys(source.policy for source in sources)),
-            reason=code(sentence),
+            reason=code(sentence), still_counted=_still_counted(pod, changes),
         )  # fmt: skip
         chosen.append(proposal)
 
@@ -166,7 +170,7 @@ class _Checker:
         return self._node_refusal(pod, node) or self._time_refusal(pod, pool)
 
     def _node_refusal(self, pod: ResizablePod, node: NodeInfo) -> Reason | None:
-        if node.is_cordoned or not node.is_ready or node.removal_taint is not None:
+        if not is_staying(node):
             return r.LEAVING(f"node {node.name} is cordoned, not ready, or being deleted")
         if node.name in self.context.leaving_nodes:
             return r.LEAVING(f"node {node.name} is being drained")
@@ -267,6 +271,11 @@ class _Checker:
         limit = container.limit(resource)
         return target if limit is None else max(min(target, limit), now)
 
+    def _drained_node(self, pool: Pool) -> str:
+        """Returns a node of the pool that is being drained; empty without one. Its pods get the room on the others."""
+        nodes = (self._nodes.get(name) for name in sorted(self.context.leaving_nodes))
+        return next((node.name for node in nodes if node is not None and pool.has_node(node)), "")
+
     # ── room ─────────────────────────────────────────────────────────────
     def _fitting(self, pod: ResizablePod, node: NodeInfo, changes: Iterable[ResizeChange]) -> tuple[ResizeChange, ...]:
         """Returns the raises for which the node has room, and takes that room."""
@@ -283,6 +292,11 @@ class _Checker:
         if self._free is None:
             self._free = free_amounts(self.inventory)
         return self._free.get(node.name, {})
+
+
+def is_staying(node: NodeInfo) -> bool:
+    """Returns whether the node is ready, and neither cordoned nor being deleted."""
+    return node.is_ready and not node.is_cordoned and node.removal_taint is None
 
 
 def free_amounts(inventory: Inventory) -> dict[str, Amounts]:
@@ -309,6 +323,20 @@ def _is_worth(resource: str, before: int, after: int, settings: ResizeSettings) 
     """Returns whether the change is large enough."""
     least = max(MIN_CHANGES[resource], before * settings.min_change_percent // 100)
     return abs(after - before) >= least
+
+
+def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amounts:
+    """Returns resource → the part of what shrinks that an init container requests too."""
+    if not pod.ending:
+        return {}
+    counted: Amounts = {}
+    for resource in {change.resource for change in changes if change.given_up > 0}:
+        of_resource = [change for change in changes if change.resource == resource]
+        before = {change.container: change.amount_before for change in of_resource}
+        after = {change.container: change.amount_after for change in of_resource}
+        freed = pod.total_request(resource, before) - pod.total_request(resource, after)
+        counted[resource] = sum(change.given_up for change in of_resource) - freed
+    return {resource: amount for resource, amount in counted.items() if amount > 0}
 
 
 def _stays_burstable(pod: ResizablePod, changes: Iterable[ResizeChange]) -> bool:

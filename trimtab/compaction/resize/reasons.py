@@ -53,7 +53,9 @@ USE_UNKNOWN = Code(
     "Install the metrics server, or wait for the recommender.",
 )  # fmt: skip
 NODE_FULL = Code(
-    "resize-node-full", "The node has no room for the larger request, as long as pods on it may be reverted.",
+    "resize-node-full",
+    "The node has no room for the larger request, as long as pods on it may be reverted, or the pods of a node of the "
+    "pool that is being drained may come to it.",
     "Nothing: the pod's next pod gets the request.",
 )  # fmt: skip
 ANOTHER = Code(

@@ -211,6 +211,9 @@ class ResizePlanner:
             return Revert(uid, pod.version, reverting, r.REVERTED(record.why), is_new=False)
         if record.phase is ResizePhase.REVERTING:
             return self._without_room(uid, record, pod)
+        if is_before and not refuses:
+            # Its node has room at last: the kubelet agreed after it had refused.
+            return Await(uid, record, r.WAITS(f"the kubelet reverts pod {pod.key}: {pod.answer}"))
         refusal = self.view.eviction_refusal(uid)
         if refusal is None:
             return Replace(

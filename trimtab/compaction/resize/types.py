@@ -53,6 +53,9 @@ class ResizeProposal:
     changes: tuple[ResizeChange, ...]
     policies: tuple[str, ...]
     reason: Reason
+    still_counted: Mapping[str, int] = field(default_factory=dict)
+    """Resource → the part of what the containers give up that is not free on the node afterwards, because an init
+    container requests it too."""
 
     @property
     def is_shrink(self) -> bool:

@@ -7,6 +7,8 @@ policies decides a field first cannot be carried: `find_conflicts` names such pa
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic.alias_generators import to_camel
+
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
 from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, cel_string, has_entry, join_all
 from trimtab.policy.compiled.class_parts import overhead_parts, runtime_class_parts
@@ -29,10 +31,17 @@ from trimtab.policy.compiled.placement_parts import placement_parts
 from trimtab.policy.compiled.resource_parts import PARAMETER_VARIABLES, ResourceVariables, resource_parts
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX, POLICY_LABEL
 from trimtab.policy.match import names_daemons
-from trimtab.policy.podpolicy import Conditions, PodPolicy
+from trimtab.policy.podpolicy import Actions, Conditions, PodPolicy
 
 API_VERSION = ADMISSION_API
 NAME_PREFIX = "trimtab-"
+COMPILED_ACTIONS = frozenset(
+    {
+        "runtime_class", "overhead", "requests", "limits", "placement", "safe_to_evict_volumes", "topology_spread",
+        "scheduler_name", "termination_grace_period", "empty_dirs", "labels", "annotations",
+    }
+)  # fmt: skip
+"""The actions that CEL can carry, some of them only with certain settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,10 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
         raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
     if spec.actions.priority_class is not None:
         raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the class and refuse them")
+    for name in Actions.__dataclass_fields__:
+        # An action that is left out in silence would leave pods unchanged without a word.
+        if name not in COMPILED_ACTIONS and getattr(spec.actions, name) is not None:
+            raise NotExpressible(f"spec.actions.{to_camel(name)}: only the webhook does this")
     scheduler = spec.actions.scheduler_name
     if scheduler is not None and scheduler.watched_lease is not None:
         raise NotExpressible(

@@ -1,0 +1,81 @@
+"""Pods that request nothing count with what they use now, where that is known."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cli.recommending import kubeconfig
+from tests.cli.snapshots import snapshot, told
+from tests.cluster_of import Item, node, pod
+from tests.usage.fake_prometheus import Answer, Asked, serving
+
+KEEP = {"trimtab.dev/do-not-disrupt": "true"}
+BARE = [pod(f"x-{number}", "a", "") for number in range(20)]
+"""With what is assumed for each, two cores together: node b has room for all."""
+CLUSTER = (node("a"), node("b"), *BARE, pod("y-1", "b", annotations=KEEP))
+PLURALS = {"/api/v1/nodes": "Node", "/api/v1/pods": "Pod"}
+
+
+def use(name: str, cpu: str, memory: str = "10Mi") -> Item:
+    """As `kubectl get podmetrics -o yaml` prints it: two containers that use the same."""
+    containers = [{"name": name, "usage": {"cpu": cpu, "memory": memory}} for name in ("c", "beside")]
+    return {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "timestamp": "2026-01-02T00:00:00Z",
+            "metadata": {"name": name, "namespace": "default"}, "containers": containers}  # fmt: skip
+
+
+def planned(folder: Path, *items: Item) -> Item:
+    return told("plan", "--cluster", snapshot(folder, *items), "--pool", "all=keen")
+
+
+def planned_live(folder: Path, used: Sequence[Item] | None) -> Item:
+    """The plan of the same cluster, read from an API server; None: it serves no metrics API."""
+
+    def answer(asked: Asked) -> Answer:
+        if asked[0].startswith("/apis/metrics.k8s.io"):
+            missing = {"kind": "Status", "reason": "NotFound", "message": "not served"}
+            return (404, missing) if used is None else (200, {"kind": "PodMetricsList", "items": used})
+        items = [item for item in CLUSTER if item["kind"] == PLURALS.get(asked[0])]
+        return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
+
+    with serving(answer) as server:
+        login = ("--cluster", "live", "--kubeconfig", kubeconfig(folder, server.url))
+        return told("plan", *login, "--pool", "all=keen")
+
+
+def test_without_a_measurement_the_assumed_amounts_count(tmp_path: Path) -> None:
+    report = planned(tmp_path, *CLUSTER)
+    assert report["evictions"] == 20
+    assert not any("uses now" in note for note in report["notes"])
+
+
+def test_what_one_pod_of_an_owner_uses_counts_for_each_of_them(tmp_path: Path) -> None:
+    report = planned(tmp_path, *CLUSTER, use("x-7", "100m"), use("x-8", "20m"))
+    assert report["evictions"] == 0
+    assert any("2 of 21 pods that request no cpu or no memory count with" in note for note in report["notes"])
+
+
+def test_a_moment_of_little_use_makes_no_pod_small(tmp_path: Path) -> None:
+    many = [pod(f"x-{number}", "a", "") for number in range(50)]
+    used = [use(f"x-{number}", "1m", "1Mi") for number in range(50)]
+    assert planned(tmp_path, node("a"), node("b"), *many, pod("y-1", "b", annotations=KEEP), *used)["evictions"] == 0
+
+
+def test_the_use_of_pods_that_stay_is_room_that_nobody_gets(tmp_path: Path) -> None:
+    kept = pod("z-1", "b", "", annotations=KEEP)
+    items = (node("a"), node("b"), pod("w-1", "a", "3"), kept)
+    assert planned(tmp_path, *items)["evictions"] == 1
+    assert planned(tmp_path, *items, use("z-1", "1"))["evictions"] == 0
+
+
+def test_a_request_counts_whatever_is_used(tmp_path: Path) -> None:
+    items = (node("a"), node("b"), pod("w-1", "a", "1", "1Gi"), pod("y-1", "b", "1", "1Gi", annotations=KEEP))
+    assert planned(tmp_path, *items, use("w-1", "60"), use("y-1", "60"))["evictions"] == 1
+
+
+def test_a_live_cluster_is_asked_for_it(tmp_path: Path) -> None:
+    assert planned_live(tmp_path, [use("x-7", "100m")])["evictions"] == 0
+
+
+def test_a_live_cluster_without_a_metrics_api_is_planned_as_a_file_and_that_is_a_note(tmp_path: Path) -> None:
+    report = planned_live(tmp_path, None)
+    assert report["evictions"] == 20
+    assert any("this cluster serves no metrics API (metrics-server)" in note for note in report["notes"])

@@ -1,0 +1,70 @@
+"""Every action of the language is described, compiled or refused, and checked: none is left out in silence."""
+
+from dataclasses import fields
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from tests.build import policies, policy
+from trimtab.cli.policies.describe import describe_actions
+from trimtab.policy.applicable_policies import ACTIONS
+from trimtab.policy.compiled.mutating_policy import COMPILED_ACTIONS, compile_mutating_policy
+from trimtab.policy.podpolicy import Actions
+from trimtab.policy.validating_policy import compile_validating_policy
+
+EXAMPLES = {
+    "runtime_class": "{name: gvisor}",
+    "overhead": "{stray: strip}",
+    "requests": "{cpu: {from: policy, otherwise: 50m}}",
+    "limits": "{cpu: remove}",
+    "placement": "{nodeSelector: {pool: batch}}",
+    "safe_to_evict_volumes": "{volumes: [cache]}",
+    "priority_class": "{name: batch}",
+    "topology_spread": "{constraints: [{topologyKey: zone}]}",
+    "scheduler_name": "{name: packing, lease: none}",
+    "termination_grace_period": "{maxSeconds: 60}",
+    "empty_dirs": "{sizeLimit: 1Gi}",
+    "labels": "{add: {team: a}}",
+    "annotations": "{add: {team: a}}",
+}
+"""Field of `Actions` → settings that change a pod. A new action needs an example here."""
+
+EACH_ACTION = pytest.mark.parametrize("name", sorted(EXAMPLES))
+
+
+def of_action(name: str):
+    return policies(policy(f"{{{to_camel(name)}: {EXAMPLES[name]}}}", name="one")).all[0]
+
+
+def test_every_action_has_an_example_and_changes_pods() -> None:
+    assert EXAMPLES.keys() == {field.name for field in fields(Actions)} == {name for name, *_ in ACTIONS}
+
+
+@EACH_ACTION
+def test_an_action_is_described(name: str) -> None:
+    assert describe_actions(of_action(name)) != []
+
+
+@EACH_ACTION
+def test_an_action_is_compiled_or_the_report_names_it(name: str) -> None:
+    one = of_action(name)
+    compiled = compile_mutating_policy(one, (one,), with_parameters=True)
+    if name in COMPILED_ACTIONS:
+        assert (len(compiled.manifests), compiled.problem) == (2, "")
+    else:
+        assert compiled.problem.startswith(f"spec.actions.{to_camel(name)}: ")
+
+
+def test_an_action_that_nothing_compiles_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimtab.policy.compiled.mutating_policy.COMPILED_ACTIONS", COMPILED_ACTIONS - {"empty_dirs"})
+    one = of_action("empty_dirs")
+    assert compile_mutating_policy(one, (one,)).problem == "spec.actions.emptyDirs: only the webhook does this"
+
+
+@EACH_ACTION
+def test_a_required_action_is_compiled_or_the_report_names_it(name: str) -> None:
+    settings = EXAMPLES[name][:-1] + ", required: true}"
+    match = "{namespaces: {include: [team-a]}}"
+    one = policies(policy(f"{{{to_camel(name)}: {settings}}}", name="one", match=match)).all[0]
+    compiled = compile_validating_policy(one)
+    assert compiled.problem.startswith(f"spec.actions.{to_camel(name)}") or compiled.manifests

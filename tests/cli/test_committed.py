@@ -249,3 +249,40 @@ def test_a_volume_without_a_source_is_written_as_its_author_did(tmp_path: Path) 
     assert "safe-to-evict-local-volumes: tmp" in named
     bounded = committed(write(tmp_path, text), write(tmp_path, policy % "{emptyDirs: {sizeLimit: 1Gi}}"))
     assert "{name: tmp, emptyDir: {sizeLimit: 1Gi}}" in bounded
+
+
+_TWO_CLASSES = """\
+apiVersion: trimtab.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: a}
+spec: {match: {priorityClasses: [none]}, actions: {priorityClass: {name: low}}}
+---
+apiVersion: trimtab.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: b}
+spec: {actions: {priorityClass: {name: high, override: true}}}
+"""
+_CLASSES = """\
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: low}
+value: 10
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+"""
+
+
+def test_what_only_the_committed_manifest_gets_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(DEPLOYMENT + _CLASSES)
+    command = ("admit", "-f", path, "--policies", write(tmp_path, _TWO_CLASSES), "-o", "yaml")
+    result = trimtab(*command)
+    assert "priorityClassName: high" in result.stdout
+    assert "once the first changes are committed" in result.stderr
+    path.write_text(result.stdout)
+    again = trimtab(*command)
+    assert (again.stdout, "committed" in again.stderr) == (result.stdout, False)

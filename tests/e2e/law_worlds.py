@@ -15,8 +15,9 @@ from tests.e2e import laws
 from tests.e2e.laws import APP, Object
 from tests.e2e.ours import Ours
 from tests.property import strategies as some
+from trimtab.admission.committed_manifest import preview_commits
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
-from trimtab.admission.preview import preview_admission
+from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cluster import quantity, yaml_documents
 from trimtab.cluster.reason import Reason
@@ -206,8 +207,11 @@ class World:
         found = [
             each for document in read for each in read_templates(document) if isinstance(each, PodTemplateLocation)
         ]
-        made = [preview_admission(each.pod, self.policies, each.with_owners(facts), each.namespace) for each in found]
-        return rewrite_manifests(contents, list(zip(found, made, strict=True)))
+
+        def preview(template: PodTemplateLocation) -> Preview:
+            return preview_admission(template.pod, self.policies, template.with_owners(facts), template.namespace)
+
+        return rewrite_manifests(contents, [(each, preview_commits(each, preview(each), preview)) for each in found])
 
     def _words(self) -> str:
         return json.dumps({

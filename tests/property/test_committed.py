@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.build import NAMESPACE
 from tests.property import strategies as some
+from trimtab.admission.committed_manifest import preview_commits
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import preview_admission
 from trimtab.cli.manifests import rewrite_manifests
@@ -26,8 +27,11 @@ def printed(text, by, world):
     found = [
         each for document in documents for each in read_templates(document) if isinstance(each, PodTemplateLocation)
     ]
-    made = [preview_admission(each.pod, by, each.with_owners(world), NAMESPACE) for each in found]
-    return rewrite_manifests(contents, list(zip(found, made, strict=True)))
+
+    def preview(template):
+        return preview_admission(template.pod, by, template.with_owners(world), NAMESPACE)
+
+    return rewrite_manifests(contents, [(each, preview_commits(each, preview(each), preview)) for each in found])
 
 
 @given(

@@ -17,6 +17,7 @@ from trimtab.admission.admission_result import AdmissionOutcome, PodDecision, de
 from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.json_patch import Operation, diff_pods, to_plain_json
+from trimtab.cluster.api.meta import ResourceList
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.yaml_parser import Path
@@ -141,14 +142,25 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
 
 
 def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
-    """Writes requests and limits as decided; for cpu and memory also a request that was only set by defaulting."""
+    """Writes the requests and limits that changed, and the request beside a limit that changed.
+
+    Without it the API server would copy the new limit into the request. Other values that only defaulting set stay
+    out: in the manifest they would count as the author's.
+    """
     old_container, container = (_containers(pod, part)[index] for pod in (before, after))
-    manifest_container = containers[index]
-    for side, amounts_of in (("requests", requests_of), ("limits", limits_of)):
-        new_amounts, old_amounts = amounts_of(container.resources), amounts_of(old_container.resources)
-        others = sorted(name for name in {*new_amounts, *old_amounts} if new_amounts.get(name) != old_amounts.get(name))
-        for resource in dict.fromkeys(("cpu", "memory", *others)):
-            _write_amount(manifest_container, side, resource, new_amounts.get(resource))
+    new_limits, old_limits = limits_of(container.resources), limits_of(old_container.resources)
+    new_requests, old_requests = requests_of(container.resources), requests_of(old_container.resources)
+    limits = _changed_names(new_limits, old_limits)
+    for resource in sorted(
+        _changed_names(new_requests, old_requests) | {name for name in limits if name in new_limits}
+    ):
+        _write_amount(containers[index], "requests", resource, new_requests.get(resource))
+    for resource in sorted(limits):
+        _write_amount(containers[index], "limits", resource, new_limits.get(resource))
+
+
+def _changed_names(new: ResourceList, old: ResourceList) -> set[str]:
+    return {name for name in {*new, *old} if new.get(name) != old.get(name)}
 
 
 def _containers(pod: Pod, part: str) -> tuple[Container, ...]:

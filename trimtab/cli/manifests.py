@@ -10,15 +10,16 @@ from trimtab.cli.live_cluster import Content
 from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.cluster.yaml_edit import edit_yaml
 
-Decided = tuple[PodTemplateLocation, Preview]
+Decided = tuple[PodTemplateLocation, Sequence[Preview]]
+"""A pod template, and the previews to write into it, one after the other."""
 
 
 def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
     """Returns the text of all files, concatenated, with each document that has a changed pod edited in place."""
     changed_pods = {  # a file that is named twice is edited once
-        (template.document.file, template.document.index, template.path): (template, pod_preview)
-        for template, pod_preview in decided
-        if any(call.operations for call in pod_preview.calls)
+        (template.document.file, template.document.index, template.path): (template, commits)
+        for template, commits in decided
+        if commits
     }
     joined = ""
     for file, content in contents:
@@ -41,8 +42,8 @@ def _edit_file(text: str, pods: list[Decided]) -> str:
     byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(byte_order_mark)
     by_root: dict[int, list[Decided]] = {}
-    for template, pod_preview in pods:
-        by_root.setdefault(id(template.document.root), []).append((template, pod_preview))
+    for template, commits in pods:
+        by_root.setdefault(id(template.document.root), []).append((template, commits))
     for document_pods in reversed(list(by_root.values())):
         root = document_pods[0][0].document.root
         # A document without lines is the whole file: JSON.
@@ -55,9 +56,10 @@ def _edit_file(text: str, pods: list[Decided]) -> str:
 
 def _rewrite_pods(pods: list[Decided], value: Any) -> Any:
     """Write the decisions into the pods of one document."""
-    for template, pod_preview in pods:
+    for template, commits in pods:
         manifest = value
         for step in template.document.within:
             manifest = manifest[step]
-        write_changes(manifest, template.path, pod_preview)
+        for pod_preview in commits:
+            write_changes(manifest, template.path, pod_preview)
     return value

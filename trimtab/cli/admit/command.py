@@ -1,10 +1,12 @@
 """The command line of `trimtab admit`: it reads manifests or running pods, and writes the outcome of admission."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import click
 
+from trimtab.admission.committed_manifest import MAX_COMMITS, preview_commits
 from trimtab.admission.handler import decision_warnings
 from trimtab.admission.pod_templates import (
     PodTemplateLocation,
@@ -19,7 +21,7 @@ from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.running_pods import audit_running_pods
 from trimtab.cli.admit.table import draw_admission, draw_running
 from trimtab.cli.main import EXIT_FOUND, UsageError
-from trimtab.cli.manifests import rewrite_manifests
+from trimtab.cli.manifests import Decided, rewrite_manifests
 from trimtab.cli.output import show_progress
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cluster.api.meta import value_or
@@ -109,21 +111,45 @@ def verb(
     if explain and live_cluster.LIVE in cluster.paths:
         inputs = _add_missing_recommendations(inputs, cluster)
     settings = _admission_settings(overhead)
-    previews = [
-        preview_admission(
-            template.pod, inputs.policies, template.with_owners(inputs.facts), template.namespace, settings
-        )
-        for template in show_progress(inputs.templates, "Admitting")
-    ]
+
+    def preview(template: PodTemplateLocation) -> Preview:
+        facts = template.with_owners(inputs.facts)
+        return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
+
+    previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
     if output == "yaml":
-        for note in inputs.notes:
+        decided = [
+            (template, preview_commits(template, first, preview))
+            for template, first in zip(inputs.templates, previews, strict=True)
+        ]
+        for note in (*inputs.notes, *_note_later_changes(decided)):
             click.echo(note, err=True)
-        _write_manifests(rewrite_manifests(contents, list(zip(inputs.templates, previews, strict=True))), output_file)
+        _write_manifests(rewrite_manifests(contents, decided), output_file)
     else:
         admit_report = _build_report(inputs, previews)
         _emit(output, output_file, admit_report, explain)
     if strict and any(has_problem(pod_preview) for pod_preview in previews):
         sys.exit(EXIT_FOUND)
+
+
+def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
+    """Yields a note per pod that policies change again once the first changes are committed."""
+    for template, commits in decided:
+        changes = [change for commit in commits[1:] for change in commit.all_changes]
+        if not changes:
+            continue
+        names = ", ".join(sorted({change.policy for change in changes}))
+        fields = ", ".join(sorted({change.field for change in changes}))
+        if len(commits) < MAX_COMMITS:
+            yield (
+                f"{template.document.entry_name}: once the first changes are committed, policies change other fields "
+                f"too: {fields} (by {names}). The output has these changes."
+            )
+        else:
+            yield (
+                f"{template.document.entry_name}: policies contradict each other ({names}), and change {fields} each time "
+                "that the manifest is admitted. Change `match` in one of them."
+            )
 
 
 def _add_missing_recommendations(inputs: _AdmitInputs, cluster: live_cluster.ClusterOptions) -> _AdmitInputs:

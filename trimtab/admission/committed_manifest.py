@@ -1,0 +1,42 @@
+"""What happens to a manifest once its decided changes are committed: it is admitted again, until nothing changes.
+
+A committed change counts as the author's. So a policy that matched the pod only without the change may not match any
+more, and another policy that was overruled at first may apply.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
+from trimtab.admission.preview import Preview, write_changes
+from trimtab.cluster.yaml_documents import Document
+
+MAX_COMMITS = 5
+"""Policies that contradict each other may change the same field at each commit without end."""
+
+
+def preview_commits(
+    template: PodTemplateLocation, first: Preview, preview: Callable[[PodTemplateLocation], Preview]
+) -> tuple[Preview, ...]:
+    """Returns the previews to write into the manifest in this order: the first one, then one per commit that still
+    changes the pod, at most `MAX_COMMITS` in all."""
+    commits: list[Preview] = []
+    document, current = template.document, first
+    while _changes_pod(current) and len(commits) < MAX_COMMITS:
+        commits.append(current)
+        value = deepcopy(document.value)
+        write_changes(value, template.path, current)
+        document = Document(file=document.file, index=document.index, value=value)
+        committed = [
+            found
+            for found in read_templates(document)
+            if isinstance(found, PodTemplateLocation) and found.path == template.path
+        ]
+        if not committed:
+            break
+        current = preview(committed[0])
+    return tuple(commits)
+
+
+def _changes_pod(preview: Preview) -> bool:
+    return any(call.operations for call in preview.calls)

@@ -147,8 +147,8 @@ def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
             )
         else:
             yield (
-                f"{template.document.entry_name}: policies contradict each other ({names}), and change {fields} each time "
-                "that the manifest is admitted. Change `match` in one of them."
+                f"{template.document.entry_name}: policies contradict each other ({names}), and change {fields} each "
+                "time that the manifest is admitted. Change `match` in one of them."
             )
 
 

@@ -144,16 +144,15 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
 def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
     """Writes the requests and limits that changed, and the request beside a limit that changed.
 
-    Without it the API server would copy the new limit into the request. Other values that only defaulting set stay
+    The API server copies a limit into a request that is missing: the new limit, or no more the one that is removed.
+    Other values that only defaulting set stay
     out: in the manifest they would count as the author's.
     """
     old_container, container = (_containers(pod, part)[index] for pod in (before, after))
     new_limits, old_limits = limits_of(container.resources), limits_of(old_container.resources)
     new_requests, old_requests = requests_of(container.resources), requests_of(old_container.resources)
     limits = _changed_names(new_limits, old_limits)
-    for resource in sorted(
-        _changed_names(new_requests, old_requests) | {name for name in limits if name in new_limits}
-    ):
+    for resource in sorted(_changed_names(new_requests, old_requests) | limits):
         _write_amount(containers[index], "requests", resource, new_requests.get(resource))
     for resource in sorted(limits):
         _write_amount(containers[index], "limits", resource, new_limits.get(resource))

@@ -144,9 +144,8 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
 def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
     """Writes the requests and limits that changed, and the request beside a limit that changed.
 
-    The API server copies a limit into a request that is missing: the new limit, or no more the one that is removed.
-    Other values that only defaulting set stay
-    out: in the manifest they would count as the author's.
+    The API server copies a limit into a missing request: it would copy the new limit, or nothing if the limit is
+    removed. Other values that only defaulting set stay out: in the manifest they would count as the author's.
     """
     old_container, container = (_containers(pod, part)[index] for pod in (before, after))
     new_limits, old_limits = limits_of(container.resources), limits_of(old_container.resources)

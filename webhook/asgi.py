@@ -17,10 +17,7 @@ from trimtab.runtime.settings import Settings
 from webhook import request_body
 from webhook.app import create_app
 from webhook.handlers import (
-    MAX_BYTES_BY_PATH,
-    MUTATE,
     PROBES,
-    VALIDATE,
     HttpReply,
     Service,
     answer_probe,
@@ -28,6 +25,7 @@ from webhook.handlers import (
     attempt_review,
     problem_reply,
 )
+from webhook.request_body import MAX_BYTES_BY_PATH, MUTATE, VALIDATE
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -11,6 +11,7 @@ from time import perf_counter
 import msgspec
 
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
+from webhook.request_body import MAX_BYTES_BY_PATH, MUTATE
 
 JSON = "application/json"
 
@@ -79,20 +80,6 @@ class Service:
     """Begun when the process is asked to stop; from then on `/readyz` fails."""
 
 
-MAX_BODY_BYTES = 8 * 1024 * 1024
-"""Bytes. etcd stores objects of up to 1.5 MiB, and a review contains at most two of them, so no real review is
-larger."""
-
-MAX_CHECKED_BYTES = 512 * 1024
-"""Bytes of a review of a policy or a pool: its document may have 64 kB, and the review contains it up to four times,
-with the old object and with the last-applied annotation of `kubectl apply` in both."""
-
-MUTATE, VALIDATE = "/mutate", "/validate"
-
-MAX_BYTES_BY_PATH = {MUTATE: MAX_BODY_BYTES, VALIDATE: MAX_CHECKED_BYTES}
-"""The maximum size of a body, by path."""
-
-
 class _Request(msgspec.Struct):
     uid: str
 
@@ -106,7 +93,7 @@ _uid_decoder = msgspec.json.Decoder(_Review)
 
 def answer_review(service: Service, path: str, content_type: str, body: bytes | None) -> HttpReply:
     """Returns the reply for a POST to one of the two review paths. `body` is None if it exceeded the path's
-    `MAX_BYTES`.
+    limit in `request_body.MAX_BYTES_BY_PATH`.
 
     Never raises and never returns a 500: after an exception the object is allowed unchanged if the review's uid can be
     decoded, else the reply is a 400.

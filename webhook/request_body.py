@@ -7,9 +7,21 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from trimtab.runtime.body_budget import BodyBudget
-from webhook.handlers import MAX_BODY_BYTES
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+"""Bytes. etcd stores objects of up to 1.5 MiB, and a review contains at most two of them, so no real review is
+larger."""
+
+MAX_CHECKED_BYTES = 512 * 1024
+"""Bytes of a review of a policy or a pool: its document may have 64 kB, and the review contains it up to four times,
+with the old object and with the last-applied annotation of `kubectl apply` in both."""
+
+MUTATE, VALIDATE = "/mutate", "/validate"
+
+MAX_BYTES_BY_PATH = {MUTATE: MAX_BODY_BYTES, VALIDATE: MAX_CHECKED_BYTES}
+"""The maximum size of a body, by path."""
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 """Time for a body if the caller names none: the API server's default for a webhook."""

@@ -10,7 +10,7 @@ from tests.webhook.asgi_client import ask
 from tests.webhook.worlds import review, service
 from webhook.app import create_app
 from webhook.asgi import WebhookASGI
-from webhook.handlers import MAX_BODY_BYTES, MAX_CHECKED_BYTES
+from webhook.request_body import MAX_BODY_BYTES, MAX_CHECKED_BYTES
 
 
 class Case(NamedTuple):

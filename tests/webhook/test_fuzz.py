@@ -15,8 +15,9 @@ from tests.build import policy
 from tests.webhook.damage import damaged, pod, review
 from trimtab.runtime import files
 from trimtab.runtime.settings import Settings
-from webhook.handlers import MAX_BODY_BYTES, MUTATE, VALIDATE, Service, answer_review
+from webhook.handlers import Service, answer_review
 from webhook.main import build_service
+from webhook.request_body import MAX_BODY_BYTES, MUTATE, VALIDATE
 
 LONGER = "FUZZ_LONGER" in os.environ
 COUNT = 10_000 if LONGER else 1_000

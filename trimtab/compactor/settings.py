@@ -12,6 +12,8 @@ from trimtab.compaction.resize.types import ResizeSettings
 from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 
+_DRAIN = DrainTimeouts()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
@@ -50,27 +52,27 @@ class Settings(LeaderProcessSettings):
     renew_deadline_seconds: float = 30.0
     """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
 
-    drain_timeout_seconds: int = 900
+    drain_timeout_seconds: int = _DRAIN.drain
     """The longest time in seconds from a cordon until the last successor is ready; the longest grace period of the
     node's pods is added."""
 
-    pod_termination_timeout_seconds: int = 120
+    pod_termination_timeout_seconds: int = _DRAIN.end
     """Seconds for which a pod may still exist after its grace period before the compactor gives up the drain."""
 
-    ready_timeout_seconds: int = 300
+    ready_timeout_seconds: int = _DRAIN.ready
     """The longest time in seconds that a successor may need to become ready."""
 
-    pending_timeout_seconds: int = 30
+    pending_timeout_seconds: int = _DRAIN.pending
     """Seconds for which a pod may wait for a node before the compactor uncordons nodes that it would fit on."""
 
-    node_removal_timeout_seconds: int | None = None
+    node_removal_timeout_seconds: int | None = _DRAIN.taken
     """Seconds for which an empty node waits to be removed. None: the time that follows from the autoscaler's own
     settings, and five minutes."""
 
-    move_cooldown_seconds: int = 3600
+    move_cooldown_seconds: int = _DRAIN.rest
     """Seconds for which a pod that was moved is not moved again."""
 
-    pool_backoff_seconds: int = 3600
+    pool_backoff_seconds: int = _DRAIN.closed
     """Seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
 
     max_concurrent_drains: int = 10

@@ -27,6 +27,8 @@ from trimtab.runtime.http_pages import TEXT, HttpPages, Page
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import ListenAddress
 
+_LEASE = LeaseTimings()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderProcessSettings:
@@ -42,13 +44,13 @@ class LeaderProcessSettings:
     kubeconfig: Path | None = None
     """A kubeconfig file. None: the pod's own account, or else the kubeconfig of the person who starts the process."""
 
-    lease_duration_seconds: int = 30
+    lease_duration_seconds: int = _LEASE.lease_duration_seconds
     """Seconds for which a leader that died keeps the Lease."""
 
-    renew_deadline_seconds: float = 15.0
+    renew_deadline_seconds: float = _LEASE.renew_deadline_seconds
     """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
 
-    retry_period_seconds: float = 3.0
+    retry_period_seconds: float = _LEASE.retry_period_seconds
     """Seconds before the process tries again to acquire or renew the Lease after a failed attempt."""
 
     write_timeout_seconds: float = 10.0

@@ -1,5 +1,5 @@
 """Counts containers by the age of their recommendation. Only workloads that exist count; a recommendation for one that
-is gone decides nothing."""
+is gone decides nothing. `VALIDITY_SECONDS` in trimtab/cluster/recommendation.py is the age at which one ends."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

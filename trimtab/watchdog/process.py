@@ -90,7 +90,7 @@ class Process:
             return loop.run_round()
         except Exception as error:
             self.metrics.faults.labels("look").inc()
-            self.log.error("look failed", error=f"{type(error).__name__}: {error}", exc_info=True)
+            self.log.error("check failed", error=f"{type(error).__name__}: {error}", exc_info=True)
             return self.settings.check_interval_seconds
 
     def _build_loop(self, watcher: AuditWatcher) -> Loop:

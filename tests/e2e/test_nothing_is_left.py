@@ -20,7 +20,9 @@ from tests.controlplane.binaries import Binaries
 
 ROOT = Path(__file__).parents[2]
 BRING_UP = """
-import json, sys, time
+import json, signal, sys, time
+# A shell without job control starts what is in its background with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from tests.controlplane import binaries
 from tests.controlplane.control_plane import ControlPlane
 plane = ControlPlane.start(binaries.find())

@@ -13,7 +13,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod, ResizablePodReader, ResizeAnswer
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.compaction.resize import reasons as r
-from trimtab.compaction.resize.held import with_held_requests
+from trimtab.compaction.resize.held import amounts_to_hold, with_held_requests
 from trimtab.compaction.resize.plan_resizes import with_resized_requests
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.records import OpenResize
@@ -175,6 +175,12 @@ def test_the_kubelets_answer_is_read_from_the_status():
     assert answer(has=None) is ResizeAnswer.UNSUPPORTED
     assert answer(conditions=(pending("Deferred"),)) is ResizeAnswer.DEFERRED
     assert answer(conditions=(pending("Infeasible"),)) is ResizeAnswer.INFEASIBLE
+
+
+def test_a_revert_of_a_pod_that_requests_zero_needs_all_of_it() -> None:
+    changes = shrinks("web-1").changes
+    record = OpenResize(pod="default/web-1", node="a", owner="x", changes=changes, since=NOW)
+    assert amounts_to_hold(record, running(cpu="0")) == {"cpu": changes[0].amount_before}
 
 
 def test_a_pod_does_not_grow_into_what_a_revert_may_need():

@@ -27,14 +27,16 @@ def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
         changes = {change.container: change for change in record.changes if change.resource == resource}
         # What its node still holds for it counts already (`PodInfo`), whatever its spec says.
         now = {name: pod.held(name, resource) if pod is not None else None for name in changes}
-        held = {name: now[name] or change.amount_after for name, change in changes.items()}
-        restored = {name: max(held[name], change.amount_before) for name, change in changes.items()}
+        present = {
+            name: change.amount_after if (amount := now[name]) is None else amount for name, change in changes.items()
+        }
+        after_revert = {name: max(present[name], change.amount_before) for name, change in changes.items()}
         if pod is None:
-            added = sum(restored.values()) - sum(held.values())
+            growth = sum(after_revert.values()) - sum(present.values())
         else:
-            added = pod.total_request(resource, restored) - pod.total_request(resource, held)
-        if added > 0:
-            more[resource] = added
+            growth = pod.total_request(resource, after_revert) - pod.total_request(resource, present)
+        if growth > 0:
+            more[resource] = growth
     return more
 
 

@@ -3,18 +3,17 @@
 from typing import Any
 
 from tests.build import NAMESPACE, facts, item, limit_range, policies, policy, priority_class
+from tests.committing import previewer
 from trimtab.admission.committed_manifest import MAX_COMMITS, preview_commits
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
-from trimtab.admission.preview import Preview, preview_admission, write_changes
+from trimtab.admission.preview import Preview, write_changes
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.podpolicy import Policies
 
 
 def commits_of(value: Any, by: Policies, world: ClusterFacts) -> tuple[Preview, ...]:
-    def preview(template: PodTemplateLocation) -> Preview:
-        return preview_admission(template.pod, by, template.with_owners(world), NAMESPACE)
-
+    preview = previewer(by, world)
     (template,) = read_templates(Document(file="it.yaml", index=0, value=value))
     assert isinstance(template, PodTemplateLocation)
     return preview_commits(template, preview(template), preview)

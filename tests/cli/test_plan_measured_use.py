@@ -31,8 +31,8 @@ def planned_live(folder: Path, used: Sequence[Item] | None) -> Item:
 
     def answer(asked: Asked) -> Answer:
         if asked[0].startswith("/apis/metrics.k8s.io"):
-            missing = {"kind": "Status", "reason": "NotFound", "message": "not served"}
-            return (404, missing) if used is None else (200, {"kind": "PodMetricsList", "items": used})
+            not_found = {"kind": "Status", "reason": "NotFound", "message": "not served"}
+            return (404, not_found) if used is None else (200, {"kind": "PodMetricsList", "items": used})
         items = [item for item in CLUSTER if item["kind"] == PLURALS.get(asked[0])]
         return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
 
@@ -55,13 +55,16 @@ def test_what_one_pod_of_an_owner_uses_counts_for_each_of_them(tmp_path: Path) -
 
 def test_a_moment_of_little_use_makes_no_pod_small(tmp_path: Path) -> None:
     many = [pod(f"x-{number}", "a", "") for number in range(50)]
-    used = [use(f"x-{number}", "1m", "1Mi") for number in range(50)]
-    assert planned(tmp_path, node("a"), node("b"), *many, pod("y-1", "b", annotations=KEEP), *used)["evictions"] == 0
+    pod_metrics = [use(f"x-{number}", "1m", "1Mi") for number in range(50)]
+    assert (
+        planned(tmp_path, node("a"), node("b"), *many, pod("y-1", "b", annotations=KEEP), *pod_metrics)["evictions"]
+        == 0
+    )
 
 
 def test_the_use_of_pods_that_stay_is_room_that_nobody_gets(tmp_path: Path) -> None:
-    kept = pod("z-1", "b", "", annotations=KEEP)
-    items = (node("a"), node("b"), pod("w-1", "a", "3"), kept)
+    held_pod = pod("z-1", "b", "", annotations=KEEP)
+    items = (node("a"), node("b"), pod("w-1", "a", "3"), held_pod)
     assert planned(tmp_path, *items)["evictions"] == 1
     assert planned(tmp_path, *items, use("z-1", "1"))["evictions"] == 0
 

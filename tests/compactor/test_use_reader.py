@@ -8,8 +8,9 @@ from tests.cli.recommending import kubeconfig
 from tests.cluster_of import cluster, pod
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from trimtab.cluster.pod import PodInfo
-from trimtab.compactor.use_reader import INTERVAL_SECONDS, MAX_AGE_SECONDS, RETRY_SECONDS, UseReader
+from trimtab.compactor.use_reader import MAX_AGE_SECONDS, RETRY_SECONDS, UseReader
 from trimtab.kube.client import connect_to_cluster
+from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS
 
 OWNER = ("default", "ReplicaSet", "web")
 BARE: tuple[PodInfo, ...] = cluster(pod("web-0", "a", ""), pod("web-1", "a", "")).pods
@@ -53,7 +54,7 @@ def test_the_largest_use_of_an_owners_pods_is_read_once_a_minute(tmp_path: Path)
         assert reader.read_use(BARE) == {OWNER: {"cpu": 700, "memory": 1 << 20}}
         metrics.cpu = "900m"
         assert reader.read_use(BARE)[OWNER]["cpu"] == 700
-        metrics.now = INTERVAL_SECONDS
+        metrics.now = READ_INTERVAL_SECONDS
         assert reader.read_use(BARE)[OWNER]["cpu"] == 900
     assert metrics.asked == 2
 
@@ -69,7 +70,7 @@ def test_an_answer_counts_for_a_while_where_no_newer_one_comes(tmp_path: Path) -
     metrics = Metrics()
     with reading(tmp_path, metrics) as reader:
         reader.read_use(BARE)
-        metrics.cpu, metrics.now = None, INTERVAL_SECONDS
+        metrics.cpu, metrics.now = None, READ_INTERVAL_SECONDS
         assert reader.read_use(BARE)[OWNER]["cpu"] == 700
         metrics.now = MAX_AGE_SECONDS + 1
         assert reader.read_use(BARE) == {}
@@ -80,7 +81,7 @@ def test_without_a_metrics_api_it_is_seldom_asked_again(tmp_path: Path) -> None:
     metrics.cpu = None
     with reading(tmp_path, metrics) as reader:
         assert reader.read_use(BARE) == {}
-        metrics.now = INTERVAL_SECONDS
+        metrics.now = READ_INTERVAL_SECONDS
         assert (reader.read_use(BARE), metrics.asked) == ({}, 1)
         metrics.cpu, metrics.now = "1", RETRY_SECONDS
         assert reader.read_use(BARE)[OWNER]["cpu"] == 1000

@@ -9,17 +9,14 @@ from typing import Any
 
 import yaml
 
+from tests.committing import print_committed
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e import laws
 from tests.e2e.laws import APP, Object
 from tests.e2e.ours import Ours
 from tests.property import strategies as some
-from trimtab.admission.committed_manifest import preview_commits
-from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
-from trimtab.admission.preview import Preview, preview_admission
-from trimtab.cli.manifests import rewrite_manifests
-from trimtab.cluster import quantity, yaml_documents
+from trimtab.cluster import quantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, encode
 from trimtab.kube.client import connect_to_cluster
@@ -197,21 +194,9 @@ class World:
     def _is_idempotent(self) -> bool:
         text = yaml.safe_dump(self.case.deployment(self._namespace(True)), sort_keys=False)
         facts = self._facts()
-        once = self._print(text, facts)
+        once = print_committed(text, self.policies, facts)
         self.was_changed = once != text
-        return self._print(once, facts) == once
-
-    def _print(self, text: str, facts: ClusterFacts) -> str:
-        contents = [("it.yaml", text.encode())]
-        read = yaml_documents.read_documents(*contents[0]).documents
-        found = [
-            each for document in read for each in read_templates(document) if isinstance(each, PodTemplateLocation)
-        ]
-
-        def preview(template: PodTemplateLocation) -> Preview:
-            return preview_admission(template.pod, self.policies, template.with_owners(facts), template.namespace)
-
-        return rewrite_manifests(contents, [(each, preview_commits(each, preview(each), preview)) for each in found])
+        return print_committed(once, self.policies, facts) == once
 
     def _words(self) -> str:
         return json.dumps({

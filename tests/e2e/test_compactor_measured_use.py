@@ -20,10 +20,10 @@ def test_busy_pods_without_requests_stay_and_idle_ones_move(cluster: Cluster, tm
     cluster.deployment("web", replicas=3, spec={"nodeSelector": {"pool": name}, "topologySpreadConstraints": [apart]})
     cluster.eventually(lambda: len(cluster.running()) == 3, within=60)
     assert len({pod["spec"]["nodeName"] for pod in cluster.running()}) == 3
-    told = {"millicores": 3000}
+    use = {"millicores": 3000}
 
     def usage(namespace: str) -> dict[str, int]:
-        return {f"{cluster.namespace}/{pod['metadata']['name']}": told["millicores"] for pod in cluster.running()}
+        return {f"{cluster.namespace}/{pod['metadata']['name']}": use["millicores"] for pod in cluster.running()}
 
     with ResourceMetrics(cluster.plane, usage) as metrics:
         metrics.register(cluster)
@@ -37,7 +37,7 @@ def test_busy_pods_without_requests_stay_and_idle_ones_move(cluster: Cluster, tm
                 cluster.eventually(lambda: one.told("planned"), within=60, what="a plan")
                 time.sleep(10)  # five plans
                 assert one.told("started") == []
-                told["millicores"] = 5
+                use["millicores"] = 5
                 cluster.eventually(lambda: one.told("emptied"), within=100, every=1, what="a node that is drained")
         finally:
             cluster.delete("APIService", f"{VERSION}.{GROUP}")

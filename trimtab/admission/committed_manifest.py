@@ -22,21 +22,14 @@ def preview_commits(
     changes the pod, at most `MAX_COMMITS` in all."""
     commits: list[Preview] = []
     document, current = template.document, first
-    while _changes_pod(current) and len(commits) < MAX_COMMITS:
+    while any(call.operations for call in current.calls) and len(commits) < MAX_COMMITS:
         commits.append(current)
         value = deepcopy(document.value)
         write_changes(value, template.path, current)
         document = Document(file=document.file, index=document.index, value=value)
-        committed = [
-            found
-            for found in read_templates(document)
-            if isinstance(found, PodTemplateLocation) and found.path == template.path
-        ]
-        if not committed:
+        locations = (each for each in read_templates(document) if isinstance(each, PodTemplateLocation))
+        location = next((each for each in locations if each.path == template.path), None)
+        if location is None:
             break
-        current = preview(committed[0])
+        current = preview(location)
     return tuple(commits)
-
-
-def _changes_pod(preview: Preview) -> bool:
-    return any(call.operations for call in preview.calls)

@@ -21,6 +21,7 @@ from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import Amounts, is_same_list, pod_requests, requests_without_overhead, scheduler_amounts
@@ -398,7 +399,7 @@ def _draw_overhead(console: Console, report: RuntimeClassReport) -> None:
     console.print(table)
     for row in report.classes:
         if row.over:
-            names = ", ".join(row.over[:_MAX_NAMES]) + (", …" if len(row.over) > _MAX_NAMES else "")
+            names = join_first(row.over, _MAX_NAMES)
             console.print(f"{row.name}: pods that use more memory than their requests and overhead: {names}")
         if row.no_nodes is not None:
             console.print(f"{row.name}: {_WHY_NO_NODES[row.no_nodes]}")

@@ -22,8 +22,8 @@ from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVol
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
-from trimtab.cluster.measured_use import OwnerKey
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.reason import Unreadable

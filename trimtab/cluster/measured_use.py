@@ -1,4 +1,4 @@
-"""What pods that request nothing use now, by owner.
+"""The present use of pods that do not request cpu or memory, by owner.
 
 The successor of such a pod is planned with the largest use of any pod of its owner: which of them a successor takes
 over is not known, and pods of one owner keep the same requests, as replicas have.
@@ -6,14 +6,12 @@ over is not known, and pods of one owner keep the same requests, as replicas hav
 
 from collections.abc import Iterable, Mapping
 
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 
 MEASURED_RESOURCES = ("cpu", "memory")
-
-OwnerKey = tuple[str, str, str]
-"""(namespace, kind, name) of a pod's owner, or of the pod itself if it has none."""
 
 
 def owner_key(pod: PodInfo) -> OwnerKey:
@@ -31,17 +29,17 @@ def is_use_needed(pod: PodInfo) -> bool:
     return not all(requests.get(resource) for resource in MEASURED_RESOURCES)
 
 
-def use_by_owner(pods: Iterable[PodInfo], used: Mapping[str, Amounts]) -> Mapping[OwnerKey, Amounts]:
-    """Returns the largest use of each resource by a pod of each owner, of the pods whose use is needed.
+def use_by_owner(pods: Iterable[PodInfo], use_by_pod: Mapping[str, Amounts]) -> Mapping[OwnerKey, Amounts]:
+    """Returns the largest use of each resource by one of these pods of each owner.
 
-    `used`: pod (namespace/name) → what its containers use together, in the scheduler's numbers.
+    `use_by_pod`: pod (namespace/name) → what its containers use together, in the scheduler's numbers.
     """
     largest: dict[OwnerKey, dict[str, int]] = {}
     for pod in pods:
-        amounts = used.get(pod.key)
-        if amounts is None or not is_use_needed(pod):
+        use = use_by_pod.get(pod.key)
+        if use is None:
             continue
-        known = largest.setdefault(owner_key(pod), {})
+        maximum = largest.setdefault(owner_key(pod), {})
         for resource in MEASURED_RESOURCES:
-            known[resource] = max(known.get(resource, 0), amounts.get(resource, 0))
+            maximum[resource] = max(maximum.get(resource, 0), use.get(resource, 0))
     return largest

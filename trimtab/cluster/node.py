@@ -70,6 +70,11 @@ class NodeInfo:
         return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
+    def is_staying(self) -> bool:
+        """Whether the node is ready, and neither cordoned nor being deleted."""
+        return self.is_ready and not self.is_cordoned and self.removal_taint is None
+
+    @property
     def maintenance_condition(self) -> str:
         """The condition by which another client drains or maintains the node now, or an empty string while maintenance
         is only planned."""

@@ -17,6 +17,9 @@ class Owner:
         return f"{self.kind}/{self.name}"
 
 
+OwnerKey = tuple[str, str, str]
+"""(namespace, kind, name) of an owner, or of the pod itself if it has none."""
+
 Above = Callable[[str, Owner], Owner | None]
 """(namespace, owner) → the owner's own controller, or None if it has none or is unknown."""
 

@@ -270,7 +270,7 @@ def _read_run(status: ContainerStatus) -> ContainerRun:
 
 
 def _oom_kill_in(state: Any) -> Seconds | None:
-    """Returns when the container was killed by this state; 0 if the state does not say when, or None if it was not."""
+    """Returns the time of an OOM kill by this state: 0 if it names no time, None if there was no OOM kill."""
     terminated = state.get("terminated") if isinstance(state, dict) else None
     if not isinstance(terminated, dict) or terminated.get("reason") != OOM_KILLED:
         return None

@@ -13,8 +13,7 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
-from trimtab.cluster.measured_use import OwnerKey
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import Owner, OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import POOL_LABEL, pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools

@@ -21,7 +21,7 @@ from trimtab.kube import resize
 from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.informers import ClusterInformers
-from trimtab.usage.metrics_api import read_metrics, scheduler_number
+from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS, read_metrics, scheduler_number
 from trimtab.usage.pod_pressure import PodPressures
 
 SUPPORT_SECONDS = 600.0
@@ -30,8 +30,6 @@ PERMISSION_SECONDS = 300.0
 """The seconds for which nothing is tried after the API server said that the compactor may not resize pods."""
 MAX_PRESSURE_NODES = 50
 """Kubelets that are asked in one reading: each answer is some hundred kilobytes."""
-USE_SECONDS = 60.0
-"""The seconds between two reads of the metrics API; the metrics server itself measures every 15 seconds."""
 
 
 @dataclass(slots=True)
@@ -85,8 +83,8 @@ class ResizeReader:
         return self._pods.read_pod(shape)
 
     def find_obstacle(self) -> Reason | None:
-        """Returns why the cluster cannot resize pods, or why this process may not, or None if it can, or where that
-        could not be read."""
+        """Returns why the cluster cannot resize pods, or why this process has no permission to; None if neither is
+        known to be so."""
         now = self.elapsed()
         age = None if self._checked_at is None else now - self._checked_at
         if age is None or age > (PERMISSION_SECONDS if self._is_forbidden else SUPPORT_SECONDS):
@@ -114,7 +112,7 @@ class ResizeReader:
         """Returns what containers use now; without a metrics server nothing. `nodes`: those whose kubelets are asked
         for the pressure of their pods, where that is switched on."""
         now = self.elapsed()
-        if self._used_at is not None and now - self._used_at < USE_SECONDS:
+        if self._used_at is not None and now - self._used_at < READ_INTERVAL_SECONDS:
             return self._use
         self._used_at = now
         uids = {pod.key: uid for uid, pod in pods.items()}

@@ -28,7 +28,7 @@ from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.resize import reasons as r
 from trimtab.compaction.resize.held import with_held_requests
-from trimtab.compaction.resize.propose import ResizeContext, free_amounts, is_staying, propose_resizes
+from trimtab.compaction.resize.propose import ResizeContext, free_amounts, propose_resizes
 from trimtab.compaction.resize.records import OpenResize, ResizeRecords
 from trimtab.compaction.resize.state_machine import ResizePlanner, ResizeView
 from trimtab.compaction.resize.steps import (
@@ -160,7 +160,7 @@ class Resizer:
         collector = ErrorCollector()
         free, owners = free_amounts(self._observed or view.inventory), self._count_owners(view)
         # What was found at the last search may have changed since.
-        staying = {node.name for node in view.inventory.nodes if is_staying(node) and node.name not in leaving_nodes}
+        staying = {node.name for node in view.inventory.nodes if node.is_staying and node.name not in leaving_nodes}
         current = [proposal for proposal in self.advice.proposals if self._is_current(proposal, staying, now)]
         for pool in self._pool_names(view):
             with collector.collect_errors():

@@ -75,7 +75,7 @@ class Settings(LeaderProcessSettings):
     pool_backoff_seconds: int = _DRAIN.closed
     """Seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
 
-    max_concurrent_drains: int = 10
+    max_concurrent_drains: int = _DRAIN.drains
     """The largest number of nodes that are drained at the same time in all pools together. The default is the
     autoscaler's own limit."""
 

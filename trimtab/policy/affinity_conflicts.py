@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trimtab.cluster.api.meta import SelectorRequirement, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
+from trimtab.cluster.format_count import join_first
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
@@ -143,7 +144,7 @@ _MAX_QUOTED = 12
 
 
 def _describe_requirement(requirement: SelectorRequirement) -> str:
-    values = ", ".join(requirement.values[:_MAX_QUOTED]) + (", …" if len(requirement.values) > _MAX_QUOTED else "")
+    values = join_first(requirement.values, _MAX_QUOTED)
     return {
         "In": f"in [{values}]",
         "NotIn": f"not in [{values}]",

@@ -163,10 +163,8 @@ def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
 def _expected_use(inventory: Inventory, pod: PodInfo) -> Mapping[str, int]:
     """Returns the amounts that count for a pod where it requests nothing: the assumed ones, or its measured use where
     that is larger. A moment of little use does not make a pod small."""
-    assumed, measured = inventory.assumed_requests, inventory.measured_use.get(owner_key(pod))
-    if measured is None:
-        return assumed
-    return {name: max(amount, measured.get(name, 0)) for name, amount in assumed.items()}
+    assumed, use = inventory.assumed_requests, inventory.measured_use.get(owner_key(pod))
+    return assumed if use is None else {name: max(amount, use.get(name, 0)) for name, amount in assumed.items()}
 
 
 def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
@@ -260,7 +258,7 @@ def _close_nodes(model: ClusterModel) -> None:
             model.unreadable_nodes[number] = (
                 f"pod {model.inventory.conflicting_pods[node.name]} is in the snapshot more than once"
             )
-        if node.is_cordoned or not node.is_ready or node.removal_taint is not None:
+        if not node.is_staying:
             model.closed_nodes[number] = 1
     unreadable = {pod_class for pod_class in set(model.class_of) if isinstance(pod_class.ask.requests, Unreadable)}
     for pod_class, number in zip(model.class_of, model.node_of, strict=True) if unreadable else ():

@@ -16,6 +16,8 @@ from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
 from trimtab.usage.series import PodRef, Series, single_sample
 
+READ_INTERVAL_SECONDS = 60.0
+"""The seconds between two reads by a process that runs; the metrics server itself measures every 15 seconds."""
 PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
@@ -47,8 +49,8 @@ def read_pod_use(client: Client) -> Mapping[str, Amounts]:
 
 
 def pod_use_of_objects(values: Iterable[Any]) -> Mapping[str, Amounts]:
-    """Returns the same of PodMetrics objects, as `kubectl get podmetrics -o yaml` prints them. An object that is none
-    is left out."""
+    """Returns what the containers of each pod use together, by PodMetrics objects as `kubectl get podmetrics -o yaml`
+    prints them. An object of another form is left out."""
     return _sum_by_pod(_series_of(_convert_objects(values)))
 
 
@@ -61,11 +63,11 @@ def _convert_objects(values: Iterable[Any]) -> Iterator[_Pod]:
 
 
 def _sum_by_pod(samples: Iterable[Series]) -> Mapping[str, Amounts]:
-    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    use_by_pod: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for series in samples:
         amount = scheduler_number(series.resource, series.values[-1])
-        used[f"{series.namespace}/{series.pod}"][series.resource] += amount
-    return used
+        use_by_pod[f"{series.namespace}/{series.pod}"][series.resource] += amount
+    return use_by_pod
 
 
 def scheduler_number(resource: str, value: float) -> int:

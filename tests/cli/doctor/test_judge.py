@@ -10,10 +10,12 @@ import pytest
 import certs
 from tests.cli.doctor.worlds import (
     CLASS_UNKNOWN,
+    CREATED,
     HIDDEN,
     NOW,
     OURS,
     PAIR,
+    UNBOUND,
     VALIDATING,
     WELL,
     bad,
@@ -24,7 +26,6 @@ from tests.cli.doctor.worlds import (
 from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
-from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -58,7 +59,6 @@ from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, MANAGED_ANNOTATION
 OTHER = certs.issue(["x"], now=NOW)
 OLD = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=4000))
 AGED = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=300))
-CREATED = DryRunResult(status=201)
 RUNS = DeploymentState(replicas=2, ready_replicas=2)
 AVAILABLE = ApiServiceState(
     name="v1beta2.custom.metrics.k8s.io", service=f"{OURS}/trimtab-metrics-api", is_available=True
@@ -124,7 +124,6 @@ def pools_of(namespaces: frozenset[str] | None) -> dict[str, Any]:
 
 
 POLICED = AccountPolicy(name="trimtab-compactor-nodes", process="compactor")
-UNBOUND = CompiledPolicyState(name="trimtab-sizes", is_bound=False)
 SCALING = Pool(name="web", single_replicas=True)
 SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
@@ -461,23 +460,3 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}
-
-
-def test_without_a_webhook_compiled_policies_that_are_bound_are_the_mode_and_no_fault():
-    bound = replace(UNBOUND, is_bound=True)
-    assert bad(mutating=(), pod_trial=CREATED, compiled_policies=(bound,)) == {}
-    assert "configuration-missing" in bad(mutating=(), compiled_policies=(UNBOUND,))
-
-
-@pytest.mark.parametrize("compiled", [None, (), (replace(UNBOUND, is_bound=True),)])
-def test_beside_the_webhook_compiled_policies_are_no_fault_and_neither_is_a_server_without_them(compiled):
-    assert bad(compiled_policies=compiled) == {}
-
-
-def test_compiled_policies_are_known_by_their_label_and_bound_by_name():
-    def named(name: str, **labels: str) -> dict[str, Any]:
-        return {"metadata": {"name": name, "labels": labels}}
-
-    policies = [named("trimtab-b", **{"trimtab.dev/policy": "b"}), named("trimtab-a", **{"trimtab.dev/policy": "a"})]
-    states = decode_compiled_policies([*policies, named("theirs")], [{"spec": {"policyName": "trimtab-a"}}])
-    assert [(state.name, state.is_bound) for state in states] == [("trimtab-a", True), ("trimtab-b", False)]

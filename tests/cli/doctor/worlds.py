@@ -7,6 +7,7 @@ from typing import Any
 import certs
 from tests.cluster_of import cluster, node
 from trimtab.cli.doctor.command import judge_cluster
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -37,6 +38,8 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 OURS = "trimtab-system"
 PAIR = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW)
 HIDDEN = Unreadable("list pods", "403 Forbidden: who asks may not")
+CREATED = DryRunResult(status=201)
+UNBOUND = CompiledPolicyState(name="trimtab-sizes", is_bound=False)
 CLASS_UNKNOWN = DryRunResult(status=403, message='pod rejected: RuntimeClass "trimtab-doctor-asks" not found')
 
 

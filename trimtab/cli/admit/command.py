@@ -118,13 +118,13 @@ def verb(
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
     if output == "yaml":
-        decided = [
+        commits = [
             (template, preview_commits(template, first, preview))
             for template, first in zip(inputs.templates, previews, strict=True)
         ]
-        for note in (*inputs.notes, *_note_later_changes(decided)):
+        for note in (*inputs.notes, *_note_later_changes(commits)):
             click.echo(note, err=True)
-        _write_manifests(rewrite_manifests(contents, decided), output_file)
+        _write_manifests(rewrite_manifests(contents, commits), output_file)
     else:
         admit_report = _build_report(inputs, previews)
         _emit(output, output_file, admit_report, explain)

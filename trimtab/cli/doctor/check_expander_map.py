@@ -12,6 +12,7 @@ from trimtab.cli.doctor.reasons import (
     EXPANDER_MAP_WITHOUT_GROUPS,
 )
 from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.reason import Unreadable
 from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
 from trimtab.sizing.ranking.demotion import MANAGED_ANNOTATION, MapLeftAlone, update_demotions
@@ -57,7 +58,7 @@ def _check_groups(parsed: ExpanderMap, status: Autoscaler | Unreadable | None) -
     groups = status.groups if isinstance(status, Autoscaler) else ()
     unnamed = [group.name for group in groups if parsed.priority_of(group.name) is None]
     if unnamed:
-        names = ", ".join(unnamed[:_MAX_NAMES]) + (", …" if len(unnamed) > _MAX_NAMES else "")
+        names = join_first(unnamed, _MAX_NAMES)
         yield report_warning(EXPANDER_MAP_WITHOUT_GROUPS, f"no pattern of the priority map matches {names}")
     else:
         yield report_ok(f"the autoscaler can read its priority map, which names all of its {len(groups)} node groups")

@@ -27,7 +27,7 @@ from trimtab.cluster.cluster_autoscaler import (
     parse_flags,
     with_options,
 )
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
 
@@ -179,9 +179,8 @@ def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             else report_warning(ESTAFETTE_RUNS, sentence)
         )
     elif estafette.stranded:
-        count, names = len(estafette.stranded), ", ".join(estafette.stranded[:MAX_NAMES])
-        more = ", …" if count > MAX_NAMES else ""
-        yield report_warning(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names}{more})")
+        count, names = len(estafette.stranded), join_first(estafette.stranded, MAX_NAMES)
+        yield report_warning(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names})")
     else:
         yield report_ok("there is none")
 

@@ -16,11 +16,13 @@ from trimtab.cli.doctor.reasons import (
 )
 from trimtab.cli.doctor.references import PROTECTING_KINDS
 from trimtab.cli.install.names import account_name
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, pool_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.resize.reasons import NOT_SUPPORTED
 
+MAX_NAMES = 3
 FIRST_VERSION_THAT_RESIZES = (1, 33)
 """The first version of Kubernetes in which pods are resized by default."""
 
@@ -98,7 +100,7 @@ def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yield why pods that run are not resized, although a policy says so and a pool acts."""
+    """Yields why running pods are not resized although a policy says so and a pool acts."""
     state, reading, version = cluster.references, cluster.pools, cluster.version
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -106,9 +108,9 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if not state.resizing:
         yield report_ok("no policy says `running: resize`")
         return
-    # Pools that cannot be read count as pools that act: better a warning too many.
+    # Pools that cannot be read count as pools that act: a needless warning is better than none.
     acting = isinstance(reading, Unreadable) or any(map(is_resizing_pool, reading.pools))
-    names = ", ".join(state.resizing[:3]) + (", …" if len(state.resizing) > 3 else "")
+    names = join_first(state.resizing, MAX_NAMES)
     if not acting:
         yield report_ok(f"{names}: running pods are resized once a pool acts")
     elif not isinstance(version, Unreadable) and version < FIRST_VERSION_THAT_RESIZES:
@@ -118,8 +120,8 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif isinstance(state.missing_resize_permissions, Unreadable):
         yield report_unknown(state.missing_resize_permissions)
     elif state.missing_resize_permissions:
-        missing = ", ".join(state.missing_resize_permissions)
-        yield report_warning(RESIZE_PERMISSION_MISSING, f"{names}: {account_name('compactor')} may not {missing}")
+        permissions = ", ".join(state.missing_resize_permissions)
+        yield report_warning(RESIZE_PERMISSION_MISSING, f"{names}: {account_name('compactor')} may not {permissions}")
     else:
         yield report_ok(f"{names}: the compactor may resize running pods")
 

@@ -35,7 +35,7 @@ from trimtab.cli.doctor.observed import (
     Vpa,
     WebhookConfigurationState,
 )
-from trimtab.cli.doctor.permissions import needed_permissions
+from trimtab.cli.doctor.permissions import missing_permissions, needed_permissions
 from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
@@ -356,9 +356,7 @@ class DoctorReader:
             if process == METRICS_API else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )  # fmt: skip
-        reviews = [right.to_access_review(account_name(process), self._namespace) for right in rights]
-        allowed = self._probe.review_access(reviews)
-        return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
+        return missing_permissions(rights, process, self._namespace, self._probe.review_access)
 
     def read_account_policies(
         self, mutating: Read[tuple[WebhookConfigurationState, ...]]

@@ -1,10 +1,10 @@
 """The permissions that the processes' accounts need: exactly those that `trimtab install` grants."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trimtab.cli.install.names import METRICS_API
+from trimtab.cli.install.names import METRICS_API, account_name
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, RESIZING, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
@@ -43,6 +43,19 @@ class Permission:
             "resourceAttributes": {name: value for name, value in attributes.items() if value},
         }  # fmt: skip
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
+"""Returns whether each SubjectAccessReview is allowed. Raises KubeFault."""
+
+
+def missing_permissions(
+    permissions: Sequence[Permission], process: str, namespace: str, review_access: ReviewAccess
+) -> tuple[str, ...]:
+    """Returns those of the permissions that the process's account lacks, as text."""
+    user = account_name(process)
+    verdicts = review_access([permission.to_access_review(user, namespace) for permission in permissions])
+    return tuple(str(permission) for permission, verdict in zip(permissions, verdicts, strict=True) if not verdict)
 
 
 _HEADER_PERMISSIONS = (

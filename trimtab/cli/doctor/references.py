@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.cli.doctor.permissions import resize_permissions
+from trimtab.cli.doctor.permissions import ReviewAccess, missing_permissions, resize_permissions
 from trimtab.cli.install.names import PROCESSES, account_name
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.reason import Reason, Unreadable
@@ -43,10 +43,6 @@ REFERENCE_CODES = frozenset(
     {"not-in-the-cluster", "runtimeclass-not-found", "priorityclass-not-found", "no-node-can-match"}
 )
 """The codes of `policies check` that say that something in the cluster is missing."""
-
-
-ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
-"""Returns whether each SubjectAccessReview is allowed."""
 
 
 def read_references(client: Client, namespace: str, review_access: ReviewAccess) -> ReferencesState:
@@ -84,19 +80,17 @@ def read_references(client: Client, namespace: str, review_access: ReviewAccess)
 
 
 def find_missing_resize_permissions(namespace: str, review_access: ReviewAccess) -> tuple[str, ...] | Unreadable:
-    """Return the permissions to resize running pods that the compactor's account lacks, as text."""
+    """Returns the permissions to resize running pods that the compactor's account lacks, as text."""
     from trimtab.kube.errors import KubeFault
 
-    rights = resize_permissions()
     try:
-        allowed = review_access([right.to_access_review(account_name("compactor"), namespace) for right in rights])
+        return missing_permissions(resize_permissions(), "compactor", namespace, review_access)
     except KubeFault as error:
         return Unreadable("the permissions of the compactor", str(error))
-    return tuple(str(right) for right, may in zip(rights, allowed, strict=True) if not may)
 
 
 def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
-    """Return the policies in force; documents that are invalid are left out."""
+    """Returns the policies in force; documents that are invalid are left out."""
     from trimtab.cluster.yaml_documents import Document
     from trimtab.policy.load import load_document
     from trimtab.policy.podpolicy import Policies
@@ -106,7 +100,7 @@ def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
 
 
 def find_dangling(policies: Policies, snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
-    """Return policy and reason for everything that policies in force name and the snapshot does not have."""
+    """Returns policy and reason for everything that policies in force name and the snapshot does not have."""
     from trimtab.policy.cluster_facts import from_snapshot
     from trimtab.policy.lint import lint
 

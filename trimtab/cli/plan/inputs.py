@@ -406,7 +406,7 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 
 
 def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
-    """Parse --now, RFC 3339 or the word `now`, to seconds since 1970, or None without the option or with a mistake."""
+    """Returns --now, RFC 3339 or the word `now`, in seconds since 1970, with its mistakes; None without the option."""
     if text == "now":
         return int(clock.utc_now().timestamp()), []
     time = parse_timestamp(text)

@@ -1,4 +1,4 @@
-"""Reads what pods that request nothing use now: from the metrics API of a live cluster, or from the files."""
+"""Reads the present use of pods that do not request cpu or memory: from the metrics API, or from the files."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from contextlib import closing
 
 from trimtab.cli.live_cluster import LIVE, ClusterOptions
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.measured_use import OwnerKey, is_use_needed, use_by_owner
+from trimtab.cluster.measured_use import is_use_needed, use_by_owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.yaml_documents import Document
 
 KIND = "PodMetrics"
-"""The kind of what `kubectl get podmetrics -A -o yaml` prints."""
-
-MeasuredUse = tuple[Mapping[OwnerKey, Amounts], Sequence[str]]
-"""Owner → the use, and notes about the source."""
+"""The kind of the objects that `kubectl get podmetrics -A -o yaml` prints."""
 
 
-def read_measured_use(cluster: ClusterOptions, documents: Iterable[Document], inventory: Inventory) -> MeasuredUse:
-    """Return what the inventory's pods use that request no cpu or no memory, by owner, with a note about the source.
+def read_measured_use(
+    cluster: ClusterOptions, documents: Iterable[Document], inventory: Inventory
+) -> tuple[Mapping[OwnerKey, Amounts], Sequence[str]]:
+    """Returns the present use of the inventory's pods that do not request cpu or memory, by owner, with notes about the
+    source.
 
     Nothing is read if all pods that may move request both.
     """
-    unsized = [pod for pod in inventory.pods if is_use_needed(pod)]
-    if not unsized:
+    pods_without_requests = [pod for pod in inventory.pods if is_use_needed(pod)]
+    if not pods_without_requests:
         return {}, ()
     objects = [document.value for document in documents if document.kind == KIND]
     is_live = LIVE in cluster.paths
@@ -33,24 +34,24 @@ def read_measured_use(cluster: ClusterOptions, documents: Iterable[Document], in
     # Imported here because most plans need none of it, and the HTTP client is slow to import.
     from trimtab.usage.metrics_api import pod_use_of_objects
 
-    used = dict(pod_use_of_objects(objects))
+    use_by_pod = dict(pod_use_of_objects(objects))
     notes: list[str] = []
     if is_live:
         present, problem = _read_present_use(cluster)
-        used.update(present)
+        use_by_pod.update(present)
         notes += [problem] if problem else []
-    by_owner = use_by_owner(unsized, used)
-    known = sum(pod.key in used for pod in unsized)
-    if known:
+    by_owner = use_by_owner(pods_without_requests, use_by_pod)
+    count = sum(pod.key in use_by_pod for pod in pods_without_requests)
+    if count:
         notes.append(
-            f"{known:,} of {len(unsized):,} pods that request no cpu or no memory count with what a pod of their owner"
-            " uses now, if that is more than what is assumed for them"
+            f"{count:,} of {len(pods_without_requests):,} pods that request no cpu or no memory count with what a pod "
+            "of their owner uses now, if that is more than what is assumed for them"
         )
     return by_owner, notes
 
 
 def _read_present_use(cluster: ClusterOptions) -> tuple[Mapping[str, Amounts], str]:
-    """Return what every pod uses now, and why that is not known, if it is not."""
+    """Returns the present use of every pod, and a note if it cannot be read."""
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotFound
     from trimtab.usage.metrics_api import read_pod_use

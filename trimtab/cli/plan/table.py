@@ -20,7 +20,7 @@ from trimtab.cli.plan.report import (
 )
 from trimtab.cli.plan.resizes import draw_resizes
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 
 MAX_NAMES = 2
 """The number of pods that are named per reason."""
@@ -48,16 +48,12 @@ def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
 def draw_misplaced(console: Console, report: PlanReport) -> None:
     """Draw the groups of misplaced pods, with the policy for the first of them."""
     for group in report.misplaced:
-        console.print(Text(f"{group.text}: {_format_names(group.pods)}"))
+        console.print(Text(f"{group.text}: {join_first(group.pods, MAX_NAMES)}"))
     policies = [group.policy for group in report.misplaced if group.policy]
     if policies:
         more = f", {len(policies) - 1} more with -o json" if len(policies) > 1 else ""
         console.print(Text(f"A PodPolicy that places them better ({'the first' if more else 'this one'}{more}):"))
         console.print(Text(policies[0].rstrip(), style="bright_black"))
-
-
-def _format_names(pods: Sequence[str]) -> str:
-    return ", ".join(pods[:MAX_NAMES]) + (", …" if len(pods) > MAX_NAMES else "")
 
 
 def _draw_guesses(console: Console, report: PlanReport) -> None:
@@ -91,7 +87,7 @@ def describe_keeper(keeper: KeeperReport) -> str:
     if not keeper.pods:
         return f"{keeper.code} on {len(keeper.nodes)} node{'' if len(keeper.nodes) == 1 else 's'}"
     whose = "this pod" if len(keeper.pods) == 1 else f"these {len(keeper.pods):,} pods"
-    return f"{whose}: {keeper.code} ({_format_names(keeper.pods)})"
+    return f"{whose}: {keeper.code} ({join_first(keeper.pods, MAX_NAMES)})"
 
 
 def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:

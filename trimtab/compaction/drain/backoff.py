@@ -16,11 +16,12 @@ import msgspec
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
-from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads
+from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.plan_types import backoff_seconds
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node

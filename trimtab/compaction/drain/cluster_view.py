@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import Owner, OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
-
-OwnerKey = tuple[str, str, str]
-"""(namespace, kind, name) of an owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

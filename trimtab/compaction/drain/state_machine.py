@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
@@ -25,7 +26,7 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import find_waiting_successor
-from trimtab.compaction.drain.cluster_view import ClusterView, OwnerKey, Workloads, is_gone
+from trimtab.compaction.drain.cluster_view import ClusterView, Workloads, is_gone
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.reasons import (
     CAME,

@@ -130,10 +130,12 @@ class _Checker:
             return
         # Downward first: a pod that shrinks in one resource and grows in another does it one after the other.
         shrinking = tuple(change for change in changes if change.given_up > 0)
-        drained = self._drained_node(pool) if not shrinking else ""
-        chosen = shrinking or (() if drained else self._fitting(pod, node, changes))
-        if drained:
-            sentence = f"pod {pod.key} waits to grow: the pods of node {drained}, which is being drained, need the room"
+        drained_node = self._drained_node(pool) if not shrinking else ""
+        chosen = shrinking or (() if drained_node else self._fitting(pod, node, changes))
+        if drained_node:
+            sentence = (
+                f"pod {pod.key} waits to grow: the pods of node {drained_node}, which is being drained, need the room"
+            )
             self.refuse(pod, r.NODE_FULL(sentence))
         elif not chosen:
             self.refuse(pod, r.NODE_FULL(f"node {node.name} has no room for the larger requests of pod {pod.key}"))
@@ -170,7 +172,7 @@ class _Checker:
         return self._node_refusal(pod, node) or self._time_refusal(pod, pool)
 
     def _node_refusal(self, pod: ResizablePod, node: NodeInfo) -> Reason | None:
-        if not is_staying(node):
+        if not node.is_staying:
             return r.LEAVING(f"node {node.name} is cordoned, not ready, or being deleted")
         if node.name in self.context.leaving_nodes:
             return r.LEAVING(f"node {node.name} is being drained")
@@ -221,7 +223,7 @@ class _Checker:
         wanted: WantedRequest,
         settings: ResizeSettings,
     ) -> ResizeChange | Reason | None:
-        """Returns the change of one request; a reason where it may not change, or None where it need not."""
+        """Returns the change of one request; a reason if it may not change; None if it need not."""
         where = f"container {container.name} of pod {pod.key}"
         now = container.request(resource)
         if now is None or now <= 0:
@@ -272,7 +274,10 @@ class _Checker:
         return target if limit is None else max(min(target, limit), now)
 
     def _drained_node(self, pool: Pool) -> str:
-        """Returns a node of the pool that is being drained; empty without one. Its pods get the room on the others."""
+        """Returns a node of the pool that is being drained, or an empty string if there is none.
+
+        Its pods need the room on the other nodes.
+        """
         nodes = (self._nodes.get(name) for name in sorted(self.context.leaving_nodes))
         return next((node.name for node in nodes if node is not None and pool.has_node(node)), "")
 
@@ -292,11 +297,6 @@ class _Checker:
         if self._free is None:
             self._free = free_amounts(self.inventory)
         return self._free.get(node.name, {})
-
-
-def is_staying(node: NodeInfo) -> bool:
-    """Returns whether the node is ready, and neither cordoned nor being deleted."""
-    return node.is_ready and not node.is_cordoned and node.removal_taint is None
 
 
 def free_amounts(inventory: Inventory) -> dict[str, Amounts]:
@@ -334,8 +334,8 @@ def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amount
         of_resource = [change for change in changes if change.resource == resource]
         before = {change.container: change.amount_before for change in of_resource}
         after = {change.container: change.amount_after for change in of_resource}
-        freed = pod.total_request(resource, before) - pod.total_request(resource, after)
-        counted[resource] = sum(change.given_up for change in of_resource) - freed
+        free_amount = pod.total_request(resource, before) - pod.total_request(resource, after)
+        counted[resource] = sum(change.given_up for change in of_resource) - free_amount
     return {resource: amount for resource, amount in counted.items() if amount > 0}
 
 

@@ -1,0 +1,29 @@
+"""`doctor` about the policies that the API server itself carries out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cli.doctor.worlds import CREATED, UNBOUND, bad
+from trimtab.cli.doctor.compiled_policy_state import decode_compiled_policies
+
+
+def test_without_a_webhook_compiled_policies_that_are_bound_are_the_mode_and_no_fault():
+    bound = replace(UNBOUND, is_bound=True)
+    assert bad(mutating=(), pod_trial=CREATED, compiled_policies=(bound,)) == {}
+    assert "configuration-missing" in bad(mutating=(), compiled_policies=(UNBOUND,))
+
+
+@pytest.mark.parametrize("compiled", [None, (), (replace(UNBOUND, is_bound=True),)])
+def test_beside_the_webhook_compiled_policies_are_no_fault_and_neither_is_a_server_without_them(compiled):
+    assert bad(compiled_policies=compiled) == {}
+
+
+def test_compiled_policies_are_known_by_their_label_and_bound_by_name():
+    def named(name: str, **labels: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "labels": labels}}
+
+    policies = [named("trimtab-b", **{"trimtab.dev/policy": "b"}), named("trimtab-a", **{"trimtab.dev/policy": "a"})]
+    states = decode_compiled_policies([*policies, named("theirs")], [{"spec": {"policyName": "trimtab-a"}}])
+    assert [(state.name, state.is_bound) for state in states] == [("trimtab-a", True), ("trimtab-b", False)]

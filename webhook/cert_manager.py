@@ -62,7 +62,7 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
 
 
 def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: Logger) -> threading.Thread | None:
-    """Starts the rotation in a thread that runs until the process stops, or None if no Secret is configured."""
+    """Starts the rotation, and returns its thread, which ends with the process; None if no Secret is configured."""
     if settings.certs_secret is None:
         return None
     from trimtab.kube.certificate_rotation import MIN_INTERVAL_SECONDS

@@ -55,7 +55,7 @@ class Service:
     """Returns the response to the bytes of an AdmissionReview. Runs on the event loop: no waiting, no I/O."""
 
     attempt: Callable[[bytes], HttpReply | DeferredReply] | None = None
-    """Like `mutate`, for a caller that can wait a moment, or None if there is nothing to wait for."""
+    """Like `mutate`, for a caller that can wait a moment. None: there is nothing to wait for."""
 
     validate: Callable[[bytes], HttpReply]
     """The same for reviews of policies and pools. Runs on a thread."""

@@ -137,7 +137,7 @@ class _Variant:
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
     change: Callable[[Pool], Pool] | None
-    """Drops a setting of a pool, or None if pods may move instead."""
+    """Drops a setting of a pool. None: pods may move instead."""
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:

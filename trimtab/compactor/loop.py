@@ -49,7 +49,7 @@ class Loop:
     pause: Callable[[float], None] = lambda seconds: None
     """Waits during the shutdown until writes are observed."""
     resizer: Resizer | None = None
-    """Resizes running pods, or None if nothing is resized."""
+    """Resizes running pods. None: nothing is resized."""
     view: ClusterView | None = None
     """The view of the last round."""
     problem: str = ""

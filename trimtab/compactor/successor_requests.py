@@ -107,7 +107,7 @@ class ReadmissionState:
         """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
         nothing changes.
 
-        `now`: the time, for the age of a VPA without a recommendation, or None if such a VPA counts as young.
+        `now`: the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
         facts = self._watched.build_facts(vpa_reach=())

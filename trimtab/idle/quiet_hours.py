@@ -89,7 +89,7 @@ def find_quiet_hours(
 ) -> QuietHours | NotYet:  # fmt: skip
     """Returns the quiet hours of a workload, from the mean cores of every hour (hour since 1970 → cores).
 
-    `request_cores` is the sum over its pods, or None where it is unknown, then its own busy hours count instead.
+    `request_cores` is the sum over its pods. None: it is unknown, and its own busy hours count instead.
     `share` of it is the threshold. NotYet while an hour of the week was observed in fewer than `min_weeks` weeks.
     """
     cells: list[list[float]] = [[] for _ in range(HOURS_PER_WEEK)]

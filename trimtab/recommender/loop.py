@@ -39,7 +39,7 @@ class Loop:
     """Seconds since 1970."""
     elapsed: Callable[[], float]
     parameters: ParameterWriter | None = None
-    """Writes the parameters of the namespaces that opted in, or None where there are none."""
+    """Writes the parameters of the namespaces that opted in. None: there are none."""
     measurer: ReservationMeasurer | None = None
     """None if reservations are not measured."""
     demoter: GroupDemoter | None = None

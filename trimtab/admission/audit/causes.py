@@ -20,7 +20,7 @@ class ChangeTimes:
     classes: Mapping[str, Moment] = field(default_factory=dict)
     """RuntimeClass → when it was last written."""
     webhook: Moment | NotYet | None = None
-    """When Trimtab's webhook was first registered, or None if it is not registered, NotYet if that was not read."""
+    """When Trimtab's webhook was first registered. None: it is not registered. NotYet: that was not read."""
 
 
 UNREGISTERED_UNKNOWN = NotYet(

@@ -164,7 +164,7 @@ class Watched:
 
     name: str
     since: Moment | None
-    """When its spec was last written, or None if that is unknown, and every pod that carries its change counts."""
+    """When its spec was last written. None: that is unknown, so every pod with its change counts."""
 
 
 def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:

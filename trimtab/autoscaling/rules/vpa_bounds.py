@@ -59,7 +59,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 
 def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler, LintSubject, LintWorkload | None]]:
-    """Yields each VPA whose mode is not Off, with its name and its target, or None if the target is not known."""
+    """Yields each VPA whose mode is not Off, with its name and its target; the target is None if it is not known."""
     for vpa in snapshot.vpas:
         if update_mode_of(vpa) != "Off":
             target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))

@@ -216,7 +216,7 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
 
 def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Returns the target in percent; 0 if it has no number, or None if it does not scale by this resource's request."""
+    """Returns the target in percent: 0 if it has no number, None if it does not scale by this resource's request."""
     if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
         return autoscaler.spec.target_cpu_utilization_percentage
     if not autoscaler.spec.metrics:

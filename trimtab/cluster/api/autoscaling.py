@@ -41,7 +41,7 @@ class EvictionRequirement(ApiObject, frozen=True, kw_only=True):
 class UpdatePolicy(ApiObject, frozen=True, kw_only=True):
     update_mode: str = ""
     min_replicas: int | None = None
-    """The updater leaves groups with fewer live pods alone, or None if its flag --min-replicas decides."""
+    """The updater evicts no pod of a group with fewer live pods. None: its flag --min-replicas decides."""
     eviction_requirements: tuple[EvictionRequirement, ...] = ()
 
 

@@ -55,8 +55,8 @@ def find_origin(
     share_base: Written | None,
     vpa: autoscalers.VpaConstraints | None,
 ) -> RequestOrigin | Reason | None:
-    """Returns the number that the rule gives; a Reason where there is no usage and the rule has no default, or None
-    where the rule gives nothing."""
+    """Returns the number that the rule gives; a Reason if there is no usage and the rule has no default; None if
+    the rule gives nothing."""
     if rule.from_ == "limit":
         limit = limits_of(place.container.resources).get(resource)
         return None if limit is None else _share_of_limit(rule, resource, limit)

@@ -163,9 +163,11 @@ def test_a_row_of_failures_is_logged_at_powers_of_two_and_its_end_once() -> None
     world.live(600)
     world.problem = None
     world.live(120)
+    world.problem = SCRAPE_FAILED("10.0.0.1:8080: no route")
+    world.live(60)
     lines = [json.loads(line) for line in world.logged.getvalue().splitlines()]
     times = [line.get("times") for line in lines]
-    assert times == [1, 2, 4, 8, None]
+    assert times == [1, 2, 4, 8, None, 1]
     assert {line.get("code") for line in lines} == {"metric-scrape-failed", None}
     assert float(world.counted("trimtab_metrics_api_failures_total")) >= 8
 

@@ -117,9 +117,10 @@ def scraped(scraper: PodScraper, answer: Answer) -> float | str:
         respond(PAGE),
         respond(gzip.compress(PAGE), "Content-Encoding: gzip"),
         respond(gzip.compress(PAGE), "Content-Encoding: GZIP", "Connection: close"),
+        respond(PAGE, "Content-Encoding: none-that-is-known"),
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE),
     ],
-    ids=["plain", "gzip", "closing", "chunked"],
+    ids=["plain", "gzip", "closing", "unknown encoding", "chunked"],
 )
 def test_a_page_is_read_however_it_is_sent(response: bytes, scraper: PodScraper) -> None:
     assert scraped(scraper, lambda head: response) == 7

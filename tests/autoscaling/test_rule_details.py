@@ -128,3 +128,24 @@ def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> N
     wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
     [found] = find("N03", workload(replicas=3), wanting, node, *pods)
     assert found.sentence.endswith("for pod web-0, and node n has 40m free (2 more pods like it).")
+
+
+@pytest.mark.parametrize(
+    ("match", "is_found"),
+    [
+        ({}, True), ({"owners": ["Deployment"]}, True), ({"owners": ["Deployment/we*"]}, True),
+        ({"owners": ["Deploy*"]}, True), ({"owners": ["ReplicaSet/web-*"]}, True),
+        ({"podLabels": {"app": "w*"}}, True), ({"podLabels": {"app": "*"}}, True),
+        ({"owners": ["Deployment/other"]}, False), ({"owners": ["StatefulSet"]}, False),
+        ({"owners": ["ReplicaSet/we"]}, False), ({"podLabels": {"tier": "*"}}, False),
+        ({"podLabels": {"app": "x*"}}, False),
+    ],
+)  # fmt: skip
+def test_a_policys_owners_and_labels_are_patterns_as_for_the_webhook(match: dict[str, Any], is_found: bool) -> None:
+    owner = workload()
+    container = owner["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["limits"] = {"cpu": "1"}
+    actions = {"requests": {"cpu": {"from": "usage", "otherwise": "50m"}}}
+    policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "sized"},
+              "spec": {"match": match, "actions": actions}}  # fmt: skip
+    assert bool(find("L15", owner, vpa(), policy)) is is_found

@@ -61,6 +61,24 @@ def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(h
     assert objects.get_plain(here.client, "Deployment", "trimtab-webhook", here.values.namespace) == before
 
 
+@pytest.mark.parametrize("scope", [(), ("--traces",), ("--everything",)])
+def test_a_dry_run_of_a_removal_removes_nothing(here: Installed, scope: tuple[str, ...]) -> None:
+    cluster_kinds = {manifest["kind"] for manifest in here.manifests} | {"Lease", "ConfigMap", "PodPolicy"}
+
+    def stored() -> dict[tuple[str, str, str], str]:
+        """The uid of each object of the kinds that an installation has, by kind, namespace and name."""
+        found = [(kind, one["metadata"]) for kind in cluster_kinds for one in here.cluster.list(kind, everywhere=True)]
+        return {(kind, meta.get("namespace", ""), meta["name"]): meta["uid"] for kind, meta in found}
+
+    before = stored()
+    printed = here.command("install", "--remove", *scope, "--dry-run")
+    assert "MutatingWebhookConfiguration trimtab: removed (dry run)" in printed
+    assert stored() == before
+    deployment = here.cluster.get("Deployment", "trimtab-webhook", here.values.namespace)
+    assert deployment["spec"]["replicas"] == 2
+    assert here.calls()
+
+
 def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
     def processes() -> list[str]:
         pods = here.cluster.list("Pod", here.values.namespace)

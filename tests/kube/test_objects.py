@@ -24,7 +24,7 @@ class Remembers:
         return self.answer
 
     def write(self, method: str, path: str, body: Any, **more: Any) -> bytes:
-        self.asked.append((method, path, body, more["query"]["fieldManager"]))
+        self.asked.append((method, path, body, more["query"].get("fieldManager")))
         return b"{}"
 
 
@@ -52,3 +52,12 @@ def test_it_goes_back_under_the_version_it_came_with() -> None:
     document = {"kind": "Secret", "metadata": {"name": "s", "namespace": "a", "resourceVersion": "7"}}
     objects.replace_plain(Writer(client=client), document)
     assert client.asked == [("PUT", "/api/v1/namespaces/a/secrets/s", document, "trimtab")]
+
+
+@pytest.mark.parametrize(("dry_run", "options"), [(False, {}), (True, {"dryRun": ["All"]})])
+def test_a_deletion_says_in_its_body_that_it_is_a_dry_run(dry_run: bool, options: dict[str, Any]) -> None:
+    """The API server reads no option of a deletion from the query where the request has a body."""
+    client: Any = Remembers(b"{}")
+    assert objects.delete(Writer(client=client, dry_run=dry_run), "ConfigMap", "c", "a", uid="u")
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u"}, **options}
+    assert client.asked == [("DELETE", "/api/v1/namespaces/a/configmaps/c", body, None)]

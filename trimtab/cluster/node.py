@@ -28,6 +28,8 @@ DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 """The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
 1.36)."""
+AUTOSCALER_TAINTS = (*DELETION_TAINTS, CANDIDATE_TAINT)
+"""Taints that an autoscaler puts on a node for as long as it may remove it: they say nothing about its group."""
 LEGACY_TAINT_KEY = "trimtab.dev/legacy"
 """The key of the taint on the nodes of a pool that should go: `machines legacy` writes it."""
 LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")

@@ -16,7 +16,7 @@ from trimtab.cluster.api.core import Node, Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Container, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, Workload
-from trimtab.cluster.node import HOSTNAME_LABEL
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import Amounts, scheduler_amounts
 
@@ -31,7 +31,6 @@ Machine = tuple[str, str]
 # Prefixes of taints that controllers put on nodes for a while.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
-_AUTOSCALERS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
 
 
 class NodeShape(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +83,7 @@ def shaped_node(node: Node) -> SeenNode | None:
     taints = tuple(
         Taint(key=taint.key, value=taint.value, effect=taint.effect)
         for taint in node.spec.taints
-        if not taint.key.startswith(_PASSING) and taint.key not in _AUTOSCALERS
+        if not taint.key.startswith(_PASSING) and taint.key not in AUTOSCALER_TAINTS
     )
     is_made, is_open = bool(node.spec.provider_id) or KARPENTER_POOL_LABEL in labels, not node.spec.unschedulable
     # A cordoned node that a person created says nothing about nodes to come.

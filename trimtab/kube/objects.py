@@ -54,6 +54,9 @@ class Writer:
         parameters: dict[str, str | int | None] = {"dryRun": "All" if self.dry_run else None, **(query or {})}
         if method != "DELETE":
             parameters["fieldManager"] = self.manager
+        elif self.dry_run:
+            # The API server reads the options of a deletion from its body, and then no more from the query.
+            body = {**body, "dryRun": ["All"]}
         return self.client.write(method, path, body, content_type=content_type, query=parameters, doing=doing)
 
 

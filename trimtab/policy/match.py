@@ -1,7 +1,7 @@
 """Tests whether a policy's `match` selects a pod, and which of the pod's containers."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -180,14 +180,15 @@ def namespace_name_test(namespaces: NamespaceMatch) -> Callable[[str], bool]:
     return lambda name: is_included(name) and not is_excluded(name)
 
 
-def _labels_condition(wanted: dict[str, str]) -> PodPredicate:
+def values_test(wanted: Mapping[str, str]) -> Callable[[Mapping[str, str]], bool]:
+    """Compiles patterns for the values of labels or annotations: each key must be there, and its value match."""
     patterns = [(key, name_matcher((pattern,))) for key, pattern in wanted.items()]
+    return lambda values: all(key in values and pattern(values[key]) for key, pattern in patterns)
 
-    def is_labelled(subject: PodContext) -> bool:
-        labels = subject.labels
-        return all(key in labels and pattern(labels[key]) for key, pattern in patterns)
 
-    return is_labelled
+def _labels_condition(wanted: dict[str, str]) -> PodPredicate:
+    has_values = values_test(wanted)
+    return lambda subject: has_values(subject.labels)
 
 
 def _selector_condition(wanted: PolicyLabelSelector) -> PodPredicate:
@@ -201,9 +202,13 @@ def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
     return lambda name: matches_name(name) if isinstance(name, str) and name else selects_none
 
 
+def owner_test(wanted: Iterable[str]) -> Callable[[str], bool]:
+    """Compiles patterns for the name of one owner, such as `Deployment/web`. A kind alone means owners of any name."""
+    return name_matcher(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+
+
 def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
-    # A kind alone means owners of any name.
-    is_wanted = name_matcher(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+    is_wanted = owner_test(wanted)
     return lambda subject: any(map(is_wanted, subject.owner_names))
 
 
@@ -263,13 +268,8 @@ def _container_amounts(place: ContainerRef) -> Amounts | None:
 
 
 def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
-    patterns = [(key, name_matcher((pattern,))) for key, pattern in wanted.items()]
-
-    def is_annotated(subject: PodContext) -> bool:
-        annotations = subject.annotations
-        return all(key in annotations and pattern(annotations[key]) for key, pattern in patterns)
-
-    return is_annotated
+    has_values = values_test(wanted)
+    return lambda subject: has_values(subject.annotations)
 
 
 class MatchDependencies(NamedTuple):

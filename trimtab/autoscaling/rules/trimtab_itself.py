@@ -17,11 +17,14 @@ from trimtab.autoscaling.rules.vpa_bounds import MAX_LIMIT_RATIO, active_vpas, l
 from trimtab.cluster.api.admissionregistration import MutatingWebhook, is_trimtab_configuration
 from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.selectors import labels_match, name_matcher
+from trimtab.policy.match import owner_test, values_test
 
 CONFIGURATION_NAME = "trimtab"
 SYSTEM_NAMESPACE = "kube-system"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _URL_SETTING, _MATCHER_SETTING = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"
+_CHILD_KINDS = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+"""The kinds that stand between a controller and its pods: they are owners of the pods too."""
 _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global-view")
 """Names of servers that usually have the series of several clusters."""
 
@@ -53,13 +56,17 @@ def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
 
 
 def applies_to(policy: PolicyView, workload: LintWorkload) -> bool:
-    """Returns whether the policy may change the workload's pods: namespace, kind of owner and pod labels match. Other
-    conditions are not judged here."""
-    match = policy.spec.match
+    """Returns whether the policy's conditions on the namespace's name, the owner and the pod's labels select the
+    workload's pods. Its other conditions are not judged here, so it may leave the pods alone all the same."""
+    match, subject = policy.spec.match, workload.subject
+    owners = [f"{subject.kind}/{subject.name}"]
+    if (child := _CHILD_KINDS.get(subject.kind)) is not None:
+        # The controller names its children: their names begin with its own and a hyphen.
+        owners.append(f"{child}/{subject.name}-")
     return (
         matches_namespace(policy, workload.namespace)
-        and (not match.owners or workload.subject.kind in match.owners)
-        and match.pod_labels.items() <= workload.pod_labels.items()
+        and (not match.owners or any(map(owner_test(match.owners), owners)))
+        and values_test(match.pod_labels)(workload.pod_labels)
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape, ReplayWorkload
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.node import AUTOSCALER_TAINTS, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
@@ -24,7 +24,7 @@ from trimtab.scheduling.node_filters import REJECTING_EFFECTS, label_keys_read, 
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-_TRANSIENT_TAINTS = ("node.kubernetes.io/", "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler")
+_TRANSIENT_TAINTS = ("node.kubernetes.io/", *AUTOSCALER_TAINTS)
 
 Lives = Mapping[str, Sequence[tuple[Seconds, Seconds]]]
 """Workload → (first, last) second of each of its pods."""

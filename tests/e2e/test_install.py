@@ -63,11 +63,11 @@ def test_a_dry_run_of_an_installation_that_stands_is_taken_and_changes_nothing(h
 
 @pytest.mark.parametrize("scope", [(), ("--traces",), ("--everything",)])
 def test_a_dry_run_of_a_removal_removes_nothing(here: Installed, scope: tuple[str, ...]) -> None:
-    cluster_kinds = {manifest["kind"] for manifest in here.manifests} | {"Lease", "ConfigMap", "PodPolicy"}
+    kinds = {manifest["kind"] for manifest in here.manifests} | {"Lease", "ConfigMap", "PodPolicy"}
 
     def stored() -> dict[tuple[str, str, str], str]:
         """The uid of each object of the kinds that an installation has, by kind, namespace and name."""
-        found = [(kind, one["metadata"]) for kind in cluster_kinds for one in here.cluster.list(kind, everywhere=True)]
+        found = [(kind, one["metadata"]) for kind in kinds for one in here.cluster.list(kind, everywhere=True)]
         return {(kind, meta.get("namespace", ""), meta["name"]): meta["uid"] for kind, meta in found}
 
     before = stored()

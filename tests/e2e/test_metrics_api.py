@@ -188,17 +188,16 @@ def test_kubectl_gets_the_same_discovery_from_the_reference_implementation_in_ou
 ) -> None:
     """It is registered as our APIService registers us, so that the API server publishes both in the same way."""
     ours = _discover(team)
-    registered = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}"
     spec = team.get("APIService", API_SERVICE_NAME)["spec"]
     with custom_metrics_adapter(binaries.custom_metrics_adapter(), control_plane, tmp_path / "adapter") as port:
         team.eventually(lambda: _serves(stage, port), within=60, what="the reference implementation")
         theirs_spec = {"service": {**spec["service"], "port": port}, "caBundle": None, "insecureSkipTLSVerify": True}
         try:
-            merge(team, registered, {"spec": theirs_spec})
+            team.patch("APIService", API_SERVICE_NAME, {"spec": theirs_spec})
             team.eventually(lambda: "/custommetrics" in _discover(team)[API], within=60, what="the placeholder")
             theirs = _discover(team)
         finally:
-            merge(team, registered, {"spec": {**spec, "insecureSkipTLSVerify": None}})
+            team.patch("APIService", API_SERVICE_NAME, {"spec": {**spec, "insecureSkipTLSVerify": None}})
     team.eventually(lambda: _discover(team) == ours, within=60, what="our discovery again")
     assert theirs[GROUP] == ours[GROUP]
     assert theirs["/apis"] == ours["/apis"]
@@ -206,10 +205,6 @@ def test_kubectl_gets_the_same_discovery_from_the_reference_implementation_in_ou
     [placeholder] = json.loads(theirs[API])["resources"]
     assert json.loads(theirs[API]) == {**json.loads(ours[API]), "resources": [placeholder]}
     assert all({**one, "name": "/custommetrics", "namespaced": False} == placeholder for one in resources)
-
-
-def merge(team: Cluster, path: str, patch: dict[str, Any]) -> None:
-    team.api.request("PATCH", path, patch, content_type="application/merge-patch+json")
 
 
 def _discover(team: Cluster) -> dict[str, str]:

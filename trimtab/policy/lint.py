@@ -104,7 +104,8 @@ def _find_unmatched_labels(policy: PodPolicy, facts: ClusterFacts) -> Iterator[R
         if not any(fnmatchcase(existing, name) for existing in facts.namespaces):
             yield NOT_IN_CLUSTER(f"the cluster has no namespace {name}")
     if namespaces is not None and namespaces.selector is not None and facts.namespaces:
-        selector, is_named = namespaces.selector.api_selector, namespace_name_test(namespaces)
+        selector = namespaces.selector.api_selector
+        is_named = namespace_name_test(namespaces.include, namespaces.exclude)
         candidates = (name for name in facts.namespaces if is_named(name))
         if not any(labels_match(selector, {NAME_LABEL: name, **facts.namespaces[name]}) for name in candidates):
             yield NOT_IN_CLUSTER("no namespace of the cluster has the labels that the policy selects")

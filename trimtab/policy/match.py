@@ -160,7 +160,7 @@ def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPre
 
     unknown: whether a namespace whose labels are not known counts as selected by a label selector.
     """
-    matches_name = namespace_name_test(namespaces)
+    matches_name = namespace_name_test(namespaces.include, namespaces.exclude)
     selector = None if namespaces.selector is None else namespaces.selector.api_selector
 
     def is_in(subject: PodContext) -> bool:
@@ -174,9 +174,10 @@ def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPre
     return is_in
 
 
-def namespace_name_test(namespaces: NamespaceMatch) -> Callable[[str], bool]:
-    """Compiles the conditions on the namespace's name. A namespace that passes may still fail its label selector."""
-    is_included, is_excluded = name_matcher(namespaces.include or ("*",)), name_matcher(namespaces.exclude)
+def namespace_name_test(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
+    """Compiles the conditions on the namespace's name; no pattern to include means all. A namespace that passes may
+    still fail its label selector."""
+    is_included, is_excluded = name_matcher(include or ("*",)), name_matcher(exclude)
     return lambda name: is_included(name) and not is_excluded(name)
 
 

@@ -49,7 +49,7 @@ def _compile_requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
 
 def _may_match(turn: CompiledPolicy, subject: PodContext) -> bool:
     namespaces = turn.policy.spec.match.namespaces
-    if namespaces is not None and not namespace_name_test(namespaces)(subject.namespace):
+    if namespaces is not None and not namespace_name_test(namespaces.include, namespaces.exclude)(subject.namespace):
         return False
     return turn.in_namespace(subject) and not (subject.opt_out == "namespace" and allows_opt_out(turn.policy, subject))
 

@@ -16,8 +16,8 @@ from trimtab.autoscaling.rule import (
 from trimtab.autoscaling.rules.vpa_bounds import MAX_LIMIT_RATIO, active_vpas, limit_ratios, requests_only_change
 from trimtab.cluster.api.admissionregistration import MutatingWebhook, is_trimtab_configuration
 from trimtab.cluster.api.meta import LabelSelector
-from trimtab.cluster.selectors import labels_match, name_matcher
-from trimtab.policy.match import owner_test, values_test
+from trimtab.cluster.selectors import labels_match
+from trimtab.policy.match import namespace_name_test, owner_test, values_test
 
 CONFIGURATION_NAME = "trimtab"
 SYSTEM_NAMESPACE = "kube-system"
@@ -73,8 +73,7 @@ def applies_to(policy: PolicyView, workload: LintWorkload) -> bool:
 def matches_namespace(policy: PolicyView, namespace: str) -> bool:
     """Returns whether the policy matches pods of a namespace by its name."""
     namespaces = policy.spec.match.namespaces
-    included = not namespaces.include or name_matcher(namespaces.include)(namespace)
-    return bool(included) and not (namespaces.exclude and name_matcher(namespaces.exclude)(namespace))
+    return namespace_name_test(namespaces.include, namespaces.exclude)(namespace)
 
 
 @lint_rule(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape, ReplayWorkload
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import AUTOSCALER_TAINTS, INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
@@ -22,7 +22,6 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.prices import price_of
 from trimtab.scheduling.node_filters import REJECTING_EFFECTS, label_keys_read, node_rejection_reason
 
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _TRANSIENT_TAINTS = ("node.kubernetes.io/", *AUTOSCALER_TAINTS)
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.cli.doctor.worlds import CREATED, UNBOUND, bad
+from trimtab.cli.doctor.cluster_reader import ClusterProbe, DoctorReader
 from trimtab.cli.doctor.compiled_policy_state import decode_compiled_policies
+from trimtab.kube.errors import ApiStatus, NotFound
 
 
 def test_without_a_webhook_compiled_policies_that_are_bound_are_the_mode_and_no_fault():
@@ -27,3 +29,17 @@ def test_compiled_policies_are_known_by_their_label_and_bound_by_name():
     policies = [named("trimtab-b", **{"trimtab.dev/policy": "b"}), named("trimtab-a", **{"trimtab.dev/policy": "a"})]
     states = decode_compiled_policies([*policies, named("theirs")], [{"spec": {"policyName": "trimtab-a"}}])
     assert [(state.name, state.is_bound) for state in states] == [("trimtab-a", True), ("trimtab-b", False)]
+
+
+class OldServer:
+    """A client of an API server before Kubernetes 1.36."""
+
+    def get(self, path: str, query: Any = None, *, doing: str = "", accept: str = "") -> bytes:
+        raise NotFound(doing, 404, ApiStatus(reason="NotFound", message="could not find the requested resource"))
+
+
+def test_an_api_server_without_the_kind_has_no_compiled_policies_and_that_is_no_fault():
+    client: Any = OldServer()
+    states = DoctorReader(ClusterProbe(client), "trimtab-system").read_compiled_policies()
+    assert states is None
+    assert bad(compiled_policies=states) == {}

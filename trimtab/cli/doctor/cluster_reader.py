@@ -390,8 +390,9 @@ class DoctorReader:
         from trimtab.kube.errors import NotFound
 
         try:
-            policies = self._probe.list_objects("MutatingAdmissionPolicy")
-            bindings = self._probe.list_objects("MutatingAdmissionPolicyBinding")
+            # tuple: the lists are requested while they are iterated over.
+            policies = tuple(self._probe.list_objects("MutatingAdmissionPolicy"))
+            bindings = tuple(self._probe.list_objects("MutatingAdmissionPolicyBinding"))
         except NotFound:
             return None
         return decode_compiled_policies(policies, bindings)

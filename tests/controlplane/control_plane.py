@@ -180,6 +180,7 @@ class ControlPlane:
         names = (*COMPONENTS, "etcd-peer")
         layout = Layout(
             folder=self.folder,
+            minor=flags.minor_of(self.binaries.kubernetes),
             authority=self.authority.pair,
             serving=self.authority.server("serving", ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]),
             aggregator=self.authority.client("front-proxy", "front-proxy"),

@@ -15,6 +15,8 @@ class Layout:
     """Where everything of one control plane is."""
 
     folder: Path
+    minor: tuple[int, int]
+    """Of Kubernetes."""
     authority: Pair
     serving: Pair
     aggregator: Pair
@@ -35,6 +37,12 @@ class Layout:
     def url(self, component: str) -> str:
         scheme = "http" if component in ("etcd", "kwok") else "https"
         return f"{scheme}://127.0.0.1:{self.ports[component]}"
+
+
+def minor_of(version: str) -> tuple[int, int]:
+    """(1, 36) of 1.36.2."""
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
 
 
 def stages(folder: Path, start_up: int) -> Path:
@@ -102,6 +110,12 @@ def kube_apiserver(at: Layout) -> list[str]:
     ]
 
 
+def left_out_controllers(minor: tuple[int, int]) -> tuple[str, ...]:
+    """The controllers that give nodes addresses and routes, which fake nodes need not. 1.37 ends at a name that it does
+    not know, and knows no node-route-controller any more."""
+    return ("node-ipam-controller",) if minor >= (1, 37) else ("node-route-controller", "node-ipam-controller")
+
+
 def kube_controller_manager(at: Layout) -> list[str]:
     return [
         *_client(at, "kube-controller-manager"),
@@ -110,7 +124,7 @@ def kube_controller_manager(at: Layout) -> list[str]:
         f"--cluster-signing-cert-file={at.authority.certificate}",
         f"--cluster-signing-key-file={at.authority.key}",
         "--use-service-account-credentials=true",
-        "--controllers=*,-node-route-controller,-node-ipam-controller",
+        f"--controllers={','.join(('*', *(f'-{name}' for name in left_out_controllers(at.minor))))}",
         "--concurrent-deployment-syncs=20",
         "--concurrent-replicaset-syncs=20",
         "--concurrent-namespace-syncs=20",

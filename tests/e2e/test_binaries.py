@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import binaries, modules
+from tests.controlplane.flags import left_out_controllers, minor_of
 
 FAKE_GO = """#!/bin/sh
 while [ "$1" != -o ]; do shift; done
@@ -88,3 +89,8 @@ def test_another_minor_has_binaries_of_its_own(cache: Path) -> None:
 
 def quiet(_: str) -> None:
     pass
+
+
+def test_the_controller_manager_is_given_only_names_that_its_minor_knows() -> None:
+    assert "node-route-controller" in left_out_controllers(minor_of("1.36.2"))
+    assert left_out_controllers(minor_of("1.37.0-alpha.1")) == ("node-ipam-controller",)

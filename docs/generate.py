@@ -38,6 +38,7 @@ from trimtab.cli.output import format_manifests
 from trimtab.cli.plan.report import PlanReport
 from trimtab.cli.policies.command import PoliciesReport
 from trimtab.cli.policies.rollout_command import RolloutReport
+from trimtab.cli.pools.check import PoolsCheckReport
 from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.reserved.formula_report import ReservedFormulaReport
 from trimtab.cli.reserved.measure_report import ReservedMeasureReport
@@ -71,7 +72,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "runtime-class-cost-report": RuntimeClassCostReport,
             "reserved-formula-report": ReservedFormulaReport,
             "reserved-measure-report": ReservedMeasureReport, "savings-report": SavingsReport,
-            "rollout-report": RolloutReport,
+            "rollout-report": RolloutReport, "pools-check-report": PoolsCheckReport,
             "fleet-report": FleetReport,
             "fleet-recommend-report": FleetRecommendReport, "fleet-plan-report": FleetPlanReport,
             "fleet-machines-report": FleetMachinesReport}  # fmt: skip
@@ -92,7 +93,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "runtime-class-cost-report": "trimtab runtimeclass cost",
                "reserved-formula-report": "trimtab reserved formula",
                "reserved-measure-report": "trimtab reserved measure", "savings-report": "trimtab savings",
-               "rollout-report": "trimtab policies rollout NAME",
+               "rollout-report": "trimtab policies rollout NAME", "pools-check-report": "trimtab pools check PATH",
                "fleet-report": "trimtab fleet report --clusters FOLDER",
                "fleet-recommend-report": "trimtab fleet recommend --usage FOLDER",
                "fleet-plan-report": "trimtab fleet plan --clusters FOLDER",
@@ -170,11 +171,11 @@ def _language() -> str:
 
 
 def _field(path: str, schema: dict[str, Any], depth: int = 2) -> list[str]:
-    inner = schema.get("items", schema) if schema.get("type") == "array" else schema
+    mark, inner = explain.inner_of(schema)
     lines = [f"{'#' * min(depth, 4)} `{path}`\n", f"*{_type(schema)}*{_default(schema)}\n"]
     lines += [schema["description"] + "\n"] if schema.get("description") else []
     for name, part in inner.get("properties", {}).items():
-        lines += _field(f"{path}{'[]' if inner is not schema else ''}.{name}", part, depth + 1)
+        lines += _field(f"{path}{mark}.{name}", part, depth + 1)
     return lines
 
 

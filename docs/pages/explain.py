@@ -90,8 +90,7 @@ def _settings(settings: Iterable[tuple[str, Any]], docs_of: Callable[[Any], dict
 
 
 def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]], str]) -> Iterator[CatalogEntry]:
-    is_list = schema.get("type") == "array"
-    inner = schema.get("items", schema) if is_list else schema
+    mark, inner = inner_of(schema)
     default = schema.get("default")
     kind = type_of(schema) + ("" if default is None else f", default {str(default).lower()}")
     anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
@@ -100,7 +99,16 @@ def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]]
         page=f"{DOCS}/policy-language.md#{anchor}",
     )  # fmt: skip
     for name, part in inner.get("properties", {}).items():
-        yield from _field(f"{path}{'[]' if is_list else ''}.{name}", part, type_of)
+        yield from _field(f"{path}{mark}.{name}", part, type_of)
+
+
+def inner_of(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return what a list or a map contains, with the mark for it in a path: `[]` or `{}`; else the schema itself."""
+    values = schema.get("additionalProperties")
+    if schema.get("type") == "array":
+        mark, inner = inner_of(schema.get("items", {}))
+        return f"[]{mark}", inner
+    return ("{}", values) if isinstance(values, dict) and "properties" in values else ("", schema)
 
 
 def _alerts() -> Iterator[CatalogEntry]:

@@ -30,6 +30,8 @@ def explain(*arguments: str) -> Result:
         ("podpolicy.spec.rollout", "policy field"),
         ("spec.actions", "spec.actions.requests  <object>"),
         ("requests.cpu", "spec.actions.requests.cpu"),
+        ("match.requests.atLeast", "This amount or more."),
+        ("requests.cpu.min", "Never less."),
         ("kubernetes-version", "Is this Kubernetes supported?"),
         ("underUsed.memory", "percent of allocatable"),
         ("TrimtabResizesReverted", "resize-oom-kill, resize-restarted"),

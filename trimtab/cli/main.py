@@ -24,7 +24,7 @@ VERBS = {
     "machines": ("trimtab.cli.machines.command", "Rank machine types for a workload; the autoscaler's priorities."),
     "fleet": ("trimtab.cli.fleet.command", "Recommend, plan and report for many clusters, here or on Spark."),
     "scheduler": ("trimtab.cli.scheduler", "Print a kube-scheduler that packs nodes: configuration, manifests."),
-    "pools": ("trimtab.cli.pools.command", "Import pools from another compactor's configuration."),
+    "pools": ("trimtab.cli.pools.command", "Check pools; import them from another compactor's configuration."),
     "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),
     "reserved": ("trimtab.cli.reserved.command", "Show what is reserved of nodes, by formula and as measured."),
     "lint": ("trimtab.cli.lint.command", "Predict where autoscalers, budgets and limits work against each other."),

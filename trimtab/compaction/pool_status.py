@@ -144,6 +144,10 @@ def _schema() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "pool": {"type": "string", "description": "The name of the pool."},
-            "status": {"type": "object", "properties": fields},
+            "status": {
+                "type": "object",
+                "description": "What the compactor did last, and what it would do next.",
+                "properties": fields,
+            },
         },
     }

@@ -49,8 +49,11 @@ class PolicySelectorRequirement:
     """One expression of a label selector, as everywhere in Kubernetes."""
 
     key: LabelKey
+    """The key of the label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How the label is compared: `In` and `NotIn` with `values`; `Exists` and `DoesNotExist` ask for the key alone."""
     values: tuple[LabelValue, ...] = ()
+    """The values of `In` and `NotIn`; empty for the other operators."""
 
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
@@ -63,7 +66,9 @@ class PolicyLabelSelector:
     """A label selector, as everywhere in Kubernetes."""
 
     match_labels: dict[LabelKey, LabelValue] | None = None
+    """Label → the value that it must have. All of them must hold."""
     match_expressions: tuple[PolicySelectorRequirement, ...] = ()
+    """Expressions on labels. All of them must hold, too."""
 
     @property
     def api_selector(self) -> LabelSelector:
@@ -81,6 +86,7 @@ class NamespaceMatch:
     include: tuple[Pattern, ...] = ()
     """Patterns; empty means every namespace."""
     exclude: tuple[Pattern, ...] = ()
+    """Patterns of namespaces that are left out, even if `include` has them."""
     selector: PolicyLabelSelector | None = None
     """Selects by the namespace's own labels."""
 
@@ -113,6 +119,7 @@ class Containers:
     """Some of a pod's containers."""
 
     names: tuple[Pattern, ...] = ()
+    """Names of containers, or patterns of them; empty means all."""
     roles: tuple[Role, ...] = ()
     """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
     images: tuple[Pattern, ...] = ()

@@ -7,7 +7,8 @@ from pydantic import TypeAdapter
 
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy import status
-from trimtab.policy.podpolicy import API_VERSION, KIND, Spec
+from trimtab.policy.actions.request_fields import PlainRequest, RequestRule, ResourceRequestRule
+from trimtab.policy.podpolicy import API_VERSION, KIND, Conditions, Match, Spec
 
 GROUP, VERSION = API_VERSION.split("/")
 PLURAL = "podpolicies"
@@ -21,7 +22,18 @@ _NAME: Schema = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 def spec_schema() -> Schema:
     """Returns the schema of `spec` with all references resolved, and without what only pydantic reads."""
     raw = TypeAdapter(Spec).json_schema(by_alias=True)
+    for subclass, base in ((Match, Conditions), (ResourceRequestRule, RequestRule), (PlainRequest, RequestRule)):
+        _add_inherited_descriptions(raw["$defs"][subclass.__name__], base)
     return _resolve_and_clean(raw, raw.get("$defs", {}))
+
+
+def _add_inherited_descriptions(schema: Schema, base: type) -> None:
+    """Describes the fields that a class inherits: pydantic reads the docstrings of a class's own fields alone."""
+    inherited = TypeAdapter(base).json_schema(by_alias=True)["properties"]
+    for name, part in schema["properties"].items():
+        text = inherited.get(name, {}).get("description")
+        if text and "description" not in part:
+            part["description"] = text
 
 
 def _resolve_and_clean(schema: Schema, definitions: Schema) -> Schema:

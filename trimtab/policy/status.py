@@ -104,9 +104,15 @@ def status_schema() -> dict[str, Any]:
 
 
 def _conditions_schema() -> dict[str, Any]:
-    texts = ("type", "status", "reason", "message", "lastTransitionTime")
-    properties: dict[str, Any] = {name: {"type": "string"} for name in texts}
-    properties["observedGeneration"] = {"type": "integer", "format": "int64"}
+    texts = {
+        "type": "The name of the condition.",
+        "status": "True, False or Unknown.",
+        "reason": "The code of the reason; `trimtab explain CODE` explains it.",
+        "message": "The reason in a sentence.",
+        "lastTransitionTime": "The time at which the status last changed, RFC 3339.",
+    }
+    properties: dict[str, Any] = {name: {"type": "string", "description": says} for name, says in texts.items()}
+    properties["observedGeneration"] = {"type": "integer", "format": "int64", "description": OBSERVED}
     return {
         "type": "array",
         "description": "Loaded: whether the document is valid. HarmBrake: whether the watchdog set the policy to "
@@ -119,5 +125,12 @@ def _conditions_schema() -> dict[str, Any]:
 
 
 def _harm_schema() -> dict[str, Any]:
-    numbers = {name: {"type": "integer"} for name in ("pods", "oomKilled", "evicted", "unschedulable")}
-    return {"type": "object", "description": HARM, "properties": {"since": {"type": "string"}, **numbers}}
+    numbers = {
+        "pods": "The number of pods that it matches and did not change.",
+        "oomKilled": "How many of them had a container that was killed because of its memory.",
+        "evicted": "How many of them were evicted.",
+        "unschedulable": "How many of them could not be scheduled.",
+    }
+    counts = {name: {"type": "integer", "description": says} for name, says in numbers.items()}
+    since = {"type": "string", "description": "When the spec was written that these numbers belong to, RFC 3339."}
+    return {"type": "object", "description": HARM, "properties": {"since": since, **counts}}

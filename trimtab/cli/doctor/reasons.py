@@ -366,7 +366,8 @@ STATUS_BEHIND = Code(
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field.",
+    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field. `trimtab pools check "
+    "FILE` checks a corrected ConfigMap before you apply it.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",

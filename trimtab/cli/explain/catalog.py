@@ -69,13 +69,13 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
 def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[CatalogEntry]:
     """Returns the fields directly inside a field."""
     prefix = f"{entry.name}."
-    lists = f"{entry.name}[]."
+    starts = (prefix, f"{entry.name}[].", f"{entry.name}{{}}.")
     return [
         child
         for child in catalog
         if child.kind == entry.kind
-        for rest in [child.name.removeprefix(lists if child.name.startswith(lists) else prefix)]
-        if rest != child.name and "." not in rest
+        for start in starts
+        if child.name.startswith(start) and "." not in child.name.removeprefix(start)
     ]
 
 
@@ -89,7 +89,7 @@ def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
 
 
 def _normalize(name: str) -> str:
-    return name.strip().casefold().replace("[]", "")
+    return name.strip().casefold().replace("[]", "").replace("{}", "")
 
 
 def _spellings(entry: CatalogEntry) -> set[str]:

@@ -1,4 +1,4 @@
-"""The command line of `trimtab pools`, with the subcommand import."""
+"""The command line of `trimtab pools`, with the subcommands check and import."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli.pools.check import check_pools
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
 from trimtab.cluster.estafette import import_pools
@@ -30,7 +31,10 @@ STOP_TIMEOUT_SECONDS = 330
 
 @click.group("pools", cls=SuggestingGroup)
 def verb() -> None:
-    """Import pools from another compactor's configuration."""
+    """Check pools, or import them from another compactor's configuration."""
+
+
+verb.add_command(check_pools)
 
 
 @verb.command("import")

@@ -24,6 +24,7 @@ class ListedValue:
     """A value that a pod chooses by one of its labels."""
 
     label: LabelKey
+    """The label of the pod that has the value."""
     among: Annotated[tuple[LabelValue, ...], Field(min_length=1)]
     """The values that the pod may choose."""
 
@@ -33,6 +34,7 @@ class Labels:
     """Labels to add. A label by which the pod's owner finds its pods is never replaced, also not with `override`."""
 
     add: dict[LabelKey, LabelValue] | None = None
+    """Label → value."""
     from_namespace: dict[LabelKey, LabelKey] | None = None
     """Label of the pod → label of its namespace that has the value. The label is not added where the namespace has no
     such label."""
@@ -56,6 +58,7 @@ class Annotations:
     """Annotations to add."""
 
     add: dict[LabelKey, str]
+    """Annotation → value."""
     override: Flag = False
     """Replace another value that the pod has."""
     required: Required = False

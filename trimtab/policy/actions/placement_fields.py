@@ -37,6 +37,7 @@ class NodeLabel:
     """A condition on a label of the node. Give exactly one condition."""
 
     label: LabelKey
+    """The key of the node's label."""
     in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
     """One of these values."""
     not_in: tuple[LabelValue, ...] = ()
@@ -97,6 +98,7 @@ class AddedToleration:
     operator: Literal["Equal", "Exists"] | None = None
     """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
+    """The value of the taint; absent with `operator: Exists`."""
     value_from_namespace: LabelKey | None = None
     """Instead of `value`: the label of the pod's namespace that has the value."""
     value_from_pod: LabelKey | None = None

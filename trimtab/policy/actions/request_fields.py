@@ -118,8 +118,11 @@ class ContainerRequests:
     """A rule for some containers. The first rule that matches a container counts."""
 
     names: tuple[Pattern, ...] = ()
+    """Names of containers, or patterns of them; empty means all."""
     roles: tuple[Role, ...] = ()
+    """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
     images: tuple[Pattern, ...] = ()
+    """Images as written or by their full name: `docker.io/*` also matches `nginx:1.27`; empty means all."""
     cpu: ResourceRequestRule | None = None
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None

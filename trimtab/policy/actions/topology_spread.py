@@ -37,6 +37,7 @@ class TopologySpread:
     """Default spread constraints for pods that have none for the topology."""
 
     constraints: Annotated[tuple[SpreadConstraint, ...], Field(min_length=1)]
+    """The constraints to add, one for each topology."""
     by: Annotated[tuple[LabelKey, ...], Field(min_length=1)] = (
         "app.kubernetes.io/instance",
         "app.kubernetes.io/name",

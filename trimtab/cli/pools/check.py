@@ -1,0 +1,215 @@
+"""`trimtab pools check`: every mistake in the ConfigMaps of pools, and valid pools that do nothing in a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli import live_cluster, output
+from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pool import POOL_LABEL, Pool, PoolIndex, pool_name
+from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
+from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.compaction.drain.waiting import pool_mode
+from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
+from trimtab.compactor.settings import Settings
+
+MAX_NAMES = 5
+"""The number of names that one sentence has."""
+OTHER_NAMESPACE = Code(
+    "pool-in-other-namespace",
+    "The ConfigMap of a pool is in a namespace that the compactor does not read: the pool does not exist for it.",
+    "Move the ConfigMap to the compactor's namespace; if the compactor runs in another one, name that with `-n`.",
+)
+
+
+class CheckedPoolReport(ReportPart, frozen=True, kw_only=True):
+    """One valid pool."""
+
+    name: str
+    mode: str
+    """act, rehearse or off."""
+    goal: str
+    nodes: int | None
+    """The number of nodes that belong to it; null without --cluster."""
+
+
+class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
+    """A valid pool that does not do what its author expects."""
+
+    pool: str
+    code: str
+    text: str
+    todo: str
+    page: str
+
+
+class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/pools-check-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "PoolsCheckReport"
+    pools: list[CheckedPoolReport]
+    findings: list[PoolFindingReport]
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+)
+@live_cluster.add_cluster_options
+@output.add_output_options
+def check_pools(
+    paths: tuple[str, ...],
+    namespace: str,
+    cluster: live_cluster.ClusterOptions,
+    output: str,
+    output_file: str | None,
+) -> None:
+    """Check pools: report every mistake in their ConfigMaps, with its line. Exits with 2 if there is one.
+
+    PATH is a file or folder with ConfigMaps; without one, the pools of --cluster are checked. A valid pool that does
+    not do what it says is a finding, and the command exits with 1: its ConfigMap is in a namespace that the compactor
+    does not read, or, with `--cluster`, no node belongs to it, or its nodes belong to another pool, too.
+    """
+    report = build_check_report(paths, namespace, cluster)
+    _emit(output, output_file, report)
+    if report.findings:
+        sys.exit(EXIT_FOUND)
+
+
+def build_check_report(paths: Sequence[str], namespace: str, cluster: live_cluster.ClusterOptions) -> PoolsCheckReport:
+    """Returns the valid pools of the files, or those of the cluster, with the findings. Raises UsageError with every
+    mistake."""
+    if not paths and not cluster.paths:
+        expected = "PATH: files or folders with the ConfigMaps of pools, or --cluster live"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
+    cluster_documents, cluster_mistakes = parse_documents(
+        live_cluster.read_live_objects(cluster, ("Node", "ConfigMap"))
+    )
+    documents, mistakes = parse_documents(live_cluster.read_paths(paths)) if paths else (cluster_documents, [])
+    is_here = {False: [], True: []}  # type: dict[bool, list[Document]]
+    for document in filter(is_pool_document, documents):
+        is_here[_namespace(document) in ("", namespace)].append(document)
+    # Only pools of the compactor's namespace exist for it. A file is checked wherever its ConfigMaps are to go.
+    reading = read_pools([*is_here[True], *is_here[False]] if paths else is_here[True])
+    mistakes = [*cluster_mistakes, *mistakes, *reading.mistakes, *find_missing_labels(documents)]
+    if not (mistakes or reading.pools or is_here[False]) and paths:
+        expected = f"a pool: a ConfigMap labelled {POOL_LABEL} with its settings under {SETTINGS_KEY}"
+        mistakes.append(ConfigError(file=", ".join(paths), expected=expected, got="none"))
+    if mistakes:
+        raise UsageError(mistakes)
+    nodes = snapshot_inventory(build_snapshot(cluster_documents).snapshot).nodes if cluster.paths else None
+    findings = [*find_strays(is_here[False], namespace), *(find_problems(reading, nodes) if nodes is not None else ())]
+    return PoolsCheckReport(
+        pools=[_report_pool(pool, nodes) for pool in reading.pools],
+        findings=[
+            PoolFindingReport(
+                pool=pool, code=reason.code.name, text=reason.sentence, todo=reason.code.todo, page=reason.page_path
+            )
+            for pool, reason in findings
+        ],
+    )
+
+
+def is_pool_document(document: Document) -> bool:
+    """Returns whether the document is a ConfigMap with the label of pools."""
+    return document.kind == "ConfigMap" and POOL_LABEL in _labels(document)
+
+
+def find_missing_labels(documents: Iterable[Document]) -> Iterator[ConfigError]:
+    """Yields a mistake for each ConfigMap that has the settings of a pool and not the label of pools."""
+    for document in documents:
+        data = document.value.get("data") if document.kind == "ConfigMap" else None
+        if isinstance(data, dict) and SETTINGS_KEY in data and POOL_LABEL not in _labels(document):
+            yield document.error_at(
+                ("metadata", "labels"), f"the label {POOL_LABEL} with the name of the pool", "none",
+                "without it the compactor does not read the ConfigMap",
+            )  # fmt: skip
+
+
+def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple[str, Reason]]:
+    """Yields the pools whose ConfigMap is in another namespace than `namespace`, the compactor's."""
+    for document in documents:
+        name = str(_labels(document)[POOL_LABEL])
+        yield (
+            name,
+            OTHER_NAMESPACE(
+                f"the ConfigMap is in namespace {_namespace(document)}, and the compactor reads {namespace}"
+            ),
+        )
+
+
+def find_problems(reading: PoolReading, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Reason]]:
+    """Yields the enabled pools without nodes, and the pools that share nodes."""
+    pools = [pool for pool in reading.pools if pool.enabled]
+    names = sorted({pool_name(node) for node in nodes} - {""})
+    there_are = f"the nodes' labels name {join_first(names, MAX_NAMES)}" if names else "no node has a pool label"
+    shared: dict[tuple[str, ...], list[str]] = {}
+    index = PoolIndex(pools)
+    for node in nodes:
+        owners = index.pools_of(node)
+        if len(owners) > 1:
+            shared.setdefault(tuple(pool.name for pool in owners), []).append(node.name)
+    for pool in pools:
+        if not any(map(pool.has_node, nodes)):
+            yield pool.name, EMPTY_POOL(f"no node belongs to it; {there_are}")
+    for (first, *others), node_names in shared.items():
+        verb = "belongs" if len(node_names) == 1 else "belong"
+        yield (
+            first,
+            SHARED_POOLS(
+                f"{format_count(len(node_names), 'node')} also {verb} to {' and '.join(others)}:"
+                f" {join_first(node_names, MAX_NAMES)}"
+            ),
+        )
+
+
+def _report_pool(pool: Pool, nodes: Sequence[NodeInfo] | None) -> CheckedPoolReport:
+    count = None if nodes is None else sum(map(pool.has_node, nodes))
+    return CheckedPoolReport(name=pool.name, mode=pool_mode(pool), goal=pool.goal.value, nodes=count)
+
+
+def _labels(document: Document) -> dict[str, object]:
+    metadata = document.value.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}
+
+
+def _namespace(document: Document) -> str:
+    metadata = document.value.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+
+
+def _emit(form: str, output_file: str | None, report: PoolsCheckReport) -> None:
+    output.emit_report(form, output_file, report, partial(draw_check, report=report), "trimtab pools check")
+
+
+def draw_check(console: Console, report: PoolsCheckReport) -> None:
+    """Draw the valid pools, then the findings."""
+    count = len(report.pools)
+    console.print(f"{format_count(count, 'pool is', 'pools are')} valid.", highlight=False)
+    has_nodes = any(pool.nodes is not None for pool in report.pools)
+    if report.pools:
+        table = Table("pool", "mode", "goal", *(("nodes",) if has_nodes else ()), box=None, pad_edge=False)
+        for pool in report.pools:
+            table.add_row(pool.name, pool.mode, pool.goal, *((str(pool.nodes),) if has_nodes else ()))
+        console.print(table)
+    for finding in report.findings:
+        console.print(Text(f"! {finding.pool}: {finding.text} ({finding.code})", style="yellow"))
+        console.print(Text(f"  What to do: {finding.todo}"))

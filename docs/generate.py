@@ -46,6 +46,7 @@ from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
 from trimtab.cli.savings.report import SavingsReport
 from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
+from trimtab.cli.why.node_report import WhyNodeReport
 from trimtab.cli.why.report import WhyPodReport
 from trimtab.cluster.reason import Code, all_codes
 from trimtab.compaction.pool_status import build_pool_status_crd
@@ -73,6 +74,7 @@ _REPORTS = {"admit-report": AdmitReport, "running-report": RunningReport, "polic
             "reserved-formula-report": ReservedFormulaReport,
             "reserved-measure-report": ReservedMeasureReport, "savings-report": SavingsReport,
             "rollout-report": RolloutReport, "pools-check-report": PoolsCheckReport,
+            "why-node-report": WhyNodeReport,
             "fleet-report": FleetReport,
             "fleet-recommend-report": FleetRecommendReport, "fleet-plan-report": FleetPlanReport,
             "fleet-machines-report": FleetMachinesReport}  # fmt: skip
@@ -94,6 +96,7 @@ _PRINTED_BY = {"admit-report": "trimtab admit -f FILE", "running-report": "trimt
                "reserved-formula-report": "trimtab reserved formula",
                "reserved-measure-report": "trimtab reserved measure", "savings-report": "trimtab savings",
                "rollout-report": "trimtab policies rollout NAME", "pools-check-report": "trimtab pools check PATH",
+               "why-node-report": "trimtab why node NAME",
                "fleet-report": "trimtab fleet report --clusters FOLDER",
                "fleet-recommend-report": "trimtab fleet recommend --usage FOLDER",
                "fleet-plan-report": "trimtab fleet plan --clusters FOLDER",

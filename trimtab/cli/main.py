@@ -35,7 +35,10 @@ VERBS = {
     "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
     "top": ("trimtab.cli.top.command", "Watch pools and nodes live: what is next, and what it waits for."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
-    "why": ("trimtab.cli.why.command", "Show why a pod is as it is: annotation, policies, decisions, Events, log."),
+    "why": (
+        "trimtab.cli.why.command",
+        "Show why a pod or a node is as it is: policies, decisions, Events, log.",
+    ),
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
     "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),

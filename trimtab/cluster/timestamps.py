@@ -34,6 +34,14 @@ def format_timestamp(timestamp: Seconds) -> str:
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def format_age(seconds: int) -> str:
+    """Returns a duration in its largest whole unit, as in "45 s", "12 min", "3 h" and "9 d"."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{max(seconds, 0)} s"
+
+
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 

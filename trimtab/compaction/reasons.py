@@ -122,7 +122,7 @@ FOREIGN_CORDON = Code(
 DOUBTFUL_CORDON = Code(
     "annotation-not-authentic",
     "Its annotation trimtab.dev/cordoned-for was not signed by this compactor for this node.",
-    "See `trimtab doctor`; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
+    "See `trimtab doctor`; `trimtab compactor release --yes NODE` removes the annotation and uncordons the node.",
 )  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Another client is deleting it.", "Nothing.")
 NOT_READY = Code("node-not-ready", "It is not ready; what runs on it is not known.", "Repair or delete the node.")

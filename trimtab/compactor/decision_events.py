@@ -23,6 +23,10 @@ WARNING_DECISIONS = frozenset({
     "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
 })  # fmt: skip
 """Decisions that are reported as warnings."""
+HOW_TO_UNDO = (
+    ". Trimtab's compactor cordoned the node; to undo it: `trimtab compactor release --yes {node}`, or `trimtab"
+    " compactor pause` for all nodes"
+)
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 
 
@@ -42,9 +46,8 @@ class EventRecorder:
         if reason is None or record.rehearsed:
             return
         for about in self._involved_objects(record):
-            self.recorder.record_event(
-                about, reason, record.why, action="Compact", warning=record.what in WARNING_DECISIONS
-            )
+            note = record.why + (HOW_TO_UNDO.format(node=record.node) if record.what == "started" else "")
+            self.recorder.record_event(about, reason, note, action="Compact", warning=record.what in WARNING_DECISIONS)
 
     def _involved_objects(self, record: HistoryEntry) -> Iterable[About]:
         is_of_pod = record.what in ("evicted", "refused") or record.what.startswith("resize")

@@ -51,7 +51,7 @@ class PolicySelectorRequirement:
     key: LabelKey
     """The key of the label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How the label is compared: `In` and `NotIn` with `values`; `Exists` and `DoesNotExist` ask for the key alone."""
+    """How the label is compared: `In` and `NotIn` with `values`; `Exists` and `DoesNotExist` read the key alone."""
     values: tuple[LabelValue, ...] = ()
     """The values of `In` and `NotIn`; empty for the other operators."""
 
@@ -68,7 +68,7 @@ class PolicyLabelSelector:
     match_labels: dict[LabelKey, LabelValue] | None = None
     """Label → the value that it must have. All of them must hold."""
     match_expressions: tuple[PolicySelectorRequirement, ...] = ()
-    """Expressions on labels. All of them must hold, too."""
+    """Expressions on labels. All of them must hold as well."""
 
     @property
     def api_selector(self) -> LabelSelector:

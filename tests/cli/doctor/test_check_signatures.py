@@ -1,11 +1,14 @@
 """Forged, orphaned and unverified: what `doctor` says of what the compactor should have signed."""
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from tests.cli.doctor.worlds import HIDDEN, WELL, bad
+from tests.cli.doctor.worlds import HIDDEN, NOW, WELL, bad
 from trimtab.cli.doctor.command import judge_cluster
+from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
@@ -73,3 +76,22 @@ def test_where_no_compactor_is_installed_no_key_is_missed() -> None:
     assert (
         bad(signatures=signed(None), processes={**WELL.processes, "compactor": None}).get("signing-key-missing") is None
     )
+
+
+def sentences(**other: Any) -> list[str]:
+    return [result.finding.reason.sentence for result in judge_cluster(replace(WELL, **other))]
+
+
+def test_the_nodes_that_the_compactor_drains_are_named_with_the_time_and_the_way_back() -> None:
+    state = signed(annotations=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"}))
+    assert (
+        "the compactor has cordoned 1 node: n1 since 1970-01-01T00:00:01Z; `trimtab compactor release --yes NODE`"
+        " uncordons one" in sentences(signatures=state)
+    )
+
+
+def test_a_dead_compactor_is_named_with_the_time_since_when() -> None:
+    dead = LeaseState(holder="compactor-1", renewed_at=NOW - timedelta(minutes=25), duration_seconds=30)
+    [said] = [text for text in sentences(leases={**WELL.leases, "compactor": dead}) if "last renewed" in text]
+    since = (NOW - timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert said == f"compactor: compactor-1 last renewed its Lease at {since}, 25 min ago; it lasts 30 s"

@@ -27,6 +27,7 @@ from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
+from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     ApiServiceState,
@@ -36,7 +37,6 @@ from trimtab.cli.doctor.observed import (
     DryRunResult,
     EstafetteState,
     ExpanderMapState,
-    LeaseState,
     MetricsApiState,
     NamespaceState,
     PolicyState,
@@ -322,6 +322,17 @@ TOGETHER: list[tuple[set[str], dict[str, Any]]] = [
         {**references(resizing=("sizes",)), "pools": ACTING, "version": (1, 32)},
     ),
     ({"autoscaler-scale-down-disabled", "autoscaler-flags-differ"}, scaler(scale_down_enabled="false")),
+    (
+        {"lease-stale", "drain-without-compactor"},
+        {
+            **lease(renewed_at=NOW - timedelta(minutes=25)),
+            "signatures": replace(
+                SIGNED,
+                annotations=DrainAnnotations(ours={"n1": FORGED.claim}),
+                states={"web": PoolState(drains={"n1": "d1"})},
+            ),
+        },
+    ),
 ]
 
 

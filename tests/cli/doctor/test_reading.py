@@ -12,6 +12,7 @@ from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from trimtab.cli.doctor import cluster_reader, observed
 from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
 from trimtab.cli.doctor.command import build_report
+from trimtab.cli.doctor.lease_state import decode_lease
 from trimtab.cli.doctor.observed import DeploymentState, DryRunResult
 from trimtab.cli.doctor.permissions import Permission, needed_permissions
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
@@ -94,7 +95,7 @@ def test_what_an_object_does_not_say_has_the_apis_own_default() -> None:
     [hook] = observed.decode_configuration({"metadata": {"name": "c"}, "webhooks": [webhook]}).hooks
     assert (hook.fails_closed, hook.timeout_seconds, hook.reinvoked, hook.service) == (True, 10, False, None)
     assert observed.decode_process({}).replicas == 1
-    assert observed.decode_lease({}).holder == ""
+    assert decode_lease({}).holder == ""
     assert observed.decode_policy({"metadata": {"name": "p"}}).observed_generation == 0
 
 

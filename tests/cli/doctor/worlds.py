@@ -8,6 +8,7 @@ import certs
 from tests.cluster_of import cluster, node
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
+from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -15,7 +16,6 @@ from trimtab.cli.doctor.observed import (
     DeploymentState,
     DryRunResult,
     EstafetteState,
-    LeaseState,
     NamespaceState,
     ObservedCluster,
     PolicyState,

@@ -5,9 +5,14 @@ from collections import Counter
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from trimtab.cli.compactor.reasons import NO_COMPACTOR
 from trimtab.cli.compactor.state import CompactorState
-from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.api.core import Node
+from trimtab.cluster.format_count import join_first
+from trimtab.cluster.node import node_from_api
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, format_timestamp
@@ -19,6 +24,9 @@ from trimtab.compaction.drain.waiting import pool_mode, waiting_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
+
+MAX_NAMES = 5
+"""The number of nodes that one line names."""
 
 
 class DrainReport(ReportPart, frozen=True, kw_only=True):
@@ -95,8 +103,12 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     """The reason of the pause; empty if Trimtab is not paused."""
     leader: str
     """The replica that leads; empty if none does."""
+    no_leader: ReasonReport | None
+    """Why no replica leads, and since when; null while one does."""
     pools: list[PoolStatus]
     drains: list[DrainReport]
+    cordoned_by_others: list[str]
+    """Nodes that are cordoned and have no annotation of a drain."""
     resizes: list[PoolResizes]
     """Pools in which pods are, were or should be resized while they run."""
     mistakes: list[str]
@@ -110,8 +122,10 @@ def build_status_report(state: CompactorState) -> StatusReport:
     return StatusReport(
         paused=state.paused,
         leader=state.leader,
+        no_leader=report_reason(state.no_leader) if state.no_leader is not None else None,
         pools=[_report_pool(name, pools.get(name), state) for name in names],
         drains=_report_drains(state),
+        cordoned_by_others=_list_foreign_cordons(state),
         resizes=[
             _report_resizes(name, pools.get(name), state.pool_states[name].resizes, state.read_at)
             for name in names
@@ -198,6 +212,12 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
     return sorted(reports, key=lambda drain: (drain.since, drain.node))
 
 
+def _list_foreign_cordons(state: CompactorState) -> list[str]:
+    annotated = {node.name for node, _ in state.list_annotations()}
+    nodes = map(node_from_api, state.snapshot.objects_of(Node))
+    return sorted(node.name for node in nodes if node.is_cordoned and node.name not in annotated)
+
+
 def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
     if annotation.home not in ("", state.namespace):
         return f"left to the compactor of namespace {annotation.home}"
@@ -208,7 +228,11 @@ def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) 
 
 def draw_status(console: Console, report: StatusReport) -> None:
     console.print(f"[bold red]paused:[/] {escape(report.paused)}" if report.paused else "not paused")
-    console.print(f"leader: {escape(report.leader) or 'none'}")
+    if report.no_leader is None:
+        console.print(f"leader: {escape(report.leader) or 'none'}")
+    else:
+        console.print(Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text), highlight=False)
+        console.print(Text(f"What to do: {NO_COMPACTOR.todo}"), highlight=False)
     table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "waits for", box=None, pad_edge=False)
     for pool in report.pools:
         most = pool.evictions_per_hour
@@ -222,7 +246,15 @@ def draw_status(console: Console, report: StatusReport) -> None:
         drains.add_row(drain.node, drain.pool, drain.phase, drain.since, f"{drain.pods_left} of {drain.pods}")
     console.print(drains if report.drains else "no node is being drained")
     if report.drains:
-        console.print("The nodes' annotations are not verified here; `trimtab doctor` verifies them.")
+        console.print(
+            "Trimtab's compactor cordoned these nodes, by their annotations, which `trimtab doctor` verifies.\n"
+            "To undo it: `trimtab compactor release --yes NODE`, or for all of them `trimtab compactor pause`; `trimtab"
+            " why node NODE` says more.",
+            highlight=False,
+        )
+    if report.cordoned_by_others:
+        names = escape(join_first(report.cordoned_by_others, MAX_NAMES))
+        console.print(f"cordoned by other clients: {names}; `trimtab why node NODE` says by which", highlight=False)
     for resizes in report.resizes:
         _draw_resizes(console, resizes)
     for mistake in report.mistakes:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import msgspec
-
+from trimtab.cli.compactor.leadership import Leadership, read_leadership
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.core import Namespace
@@ -22,7 +21,7 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool import pause_reason_in
 from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
@@ -33,14 +32,13 @@ from trimtab.compaction.drain.annotation import read_annotation as note_of
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.cluster_reader import pools_of
-from trimtab.compactor.process import LEASE
 from trimtab.kube import listing, objects
 from trimtab.kube import nodes as nodes_module
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotConfigured, NotFound
 from trimtab.kube.listing import list_kinds
-from trimtab.kube.objects import Writer, decode_as
-from trimtab.kube.resources import LIST_SOURCES, ListSource, object_path
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.runtime import clock
 
 
@@ -66,7 +64,10 @@ class CompactorState:
     problems: tuple[str, ...]
     """Invalid states of pools, and objects that cannot be decoded, as text."""
     leader: str
+    """The replica that leads; empty if none does."""
     paused: str
+    no_leader: Reason | None = None
+    """Why no replica leads, and since when; None while one does, or if that was not read."""
 
     def list_annotations(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
         """Yields the nodes with an annotation of a drain, and the annotation, which is not verified."""
@@ -101,8 +102,8 @@ def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> Compacto
     """Read the compactor's state, and with `pods` the pods of the cluster. Raises RuntimeFailure."""
     with open_client(login) as client:
         observation = list_kinds(client, state_sources(login.namespace, pods=pods))
-        leader = read_leader(client, login.namespace)
-    return build_compactor_state(observation.snapshot, observation.unreadable, leader, login.namespace)
+        leadership = read_leadership(client, login.namespace, int(clock.utc_now().timestamp()))
+    return build_compactor_state(observation.snapshot, observation.unreadable, leadership, login.namespace)
 
 
 def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
@@ -114,7 +115,7 @@ def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
 
 
 def build_compactor_state(
-    snapshot: Snapshot, unreadable: Sequence[Unreadable], leader: str, namespace: str
+    snapshot: Snapshot, unreadable: Sequence[Unreadable], leadership: Leadership, namespace: str
 ) -> CompactorState:
     """Returns the state that these objects are; `unreadable`: objects that could not be decoded."""
     shapes = snapshot.objects_of(ConfigMap)
@@ -135,7 +136,8 @@ def build_compactor_state(
             *(str(pool_state) for pool_state in states.values() if isinstance(pool_state, Unreadable)),
             *map(str, unreadable),
         ),
-        leader=leader,
+        leader=leadership.leader,
+        no_leader=leadership.problem,
         paused=pause_reason_in(snapshot.objects_of(Namespace), namespace),
     )
 
@@ -145,26 +147,6 @@ def _with_label(source: ListSource, label: str) -> ListSource:
         kind=source.kind, group_version=source.group_version, plural=source.plural, namespace=source.namespace,
         label_selector=label,
     )  # fmt: skip
-
-
-def read_leader(client: Client, namespace: str) -> str:
-    """Returns the holder of the compactor's Lease, or an empty string if there is none."""
-    doing = f"read Lease {namespace}/{LEASE}"
-    try:
-        lease: _Lease = decode_as(
-            client.get(object_path(LIST_SOURCES["Lease"], namespace, LEASE), doing=doing), _Lease, doing
-        )
-    except NotFound:
-        return ""
-    return lease.spec.holder_identity or ""
-
-
-class _LeaseSpec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
 MAX_ATTEMPTS = 5

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from trimtab.cli.compactor.leadership import read_leadership
 from trimtab.cli.compactor.state import (
     ClusterLogin,
     CompactorState,
     build_compactor_state,
     open_client,
-    read_leader,
     state_sources,
 )
 from trimtab.cli.main import RuntimeFailure
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ClusterInformers
+from trimtab.runtime import clock
 
 SYNC_SECONDS = 60.0
 STALE_SECONDS = 150.0
@@ -44,7 +45,8 @@ class WatchedState:
     def read(self) -> CompactorState:
         """Returns the state now. Raises KubeFault if the Lease cannot be read."""
         snapshot, unreadable = self.informers.take_snapshot(), self.informers.unreadable_objects()
-        return build_compactor_state(snapshot, unreadable, read_leader(self.client, self.namespace), self.namespace)
+        leadership = read_leadership(self.client, self.namespace, int(clock.utc_now().timestamp()))
+        return build_compactor_state(snapshot, unreadable, leadership, self.namespace)
 
     def errors(self) -> list[str]:
         """Returns what is wrong with the watches, as text."""

@@ -2,9 +2,11 @@
 pools."""
 
 from collections.abc import Iterator
+from datetime import UTC
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
-from trimtab.cli.doctor.observed import AccountPolicy, DeploymentState, LeaseState, ObservedCluster, PolicyState, Read
+from trimtab.cli.doctor.lease_state import LeaseState, has_leader
+from trimtab.cli.doctor.observed import AccountPolicy, DeploymentState, ObservedCluster, PolicyState, Read
 from trimtab.cli.doctor.reasons import (
     ACCOUNT_POLICY_DIFFERENT,
     ACCOUNT_POLICY_MISSING,
@@ -34,6 +36,7 @@ from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import PROCESSES, account_name
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import format_age
 from trimtab.policy.schema import VERSION
 
 
@@ -123,6 +126,8 @@ def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             yield report_unknown(lease)
         elif process is not None and process.replicas:
             yield _check_leader(name, lease, cluster)
+        elif process is not None:
+            yield report_ok(f"{name}: scaled to 0 replicas, so none leads")
         else:
             yield report_ok(f"{name}: not installed")
 
@@ -136,13 +141,15 @@ def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster)
         )
     if lease.renewed_at is None:
         return report_error(LEASE_STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
-    # renewTime is from the replica's clock, which is closer to the API server's than to the one of this command.
-    now = cluster.local_time if isinstance(cluster.server_time, Unreadable) else cluster.server_time
-    age = (now - lease.renewed_at).total_seconds()
-    if age > lease.duration_seconds:
+    if not has_leader(lease, cluster.present):
+        age = format_age(int((cluster.present - lease.renewed_at).total_seconds()))
+        renewed = lease.renewed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return report_error(
             LEASE_STALE,
-            f"{name}: {lease.holder} last renewed its Lease {age:.0f} s ago, it lasts {lease.duration_seconds} s",
+            f"{name}: {lease.holder} last renewed its Lease at {renewed}, {age} ago; it lasts"
+            f" {lease.duration_seconds} s",
+            f"kubectl -n {cluster.namespace} describe pods -l app.kubernetes.io/component={name}; then kubectl -n"
+            f" {cluster.namespace} logs deploy/{account_name(name)}",
         )
     return report_ok(f"{name}: {lease.holder} leads")
 

@@ -10,8 +10,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
+from trimtab.cli.doctor.lease_state import has_leader
 from trimtab.cli.doctor.observed import ObservedCluster, Read, SignatureState
 from trimtab.cli.doctor.reasons import (
+    DRAIN_ABANDONED,
     DRAIN_FORGED,
     DRAIN_ORPHANED,
     RENAMED,
@@ -21,12 +23,13 @@ from trimtab.cli.doctor.reasons import (
     WEBHOOK_KEY_MISSING,
 )
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool import RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
 from trimtab.cluster.snapshot import ConfigMap
+from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
 from trimtab.compaction.drain.pool_state import PoolState
@@ -40,6 +43,8 @@ from trimtab.kube.listing import iter_objects
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES
 
+MAX_NAMES = 3
+"""The number of nodes that one finding names."""
 States: TypeAlias = Mapping[str, PoolState | Unreadable]
 
 
@@ -87,13 +92,41 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     ]
     yield from findings
     if not findings:
-        yield report_ok(
-            f"authentic annotations of the compactor are on {format_count(len(signatures.annotations.ours), 'node')}"
-        )
+        yield report_ok(_describe_drains(signatures.annotations))
+    yield from _check_abandonment(cluster, signatures.annotations)
     for node, namespace in sorted(signatures.annotations.others.items()):
         yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
     for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
         yield report_warning(RENAMED, f"node {node} has {key}")
+
+
+def _describe_drains(annotations: DrainAnnotations) -> str:
+    """Returns the nodes that the compactor drains, each with the time since when it is cordoned."""
+    if not annotations.ours:
+        return "the compactor has cordoned no node"
+    names = join_first(
+        [
+            f"{node} since {format_timestamp(claim.since)}" if isinstance(claim, DrainAnnotation) else node
+            for node, claim in sorted(annotations.ours.items())
+        ],
+        MAX_NAMES,
+    )
+    nodes = format_count(len(annotations.ours), "node")
+    return f"the compactor has cordoned {nodes}: {names}; `trimtab compactor release --yes NODE` uncordons one"
+
+
+def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
+    """Yields a warning for nodes that the compactor cordoned while no replica of it holds the Lease."""
+    lease = cluster.leases.get("compactor")
+    if isinstance(lease, Unreadable) or not annotations.ours or has_leader(lease, cluster.present):
+        return
+    nodes = sorted(annotations.ours)
+    verb = "is" if len(nodes) == 1 else "are"
+    yield report_warning(
+        DRAIN_ABANDONED,
+        f"{join_first(nodes, MAX_NAMES)} {verb} cordoned by the compactor, and no compactor runs",
+        f"trimtab compactor release --yes {nodes[0]}",
+    )
 
 
 def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
@@ -144,7 +177,7 @@ CHECKS = (
     ),
     Check(
         name="drains", asks="Did the compactor sign the nodes' annotations and its state?", judge=check_drains,
-        may=(DRAIN_FORGED, DRAIN_ORPHANED, STATE_DELETED, STATE_NOT_AUTHENTIC, RENAMED),
+        may=(DRAIN_FORGED, DRAIN_ORPHANED, DRAIN_ABANDONED, STATE_DELETED, STATE_NOT_AUTHENTIC, RENAMED),
     ),
 )  # fmt: skip
 

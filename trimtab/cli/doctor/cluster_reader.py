@@ -20,6 +20,7 @@ from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
+from trimtab.cli.doctor.lease_state import decode_lease
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
     AutoscalerState,
@@ -314,7 +315,7 @@ class DoctorReader:
         return self.read_object("Deployment", account_name(name), observed.decode_process, self._namespace)
 
     def read_lease(self, name: str) -> Any:
-        return self.read_object("Lease", account_name(name), observed.decode_lease, self._namespace)
+        return self.read_object("Lease", account_name(name), decode_lease, self._namespace)
 
     def read_namespace(self) -> NamespaceState | None:
         from trimtab.cluster.api.meta import Metadata

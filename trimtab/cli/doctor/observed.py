@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import certs
 from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
+from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
 from trimtab.cli.install.names import CONFIGURATION_NAME
@@ -109,15 +110,6 @@ class AccountPolicy:
     """Whether a binding of it denies requests."""
     is_ours: bool = True
     """Whether it equals the policy that this version installs, and its binding has no exception."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseState:
-    """The Lease of a process."""
-
-    holder: str
-    renewed_at: datetime | None
-    duration_seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,6 +288,12 @@ class ObservedCluster:
     autoscaling: Read[AutoscalingState] = field(default_factory=AutoscalingState)
 
     @property
+    def present(self) -> datetime:
+        """The API server's time, or this machine's if that is not known. Leases are compared with it: the clock of the
+        replica that renewed one is closer to the API server's than to the one of this command."""
+        return self.local_time if isinstance(self.server_time, Unreadable) else self.server_time
+
+    @property
     def is_without_webhook(self) -> bool:
         """Whether pods are changed by compiled policies alone (`install --mode policies`): one is bound, and no
         webhook of Trimtab is registered for pods."""
@@ -400,16 +398,6 @@ def decode_crd(document: Plain) -> CrdState:
     return CrdState(
         established=any(each["type"] == "Established" and each["status"] == "True" for each in conditions),
         served=frozenset(version["name"] for version in document["spec"]["versions"] if version.get("served")),
-    )
-
-
-def decode_lease(document: Plain) -> LeaseState:
-    spec = document.get("spec") or {}
-    renewed = spec.get("renewTime")
-    return LeaseState(
-        holder=spec.get("holderIdentity") or "",
-        renewed_at=datetime.fromisoformat(renewed) if renewed else None,
-        duration_seconds=spec.get("leaseDurationSeconds") or 0,
     )
 
 

@@ -11,8 +11,8 @@ SIGNING_KEY_MISSING = Code(
     "signing-key-missing",
     "The compactor has no signing key: nothing that it signed before is authentic, and without the Secret it"
     " does nothing.",
-    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release` uncordons nodes "
-    "that were cordoned with a lost key.",
+    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release --yes NODE` "
+    "uncordons a node that was cordoned with a lost key.",
 )
 WEBHOOK_KEY_MISSING = Code(
     "webhook-signing-key-missing",
@@ -25,18 +25,24 @@ WEBHOOK_KEY_MISSING = Code(
 DRAIN_FORGED = Code(
     "drain-annotation-not-authentic",
     "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
-    "Find out who wrote it; `trimtab compactor release NODE` removes the annotation and uncordons the node.",
+    "Find out who wrote it; `trimtab compactor release --yes NODE` removes the annotation and uncordons it.",
 )
 DRAIN_ORPHANED = Code(
     "drain-orphaned",
     "A node has an authentic annotation of a drain that the pool's state does not have.",
-    "Nothing while a compactor leads: it uncordons the node. Otherwise run `trimtab compactor release NODE`.",
+    "Nothing while a compactor leads: it uncordons the node. Otherwise run `trimtab compactor release --yes NODE`.",
+)
+DRAIN_ABANDONED = Code(
+    "drain-without-compactor",
+    "Nodes are cordoned by the compactor, and no compactor runs that would finish or undo the drains.",
+    "Start the compactor: it continues or undoes its drains. Without it, `trimtab compactor release --yes NODE` "
+    "uncordons a node.",
 )
 STATE_DELETED = Code(
     "state-deleted",
     "The state of a pool was deleted while nodes have annotations of its drains.",
     "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; without a "
-    "compactor `trimtab compactor release NODE` uncordons a node.",
+    "compactor `trimtab compactor release --yes NODE` uncordons a node.",
 )
 STATE_NOT_AUTHENTIC = Code(
     "state-not-authentic",

@@ -15,13 +15,14 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.pools.reasons import OTHER_NAMESPACE
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import POOL_LABEL, Pool, PoolIndex, pool_name
 from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.waiting import pool_mode
@@ -30,11 +31,6 @@ from trimtab.compactor.settings import Settings
 
 MAX_NAMES = 5
 """The number of names that one sentence has."""
-OTHER_NAMESPACE = Code(
-    "pool-in-other-namespace",
-    "The ConfigMap of a pool is in a namespace that the compactor does not read: the pool does not exist for it.",
-    "Move the ConfigMap to the compactor's namespace; if the compactor runs in another one, name that with `-n`.",
-)
 
 
 class CheckedPoolReport(ReportPart, frozen=True, kw_only=True):
@@ -85,7 +81,7 @@ def check_pools(
 
     PATH is a file or folder with ConfigMaps; without one, the pools of --cluster are checked. A valid pool that does
     not do what it says is a finding, and the command exits with 1: its ConfigMap is in a namespace that the compactor
-    does not read, or, with `--cluster`, no node belongs to it, or its nodes belong to another pool, too.
+    does not read, or, with `--cluster`, no node belongs to it, or its nodes also belong to another pool.
     """
     report = build_check_report(paths, namespace, cluster)
     _emit(output, output_file, report)

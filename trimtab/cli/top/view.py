@@ -116,7 +116,7 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
         nodes=tuple(sorted(bars, key=_order)),
         decisions=_last_decisions(state.pool_states),
         saved=_saved(state.pool_states.values()),
-        problems=(*report.mistakes, *problems),
+        problems=(*([report.no_leader.text] if report.no_leader else ()), *report.mistakes, *problems),
     )  # fmt: skip
 
 

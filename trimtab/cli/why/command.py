@@ -1,10 +1,14 @@
 """The command line of `trimtab why`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.admit.running_pods import AUDITED_KINDS, audit_contents
-from trimtab.cli.complete_names import complete_namespaces
+from trimtab.cli.complete_names import complete_namespaces, complete_nodes
 from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.why.report import LiveTraces, build_why_report, draw_why, find_owners
 from trimtab.cluster.api.pod import Pod
@@ -14,6 +18,9 @@ from trimtab.cluster.yaml_documents import read_documents
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from trimtab.cli.why.node_report import WhyNodeReport
 
 
 @click.group("why", cls=SuggestingGroup)
@@ -73,6 +80,34 @@ def _emit(form: str, output_file: str | None, report: object) -> None:
 
     assert isinstance(report, WhyPodReport)
     output.emit_report(form, output_file, report, lambda console: draw_why(console, report), "trimtab why pod")
+
+
+@verb.command("node")
+@click.argument("name", shell_complete=complete_nodes)
+@click.option(
+    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
+)
+@live_cluster.add_cluster_options
+@output.add_output_options
+def explain_node(
+    name: str, namespace: str, cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+) -> None:
+    """Show why a node is as it is: who cordoned it, since when, and how to undo that.
+
+    Joins the annotation of a drain, the pools' last plans, the decisions of the compactor about the node and, without
+    --cluster FILE, its Events. `trimtab plan --explain node NAME` says why a plan keeps a node or drains it.
+    """
+    from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
+
+    paths = [path for path in cluster.paths if path != live_cluster.LIVE]
+    report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
+    _emit_node(output, output_file, report)
+
+
+def _emit_node(form: str, output_file: str | None, report: WhyNodeReport) -> None:
+    from trimtab.cli.why.node_report import draw_why_node
+
+    output.emit_report(form, output_file, report, lambda console: draw_why_node(console, report), "trimtab why node")
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod:

@@ -69,7 +69,7 @@ def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str
         raise RuntimeFailure(str(error)) from None
     try:
         try:
-            events = _read_events(client, namespace, name)
+            events = read_events(client, namespace, "Pod", name)
         except (KubeFault, msgspec.DecodeError) as error:
             notes.append(f"Events could not be read: {error}")
         try:
@@ -81,13 +81,14 @@ def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str
     return LiveTraces(events, log, tuple(notes))
 
 
-def _read_events(client: Client, namespace: str, name: str) -> tuple[PodEventReport, ...]:
+def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[PodEventReport, ...]:
+    """Returns the Events about an object, the oldest first. Raises KubeFault, and DecodeError for another document."""
     # The core form of the API: only it can select by the object's name (kubectl describe asks so, too).
     query: dict[str, str | int | None] = {
-        "fieldSelector": f"involvedObject.kind=Pod,involvedObject.name={name}", "limit": MAX_EVENTS,
+        "fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}", "limit": MAX_EVENTS,
     }  # fmt: skip
     content = client.get(
-        f"/api/v1/namespaces/{namespace}/events", query, doing=f"list Events of pod {namespace}/{name}"
+        f"/api/v1/namespaces/{namespace}/events", query, doing=f"list Events of {kind} {name} in {namespace}"
     )
     found = msgspec.json.decode(content, type=_EventList).items
     return tuple(

@@ -148,28 +148,29 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
     if report.changes is None:
         console.print("The pod has no annotation of Trimtab: the webhook did not change it.")
     else:
-        _draw_table(
+        draw_named_table(
             console, "Changed on admission, by the pod's annotation (not verified here)", ("policy", "field", "value"),
             [(change.policy or "–", change.field, change.value) for change in report.changes],
         )  # fmt: skip
-    _draw_table(
+    draw_named_table(
         console, "Now, by the policies in force", ("policy", "state", "reason", "why"),
         [(one.policy or "–", one.what, one.reason.code, one.reason.text) for one in report.findings],
     )  # fmt: skip
-    _draw_table(
+    draw_named_table(
         console, "Decisions of the compactor", ("at", "pod", "what", "reason", "why"),
         [(one.at, one.pod, one.what, one.code, one.why) for one in report.decisions],
     )  # fmt: skip
-    _draw_table(
+    draw_named_table(
         console, "Events", ("at", "reason", "from", "note"),
         [(one.at, one.reason, one.source, one.note) for one in report.events],
     )  # fmt: skip
-    _draw_table(console, "The webhook's log", ("line",), [(line,) for line in report.log])
+    draw_named_table(console, "The webhook's log", ("line",), [(line,) for line in report.log])
     for note in report.notes:
         console.print(Text(note, style="bright_black"))
 
 
-def _draw_table(console: Console, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def draw_named_table(console: Console, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Draw the rows under a title; nothing without rows."""
     if not rows:
         return
     table = Table(*names, title=title, title_justify="left", box=None, pad_edge=False)

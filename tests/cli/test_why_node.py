@@ -1,0 +1,88 @@
+"""`trimtab why node` says which client cordoned a node, since when, and how to undo it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+from tests.cli.snapshots import pool, snapshot, trimtab
+from tests.cli.test_why import state
+from tests.cluster_of import cluster, node
+from trimtab.cluster.signature import SigningKeys
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
+from trimtab.compaction.drain.pool_state import HistoryEntry
+
+NOW = 1_800_000_000
+LABELS = {"cloud.google.com/gke-nodepool": "web"}
+
+
+def drained(**more: Any) -> Any:
+    [on] = cluster(node("n1")).nodes
+    annotation = DrainAnnotation(drain="d7", pool="web", since=NOW, home="trimtab-system", **more)
+    text = encode_annotation(annotation, on, SigningKeys(b"k" * 32))
+    return node("n1", labels=LABELS, cordoned=True, annotations={CORDONED_BY_US: text})
+
+
+def why(folder: Path, *items: Any, name: str = "n1", form: str = "json") -> Result:
+    return trimtab("why", "node", name, "--cluster", snapshot(folder, *items), "-o", form)
+
+
+def report(folder: Path, *items: Any) -> Any:
+    result = why(folder, *items)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp_path: Path) -> None:
+    entry = HistoryEntry(at=NOW, pool="web", what="started", code="drain-started", why="w", node="n1")
+    found = report(tmp_path, drained(), pool("web", "mode: act"), state(entry))
+    assert found["cordon"]["by"] == "trimtab"
+    assert found["cordon"]["since"] == "2027-01-15T08:00:00Z"
+    assert found["cordon"]["text"].startswith(
+        "Trimtab's compactor of namespace trimtab-system cordoned it to drain it for pool web (drain d7)"
+    )
+    assert found["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
+    assert [one["what"] for one in found["decisions"]] == ["started"]
+    text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
+    assert "Node n1  in pool web, cordoned" in text
+    assert "To undo it:" in text
+
+
+def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
+    text = report(tmp_path, drained(emptied=NOW + 60))["cordon"]["text"]
+    assert text.endswith("it is empty since 2027-01-15T08:01:00Z and waits for the cluster autoscaler")
+
+
+def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(tmp_path: Path) -> None:
+    item = node("n1", cordoned=True)
+    item["metadata"]["managedFields"] = [
+        {"manager": "kubelet", "fieldsV1": {"f:status": {}}},
+        {"manager": "kubectl-cordon", "time": "2026-11-26T13:00:00Z", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
+    ]
+    cordon = report(tmp_path, item)["cordon"]
+    assert (cordon["by"], cordon["since"]) == ("other", "2026-11-26T13:00:00Z")
+    assert "field manager kubectl-cordon" in cordon["text"]
+    assert cordon["undo"] == ["kubectl uncordon n1"]
+    assert "does not say which" in report(tmp_path, node("n1", cordoned=True))["cordon"]["text"]
+
+
+def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:
+    taints = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
+    cordon = report(tmp_path, node("n1", taints=taints))["cordon"]
+    assert (cordon["by"], cordon["undo"]) == ("autoscaler", [])
+
+
+def test_an_open_node_was_cordoned_by_none_and_a_node_without_a_pool_is_called_so(tmp_path: Path) -> None:
+    found = report(tmp_path, node("n1", labels=LABELS))
+    assert found["cordon"]["by"] == "none"
+    assert "names the pool web, which has no ConfigMap" in found["notes"][0]
+
+
+def test_a_node_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    result = why(tmp_path, node("node-1"), name="node-2")
+    assert result.exit_code == 2
+    assert "did you mean 'node-1'?" in result.stderr

@@ -1,0 +1,80 @@
+"""Whether a compactor leads, by its Lease; where none does, since when, what is known of its Deployment, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.cli.compactor.reasons import NO_COMPACTOR
+from trimtab.cli.install.names import account_name
+from trimtab.cluster.api.core import Lease, LeaseSpec
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.timestamps import Seconds, format_age, format_timestamp, parse_timestamp
+from trimtab.compactor.process import LEASE
+from trimtab.kube.client import Client
+from trimtab.kube.errors import KubeFault, NotFound
+from trimtab.kube.objects import decode_as, get_plain
+from trimtab.kube.resources import LIST_SOURCES, object_path
+
+MAX_CLOCK_SKEW_SECONDS = 60
+"""The time of the last renewal is by the replica's clock: a Lease that expired less than this ago may still be held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """The replica that leads, or the reason why none does."""
+
+    leader: str = ""
+    problem: Reason | None = None
+
+
+def read_leadership(client: Client, namespace: str, now: Seconds) -> Leadership:
+    """Read the compactor's Lease, and where it is not held, the Deployment. Raises KubeFault for the Lease alone."""
+    doing = f"read Lease {namespace}/{LEASE}"
+    try:
+        content = client.get(object_path(LIST_SOURCES["Lease"], namespace, LEASE), doing=doing)
+    except NotFound:
+        sentence = f"there is no Lease {namespace}/{LEASE}, so no compactor has run in this namespace"
+        return Leadership(problem=NO_COMPACTOR(f"{sentence}; {_describe_deployment(client, namespace)}"))
+    lease: Lease = decode_as(content, Lease, doing)
+    sentence = find_lapse(lease.spec, now)
+    if not sentence:
+        return Leadership(lease.spec.holder_identity or "")
+    return Leadership(problem=NO_COMPACTOR(f"{sentence}; {_describe_deployment(client, namespace)}"))
+
+
+def find_lapse(lease: LeaseSpec, now: Seconds) -> str:
+    """Returns why the Lease is not held, and since when, or an empty string if it is held."""
+    renewed = parse_timestamp(lease.renew_time)
+    when = "" if renewed is None else f" at {format_timestamp(renewed)}, {format_age(now - renewed)} ago"
+    if not lease.holder_identity:
+        return f"no replica holds the Lease; the last one renewed it{when}" if when else "no replica holds the Lease"
+    duration = lease.lease_duration_seconds or 0
+    if renewed is None:
+        return f"{lease.holder_identity} has never renewed the Lease"
+    if now - renewed > duration + MAX_CLOCK_SKEW_SECONDS:
+        return f"{lease.holder_identity} last renewed the Lease{when}; it lasts {duration} s"
+    return ""
+
+
+def _describe_deployment(client: Client, namespace: str) -> str:
+    name = account_name("compactor")
+    try:
+        return describe_replicas(get_plain(client, "Deployment", name, namespace), namespace, name)
+    except KubeFault as error:
+        return f"its Deployment cannot be read: {error}"
+
+
+def describe_replicas(deployment: Mapping[str, Any] | None, namespace: str, name: str) -> str:
+    """Returns how many replicas of the Deployment are ready, with the command that says more."""
+    if deployment is None:
+        return f"there is no Deployment {namespace}/{name} (`trimtab install --apply` creates it)"
+    # A Deployment without `replicas` has one (the API's default).
+    wanted = (deployment.get("spec") or {}).get("replicas", 1)
+    ready = (deployment.get("status") or {}).get("readyReplicas", 0)
+    if wanted == 0:
+        scale = f"kubectl -n {namespace} scale deployment {name} --replicas=1"
+        return f"its Deployment {name} is scaled to 0 replicas (`{scale}`)"
+    command = "logs deploy/" + name if ready else "describe pods -l app.kubernetes.io/component=compactor"
+    return f"{ready} of {wanted} replicas of its Deployment {name} are ready (`kubectl -n {namespace} {command}`)"

@@ -1,0 +1,9 @@
+"""Why a valid pool does nothing, as far as the compactor's own reasons do not say it."""
+
+from trimtab.cluster.reason import Code
+
+OTHER_NAMESPACE = Code(
+    "pool-in-other-namespace",
+    "The ConfigMap of a pool is in a namespace that the compactor does not read: the pool does not exist for it.",
+    "Move the ConfigMap to the compactor's namespace; if the compactor runs in another one, name that with `-n`.",
+)

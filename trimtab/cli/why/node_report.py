@@ -1,0 +1,191 @@
+"""The report of `trimtab why node`, and its drawing: who cordoned the node, since when, and how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from trimtab.cli.compactor.state import CompactorState
+from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.why.report import PodDecisionReport, PodEventReport, draw_named_table
+from trimtab.cluster.api.core import Node
+from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
+from trimtab.cluster.pool import PoolIndex, pool_name
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
+from trimtab.compactor.soft_taint import LEAVING
+
+KEEP = "trimtab.dev/do-not-disrupt"
+
+
+class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
+    """The origin of a node's state."""
+
+    by: str
+    """trimtab, autoscaler, other; or none."""
+    text: str
+    since: str
+    """RFC 3339; empty if that is not known."""
+    undo: list[str]
+    """What makes pods schedulable on the node again: commands or sentences."""
+
+
+class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
+    """Published as deploy/schemas/why-node-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "WhyNodeReport"
+    name: str
+    pools: list[str]
+    cordoned: bool
+    cordon: NodeCordonReport
+    plan: str
+    """The node's place in the last plan of its pool; empty if it is in none."""
+    decisions: list[PodDecisionReport]
+    """The decisions of the compactor about the node and its pods."""
+    events: list[PodEventReport]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldWriter:
+    """The field manager that wrote a field last, by the object's managedFields."""
+
+    manager: str
+    time: str
+
+
+def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
+    """Returns which client set `spec.unschedulable`, or None if the object does not say so."""
+    entries = (document.get("metadata") or {}).get("managedFields") or ()
+    for entry in entries:
+        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
+            return FieldWriter(str(entry.get("manager", "")), str(entry.get("time") or ""))
+    return None
+
+
+def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int | None) -> NodeCordonReport:
+    """Returns what made the node unschedulable.
+
+    document: the node as the API server sends it; pods_left: pods of the drain that still exist, None if unknown.
+    """
+    annotation = read_annotation(node, None)
+    claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
+    release = f"trimtab compactor release --yes {node.name}"
+    if node.removal_taint is not None:
+        text = f"an autoscaler is deleting it (taint {node.removal_taint.key})"
+        drained = ", after Trimtab's compactor had drained it" if claim is not None else ""
+        return NodeCordonReport(by="autoscaler", text=text + drained, since="", undo=[])
+    if isinstance(claim, DrainAnnotation):
+        return NodeCordonReport(
+            by="trimtab", text=_describe_drain(node, claim, pods_left), since=format_timestamp(claim.since),
+            undo=[
+                f"{release}  (uncordons the node; its drain ends)",
+                "trimtab compactor pause  (ends all drains)",
+                f"kubectl annotate node {node.name} {KEEP}=true  (keeps it from being drained again)",
+            ],
+        )  # fmt: skip
+    if isinstance(claim, Unreadable):
+        return NodeCordonReport(
+            by="trimtab", text=f"it has the annotation of a drain, which cannot be read: {claim.problem}", since="",
+            undo=[release],
+        )  # fmt: skip
+    if not node.is_cordoned:
+        return NodeCordonReport(by="none", text="no client cordoned it", since="", undo=[])
+    writer = find_cordon_writer(document)
+    text = "another client than Trimtab's compactor cordoned it" + (
+        f": the field manager {writer.manager}" if writer is not None else "; the node does not say which one"
+    )
+    return NodeCordonReport(
+        by="other", text=text, since=writer.time if writer is not None else "", undo=[f"kubectl uncordon {node.name}"]
+    )
+
+
+def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | None) -> str:
+    owner = f"Trimtab's compactor{f' of namespace {claim.home}' if claim.home else ''}"
+    if claim.emptied is not None:
+        progress = f"; it is empty since {format_timestamp(claim.emptied)} and waits for the cluster autoscaler"
+    else:
+        progress = f"; {pods_left} of {len(claim.moves)} pods are left" if pods_left is not None else ""
+    state = "cordoned it to drain it" if node.is_cordoned else "drained it, and another client uncordoned it since,"
+    return f"{owner} {state} for pool {claim.pool} (drain {claim.drain}){progress}"
+
+
+def build_why_node_report(
+    document: Mapping[str, Any], state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
+) -> WhyNodeReport:
+    """Join what is known of the node. `document` is the node as the API server sends it."""
+    node = node_from_api(msgspec.convert(document, Node))
+    claims = {item.name: claim for item, claim in state.list_annotations()}
+    claim = claims.get(node.name)
+    pods_left = state.count_remaining_pods(claim) if isinstance(claim, DrainAnnotation) else None
+    pools = [pool.name for pool in PoolIndex(state.pools.pools).pools_of(node)]
+    return WhyNodeReport(
+        name=node.name, pools=pools, cordoned=node.is_cordoned, cordon=describe_cordon(node, document, pods_left),
+        plan=_describe_plan(node.name, state), decisions=list(_find_decisions(node.name, state)), events=list(events),
+        notes=[*_list_notes(node, pools), *notes],
+    )  # fmt: skip
+
+
+def _describe_plan(name: str, state: CompactorState) -> str:
+    for pool, memory in sorted(state.pool_states.items()):
+        if name in memory.plan:
+            return f"number {memory.plan.index(name) + 1} of {len(memory.plan)} in the last plan of pool {pool}"
+    return ""
+
+
+def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
+    keys = {taint.key for taint in node.taints}
+    if LEAVING in keys:
+        yield (
+            f"Trimtab's soft taint {LEAVING} is on it: the scheduler avoids the node, because a plan drains it soon. No"
+            " pod is rejected."
+        )
+    if CANDIDATE_TAINT in keys:
+        yield f"The cluster autoscaler's taint {CANDIDATE_TAINT} is on it: it does not need the node."
+    if not pools:
+        label = pool_name(node)
+        named = f"its label names the pool {label}, which has no ConfigMap" if label else "no label names its pool"
+        yield f"It is in no pool of Trimtab ({named}): the compactor never drains it."
+
+
+def _find_decisions(name: str, state: CompactorState) -> Iterable[PodDecisionReport]:
+    entries = (entry for memory in state.pool_states.values() for entry in memory.ring if entry.node == name)
+    for entry in sorted(entries, key=lambda entry: entry.at):
+        what = f"{entry.what} (rehearsed)" if entry.rehearsed else entry.what
+        yield PodDecisionReport(at=format_timestamp(entry.at), pod=entry.pod, what=what, code=entry.code, why=entry.why)
+
+
+def draw_why_node(console: Console, report: WhyNodeReport) -> None:
+    """Draw who cordoned the node and how to undo it, then its place in the plan, decisions and Events."""
+    pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
+    state = "cordoned" if report.cordoned else "open for pods"
+    console.print(Text.assemble((f"Node {report.name}", "bold"), f"  in {pools}, {state}"))
+    since = f", since {report.cordon.since}" if report.cordon.since else ""
+    console.print(Text(_sentence(report.cordon.text + since)))
+    if report.cordon.undo:
+        console.print(Text("To undo it:"))
+        for command in report.cordon.undo:
+            console.print(Text(f"  {command}"))
+    if report.plan:
+        console.print(Text(f"It is {report.plan}."))
+    draw_named_table(
+        console, "Decisions of the compactor", ("at", "pod", "what", "reason", "why"),
+        [(one.at, one.pod or "–", one.what, one.code, one.why) for one in report.decisions],
+    )  # fmt: skip
+    draw_named_table(
+        console, "Events", ("at", "reason", "from", "note"),
+        [(one.at, one.reason, one.source, one.note) for one in report.events],
+    )  # fmt: skip
+    for note in report.notes:
+        console.print(Text(note, style="bright_black"))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,66 @@
+"""Reads a node, the compactor's state and the Events about the node, from a live cluster or from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from trimtab.cli import live_cluster
+from trimtab.cli.compactor.leadership import Leadership
+from trimtab.cli.compactor.state import ClusterLogin, build_compactor_state, open_client, state_sources
+from trimtab.cli.main import UsageError
+from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.why.live_traces import read_events
+from trimtab.cli.why.node_report import WhyNodeReport, build_why_node_report
+from trimtab.cli.why.report import PodEventReport
+from trimtab.cluster.api.core import Node
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.kube.errors import KubeFault
+from trimtab.kube.listing import list_kinds
+from trimtab.kube.objects import get_plain
+
+NODE_EVENTS_NAMESPACE = "default"
+"""Events about objects without a namespace are in it (client-go, tools/record)."""
+
+
+def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, namespace: str) -> WhyNodeReport:
+    """Returns the report of a node of the live cluster. Raises UsageError if there is no such node."""
+    login = ClusterLogin(kubeconfig=cluster.kubeconfig, context=cluster.context, namespace=namespace)
+    notes: list[str] = []
+    events: tuple[PodEventReport, ...] = ()
+    with open_client(login) as client:
+        listing = list_kinds(client, state_sources(namespace, pods=True))
+        document = get_plain(client, "Node", name)
+        try:
+            events = read_events(client, NODE_EVENTS_NAMESPACE, "Node", name)
+        except (KubeFault, msgspec.DecodeError) as error:
+            notes.append(f"Events could not be read: {error}")
+    state = build_compactor_state(listing.snapshot, listing.unreadable, Leadership(), namespace)
+    if document is None:
+        raise _no_node(name, [shape.metadata.name for shape in listing.snapshot.objects_of(Node)])
+    return build_why_node_report(document, state, events, notes)
+
+
+def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> WhyNodeReport:
+    """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if there is no such node."""
+    documents, mistakes = parse_documents(live_cluster.read_paths(paths))
+    if mistakes:
+        raise UsageError(mistakes)
+    nodes: dict[str, Any] = {
+        str((document.value.get("metadata") or {}).get("name")): document.value
+        for document in documents
+        if document.kind == "Node"
+    }
+    if name not in nodes:
+        raise _no_node(name, list(nodes))
+    built = build_snapshot(documents)
+    state = build_compactor_state(built.snapshot, (), Leadership(), namespace)
+    return build_why_node_report(nodes[name], state, (), ("Events are not in a snapshot.",))
+
+
+def _no_node(name: str, names: Sequence[str]) -> UsageError:
+    todo = suggest_name(name, names)
+    return UsageError([ConfigError(file="NAME", expected="the name of a node that exists", got=repr(name), todo=todo)])

@@ -1,11 +1,16 @@
 """`trimtab plan` without configuration: presets beside each other, what keeps the rest and costs how much, guesses."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.snapshots import half_empty, pool, snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
+from trimtab.cli.live_cluster import ClusterOptions
+from trimtab.cli.plan.inputs import PlanOptions, has_own_settings
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_config import PoolReading
 
 KIND, REGION = "node.kubernetes.io/instance-type", "topology.kubernetes.io/region"
 
@@ -36,10 +41,41 @@ def test_what_keeps_the_rest_is_priced_and_says_which_knob_to_turn(pinned: Path)
     assert "these 4 pods" in " ".join(shown.split())
 
 
-def test_pools_with_settings_are_compared_only_when_asked(tmp_path: Path) -> None:
+def test_pools_with_settings_are_compared_as_well_where_it_takes_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = snapshot(tmp_path, *half_empty(pool("web", "preset: keen")))
+    assert len(told("plan", "--cluster", cluster)["presets"]) == 3
+    monkeypatch.setattr("trimtab.cli.plan.command.MAX_COMPARED_NODES", 2)
     assert told("plan", "--cluster", cluster)["presets"] == []
     assert len(told("plan", "--cluster", cluster, "--compare")["presets"]) == 3
+
+
+def test_the_setting_that_keeps_nodes_is_priced_in_the_text_with_the_way_to_change_it(tmp_path: Path) -> None:
+    settings = "preset: keen\nkeep: {headroom: {percent: 60}}"
+    shown = trimtab("plan", "--cluster", snapshot(tmp_path, *half_empty(pool("web", settings)))).stdout
+    assert "Lower the pool's keep.headroom or keep.spare." in " ".join(shown.split())
+
+
+def test_the_text_has_the_price_of_each_pools_nodes_and_where_it_comes_from(pinned: Path) -> None:
+    (row,) = told("plan", "--cluster", pinned)["poolPrices"]
+    assert (row["nodes"], row["source"], row["isGuessed"]) == (4, "list", False)
+    shown = trimtab("plan", "--cluster", pinned).stdout
+    assert row["instanceType"] in shown
+    assert row["text"] in shown
+
+
+def test_only_a_live_cluster_whose_pools_have_settings_is_planned_as_of_now() -> None:
+    web = PoolReading((Pool(name="web"),))
+    live = PlanOptions(cluster=ClusterOptions(("live",)))
+    assert has_own_settings(live, web)
+    assert not has_own_settings(live, replace(web, assumed=True))
+    assert not has_own_settings(replace(live, presets=("all=keen",)), web)
+    assert not has_own_settings(PlanOptions(cluster=ClusterOptions(("capture.json",))), web)
+
+
+def test_no_clock_is_read_where_the_time_is_none(pinned: Path) -> None:
+    assert told("plan", "--cluster", pinned, "--now", "none") == told("plan", "--cluster", pinned)
 
 
 def test_it_can_be_left_out(pinned: Path) -> None:

@@ -16,6 +16,9 @@ from trimtab.cli.plan.table import draw_plan
 from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import build_cluster_model
 
+MAX_COMPARED_NODES = 500
+"""Nodes up to which a plan is compared without being told to: a comparison makes about a dozen more plans."""
+
 
 @click.command("plan")
 @plan_inputs
@@ -23,7 +26,7 @@ from trimtab.scheduling.cluster_model import build_cluster_model
               help="Show all reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=None,
               help="Compare the three presets, and show what a plan without each blocking reason would save. "
-              "Default: only if no pool has settings, or with -o html.")  # fmt: skip
+              f"Default: up to {MAX_COMPARED_NODES} nodes, or if no pool has settings, or with -o html.")  # fmt: skip
 @output.add_output_options
 def verb(
     options: PlanOptions,
@@ -39,14 +42,16 @@ def verb(
     by a label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies,
     or the PodPolicies of the snapshot), a pod counts with the larger of its requests now and those that it would get
     when it is admitted again, as in the compactor. --resize also shows what more is freed if the pods of
-    policies with `running: resize` shrink first, and which resizes that needs.
+    policies with `running: resize` shrink first, and which resizes that needs. Without --now, rules that need
+    a clock (ages, windows, quiet times) count as of now in a live cluster whose pools have settings, and else not.
     """
-    plan_inputs = inputs.read_inputs(options)
+    plan_inputs = inputs.read_inputs(options, like_compactor=True)
     explain.check_subjects(plan_inputs, subjects)
     with show_spinner("Planning"):
         cluster_model = build_cluster_model(plan_inputs.inventory, plan_inputs.readmitted_requests)
         draining_plan = make_plan(cluster_model, plan_inputs.pools, plan_inputs.context)
-    is_compared = plan_inputs.is_assumed or output == "html" if compares is None else compares
+    is_small = len(plan_inputs.inventory.nodes) <= MAX_COMPARED_NODES
+    is_compared = plan_inputs.is_assumed or output == "html" or is_small if compares is None else compares
     with show_spinner("Comparing"):
         comparison = (
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON

@@ -28,12 +28,33 @@ from trimtab.machines.prices import (
 MAX_MISSING_TYPES = 5
 
 
+class Saving(ReportPart, frozen=True, kw_only=True):
+    amount: float
+    unit: str
+    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
+
+
 class PriceReport(ReportPart, frozen=True, kw_only=True):
     """The nodes whose price has the same source."""
 
     source: str
     """`file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or a reason's code."""
     nodes: int
+    is_guessed: bool
+    text: str
+
+
+class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
+    """The nodes of one pool and machine type whose price has the same source."""
+
+    pool: str
+    """Empty for nodes in no pool, or in more than one."""
+    instance_type: str
+    nodes: int
+    price: Saving | None
+    """The price of one node in a month; null if it is not known."""
+    source: str
+    """As in `PriceReport`."""
     is_guessed: bool
     text: str
 
@@ -56,6 +77,27 @@ def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceRepo
         PriceReport(source=source, nodes=count, is_guessed=is_guessed, text=text)
         for (source, is_guessed, text), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
+
+
+def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PoolPriceReport]:
+    """Returns the prices of the nodes in pools by pool, machine type and source, in order of pool and type."""
+    index = PoolIndex(pools)
+    counts: Counter[tuple[str, str, int, str, bool, str]] = Counter()
+    for node in inventory.nodes:
+        if index.pools_of(node):
+            pool = index.only_pool_of(node)
+            price = quote_node(node, index)
+            amount = -1 if isinstance(price, NotYet) else price.amount
+            name, type_ = pool.name if pool is not None else "", node.labels.get(INSTANCE_TYPE_LABEL, "")
+            source, is_guessed, text = _describe_price(node, price)
+            counts[name, type_, amount, source, is_guessed, text] += 1
+    return [
+        PoolPriceReport(
+            pool=pool, instance_type=type_, nodes=count, source=source, is_guessed=is_guessed, text=text,
+            price=None if amount < 0 else convert_saving(amount, "micro-dollars an hour"),
+        )
+        for (pool, type_, amount, source, is_guessed, text), count in sorted(counts.items())
+    ]  # fmt: skip
 
 
 def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
@@ -126,12 +168,6 @@ def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
     """Returns the price of the node; the price settings of its pool count."""
     pool = index.first_pool_of(node)
     return quote_price(node, pool.prices if pool else {})
-
-
-class Saving(ReportPart, frozen=True, kw_only=True):
-    amount: float
-    unit: str
-    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
 
 
 def convert_saving(amount: int, unit: str) -> Saving:

@@ -33,6 +33,7 @@ from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, schedulers_of
+from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
@@ -98,7 +99,7 @@ def add_plan_options(function: F) -> F:
                      help="The preset of a pool: careful, balanced or keen; the pool `all` is every node."),
         click.option("--autoscaler-flags", metavar="FLAGS", default="",
                      help="The cluster autoscaler's flags; a capture does not contain them."),
-        click.option("--now", metavar="TIME", help="The time of the plan, or `now`. Default: no clock is read."),
+        click.option("--now", metavar="TIME", help="The time of the plan, `now`, or `none`, which is the default."),
         click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
                      help="The component that writes pod overhead, as for the webhook. It matters only with policies."),
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
@@ -232,6 +233,8 @@ def read_observations(inventory: Inventory) -> PastObservations:
     )
 
 
+NOW = "now"
+CLOCK_NOTE = "ages, windows and quiet times count as of now, as for the compactor; `--now none` leaves them out"
 MAX_NOW_SECONDS = 32_503_680_000
 """The year 3000: Python's last years have no following day in every time zone."""
 
@@ -254,17 +257,18 @@ class PlanInputs:
     wants_resizes: bool = False
 
 
-def read_inputs(options: PlanOptions) -> PlanInputs:
+def read_inputs(options: PlanOptions, *, like_compactor: bool = False) -> PlanInputs:
     """Read all files, or the live cluster, that the options name.
 
+    like_compactor: whether the time is now, without `--now`, in a live cluster whose pools have settings.
     Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
     """
     # All decoded objects stay alive, so garbage collection would only search them again and again.
     with without_garbage_collection():
-        return _collect_inputs(options)
+        return _collect_inputs(options, like_compactor=like_compactor)
 
 
-def _collect_inputs(options: PlanOptions) -> PlanInputs:
+def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs:
     cluster = options.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
@@ -282,12 +286,13 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
         _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
     )
     snapshot_build = build_snapshot(cluster_documents)
-    now, now_mistakes = parse_now(options.now)
     inventory = snapshot_inventory(snapshot_build.snapshot)
     # If a file of --pools cannot be read, the snapshot's pools are checked instead: "no pool" would be a false mistake.
     pool_config = pools.find_pools(
         pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.presets
     )
+    reads_clock = like_compactor and options.now is None and has_own_settings(options, pool_config)
+    now, now_mistakes = parse_now(NOW if reads_clock else options.now)
     price_file, price_mistakes = _read_price_files(options.price_paths, unread)
     inventory = replace(
         inventory, nodes=tuple(replace(node, price=price_file.price_of(node)) for node in inventory.nodes)
@@ -318,6 +323,7 @@ def _collect_inputs(options: PlanOptions) -> PlanInputs:
     context = PlanningContext(now=now, autoscaler=autoscaler, observations=past.observations, moved_pods=past.moved)
     notes = (
         *pool_config.notes,
+        *([CLOCK_NOTE] if reads_clock else ()),
         *autoscaler_notes,
         *past.notes,
         *readmission.notes,
@@ -405,12 +411,23 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
     ]
 
 
+def has_own_settings(options: PlanOptions, pools: PoolReading) -> bool:
+    """Returns whether the plan is for a live cluster whose pools have settings, as the compactor's own plans are.
+
+    Without settings no age or window was chosen, and on a first run a node that was just added would hide the plan.
+    """
+    return live_cluster.LIVE in options.cluster.paths and not pools.assumed and not options.presets
+
+
 def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
-    """Returns --now, RFC 3339 or the word `now`, in seconds since 1970, with its mistakes; None without the option."""
-    if text == "now":
+    """Returns --now, RFC 3339 or the word `now`, in seconds since 1970, with its mistakes; None for the word `none`, or
+    without the option."""
+    if text == "none":
+        return None, []
+    if text == NOW:
         return int(clock.utc_now().timestamp()), []
     time = parse_timestamp(text)
     if text is None or (time is not None and 0 <= time < MAX_NOW_SECONDS):
         return time, []
-    expected = "a time such as 2026-01-02T15:04:05Z, or now"
+    expected = "a time such as 2026-01-02T15:04:05Z, now or none"
     return None, [ConfigError(file="--now", expected=expected, got=repr(text))]

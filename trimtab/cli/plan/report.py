@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.plan.comparison import NO_COMPARISON, KarpenterReport, KeeperReport, PlanComparison, PresetReport
 from trimtab.cli.plan.cost import (
+    PoolPriceReport,
     PriceReport,
     Saving,
     compute_node_costs,
     convert_saving,
     note_missing_prices,
+    report_pool_prices,
     report_prices,
     sum_guessed_savings,
 )
@@ -183,6 +185,8 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     """The part of the saving that rests on guessed prices."""
     prices: list[PriceReport]
     """The sources of the prices of the pools' nodes."""
+    pool_prices: list[PoolPriceReport]
+    """The prices of the pools' nodes by pool and machine type."""
     presets: list[PresetReport]
     """The outcome of each preset for all pools; empty without a comparison."""
     frontier: list[FrontierReport]
@@ -304,6 +308,7 @@ def build_report(
         bound=report_bound(plan.bound, plan.unit),
         guessed=convert_saving(sum_guessed_savings(inventory, inputs.pools, plan), plan.unit),
         prices=report_prices(inventory, inputs.pools),
+        pool_prices=report_pool_prices(inventory, inputs.pools),
         presets=list(compared.presets),
         keepers=list(compared.keepers),
         karpenter=compared.karpenter,

@@ -115,6 +115,8 @@ MAX_NODES = 6
 MAX_WORKLOADS = 4
 """The number of workloads that are named per node."""
 MAX_TARGETS = 3
+MAX_PRICES = 10
+"""The number of rows with prices."""
 
 
 def draw_plan(console: Console, report: PlanReport) -> None:
@@ -128,6 +130,7 @@ def draw_plan(console: Console, report: PlanReport) -> None:
         draw_resizes(console, report.resize)
     draw_comparison(console, report)
     _draw_pools(console, report)
+    _draw_prices(console, report)
     _draw_first_nodes(console, report)
     draw_reasons(console, report.stays)
     draw_misplaced(console, report)
@@ -189,6 +192,21 @@ def _draw_pools(console: Console, report: PlanReport) -> None:
         numbers = (f"{pool.nodes_before:,}", f"{pool.nodes_after:,}", f"{pool.evictions:,}", format_saving(pool.saves))
         table.add_row(pool.name, *numbers, *(causes[pool.name] for _ in columns))
     console.print(table)
+
+
+def _draw_prices(console: Console, report: PlanReport) -> None:
+    """Draw what each pool pays for its nodes, the most expensive rows first. A guess is marked."""
+    rows = sorted(report.pool_prices, key=lambda row: -(row.price.amount if row.price else 0) * row.nodes)
+    if not any(row.price for row in rows):
+        return
+    table = _table("Pool", ">Nodes", "Machine type", ">Price each", "Price from")
+    for row in rows[:MAX_PRICES]:
+        price = format_saving(row.price) if row.price else "not known"
+        source = Text(row.text, style="yellow" if row.is_guessed else "")
+        table.add_row(row.pool or "–", f"{row.nodes:,}", row.instance_type or "–", price, source)
+    console.print(table)
+    if len(rows) > MAX_PRICES:
+        console.print(Text(f"… and {format_count(len(rows) - MAX_PRICES, 'more price')}: -o json", style=GREY))
 
 
 def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:

@@ -5,14 +5,15 @@
 One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
 the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.
 
-Five kinds of load, told apart because they cost differently:
+Six kinds of load, told apart because they cost differently:
 
     the same     the load client's one body over and over, as for every server this was ever measured beside
     siblings     another uid and another token volume in each: what a ReplicaSet's pods differ in
     quota        siblings in a namespace with a ResourceQuota whose `used` is another one at each review
-    distinct     another owner and `pod-template-hash` besides: never seen before, decided anew every time, and every
-                 request changed to what the workload uses
-    unknown      the same of a workload of which no usage is known: its requests stay
+    distinct     another owner and `pod-template-hash` besides, as the next rollout's pods have: never seen before, and
+                 every request changed to what the workload uses
+    anew         another annotation besides: no decision on an earlier pod holds for it, so each is decided anew
+    unknown      another workload in each, of which no usage is known: decided anew, and its requests stay
 
 The last line has the ratio of each: `webhook_cpu_ratio` is for "the same" typical pod.
 """
@@ -33,8 +34,9 @@ SECONDS = "2s"
 PACED = "10s"
 """Two thousand reviews: the load client opens its connections anew each time, and of fewer they would be the p99."""
 UID, TOKEN = "705ab4f5-6393-11e8-b7cc-42010a800002", "7xk2p"
-OTHER, WORKLOAD = "7d9c6b5f48", "payments-api"
+OTHER, WORKLOAD, ANNOTATION = "7d9c6b5f48", "payments-api", "annotation-0"
 KINDS = {"siblings": (UID, TOKEN), "quota": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
+KINDS["anew"] = (*KINDS["distinct"], ANNOTATION)
 KINDS["unknown"] = (*KINDS["distinct"], WORKLOAD)
 COUNT = 3000
 MEMORY = 100_000
@@ -115,7 +117,8 @@ def _tell(found: Loads, kept: tuple[int, int, int], burst: Load) -> None:
     slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
     print(f"RESULT webhook_cpu_ratio={_ratio(found, 'typical'):.2f} webhook_cpu_ratio_big={_ratio(found, 'big'):.2f}"
           f" siblings={_ratio(found, 'siblings'):.2f} siblings_under_quota={_ratio(found, 'quota'):.2f}"
-          f" distinct={_ratio(found, 'distinct'):.2f} distinct_without_usage={_ratio(found, 'unknown'):.2f}"
+          f" distinct={_ratio(found, 'distinct'):.2f} decided_anew={_ratio(found, 'anew'):.2f}"
+          f" decided_anew_without_usage={_ratio(found, 'unknown'):.2f}"
           f" webhook_p99_ratio={slower:.2f} errors={errors}")  # fmt: skip
 
 

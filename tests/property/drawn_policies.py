@@ -143,14 +143,22 @@ _CONDITIONS = st.fixed_dictionaries(
     optional={
         "namespaces": st.sampled_from([{"include": ["team-*"]}, {"exclude": ["team-b"]}]),
         "podLabels": st.sampled_from([{"tier": "untrusted"}, {"app": "*"}]),
-        "owners": st.sampled_from([["Deployment"], ["DaemonSet", "Job"], ["Pod"], ["Deployment/w*"]]),
+        "owners": st.sampled_from(
+            [["Deployment"], ["DaemonSet", "Job"], ["Pod"], ["Deployment/w*"], ["ReplicaSet/*4f"]]
+        ),
         "containers": st.sampled_from(
-            [{"names": ["app"]}, {"roles": ["init"]}, {"roles": ["main", "sidecar"]}, {"images": ["web*"]}]
+            [
+                {"names": ["app"]},
+                {"roles": ["init"]},
+                {"roles": ["main", "sidecar"]},
+                {"images": ["web*"]},
+                {"images": ["*:1"]},
+            ]
         ),
         "runtimeClasses": st.sampled_from([["none"], ["kata"]]),
         "priorityClasses": st.sampled_from([["none"], ["high"]]),
         "vpa": st.sampled_from(["managed", "unmanaged"]),
-        "annotations": st.sampled_from([{"note": "*"}, {"note": "y"}]),
+        "annotations": st.sampled_from([{"note": "*"}, {"note": "x"}, {"note": "y"}]),
         "serviceAccounts": st.sampled_from([["default"], ["ci-*"]]),
         "requests": st.sampled_from([{"cpu": {"atLeast": "100m"}}, {"memory": {"absent": True}}]),
     },

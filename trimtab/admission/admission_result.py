@@ -15,6 +15,7 @@ from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_an
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, decide_with_policies
 from trimtab.policy.match import always_left_alone
+from trimtab.policy.metadata_reads import MetadataReads
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
 from trimtab.policy.pod_size_limits import SizeExcess, find_excess
 from trimtab.policy.podpolicy import Policies
@@ -67,12 +68,14 @@ def decide_pod(
     marked: ChangedAnnotation | None = None,
     body: bytes = b"",
     answers: QuotaAnswers = NO_ANSWERS,
+    reads: MetadataReads | None = None,
 ) -> PodDecision:
     """Decides a pod, builds the patch, and tests the patch before it is sent.
 
     marked: what earlier calls did to the pod.
     body: its own bytes; both are passed on to `decide_with_policies`.
     answers: the quota answers that siblings of the pod got; answers for this pod are stored there.
+    reads: records what is read of the pod's metadata.
     """
     size_excess = find_excess(pod)
     if (
@@ -83,7 +86,7 @@ def decide_pod(
     if marked is None:
         # The marker is read once for all decisions below: the author of the pod chose how large it is.
         marked = read_trusted_annotation(pod, namespace, terms.signer)
-    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms, body=body)
+    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms, body=body, reads=reads)
     decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)

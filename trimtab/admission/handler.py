@@ -16,13 +16,16 @@ from trimtab.admission.admission_result import (
 )
 from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
+from trimtab.admission.template_cache import read_instance
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
-from trimtab.policy.cluster_facts import ClusterFacts, track_dependencies
+from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
+from trimtab.policy.fact_dependencies import track_dependencies
+from trimtab.policy.metadata_reads import MetadataReads
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.pod_size_limits import find_excess_bytes
@@ -107,15 +110,44 @@ def _finding_for(
     pod_key = normalize_pod_bytes(raw) if memory is not None else None
     answers = NO_ANSWERS if memory is None or request.dry_run else memory.answers
     if memory is None or pod_key is None:
-        return _decide_bytes(raw, request, policies, facts, terms, answers)[0]
-    key = request.namespace, pod_key[0]
-    cached = memory.find_finding(key, policies, facts, terms)
-    if cached is not None:
-        return cached
+        return _decide_bytes(raw, request, policies, facts, terms, answers)
+    cached = memory.find_finding((request.namespace, pod_key[0]), policies, facts, terms)
+    return cached or _decide_and_store(raw, request, policies, facts, terms, memory, pod_key)
+
+
+def _decide_and_store(
+    raw: bytes,
+    request: wire.AdmissionRequest,
+    policies: Policies,
+    facts: ClusterFacts,
+    terms: AdmissionSettings,
+    memory: ResponseCache,
+    pod_key: tuple[bytes, bytes],
+) -> AdmissionFinding:
+    """Returns the finding for a pod that is not in the cache, and stores it there.
+
+    pod_key: the pod's bytes and the name of its token volume, as `normalize_pod_bytes` returns them.
+    """
+    pod = _decode_pod(raw)
+    if isinstance(pod, str):
+        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms)
+    namespace, token_name = request.namespace, pod_key[1]
+    key = namespace, pod_key[0]
     recorded_facts, reads = track_dependencies(facts)
-    finding, pod = _decide_bytes(raw, request, policies, recorded_facts, terms, answers)
-    if pod is not None and answers.awaited is None and is_shareable(pod, pod_key[1], finding):
+    instance = read_instance(pod, raw, token_name, namespace, recorded_facts, policies)
+    shared_finding = None if instance is None else memory.templates.reuse_decision(instance, facts, reads, terms.signer)
+    if shared_finding is not None:
+        memory.store_finding(key, shared_finding, pod, reads)
+        return shared_finding
+    answers = NO_ANSWERS if request.dry_run else memory.answers
+    metadata_reads = None if instance is None else MetadataReads()
+    finding = _build_finding(
+        decide_pod(pod, policies, recorded_facts, namespace, terms, body=raw, answers=answers, reads=metadata_reads)
+    )
+    if answers.awaited is None and is_shareable(pod, token_name, finding):
         memory.store_finding(key, finding, pod, reads)
+        if instance is not None and metadata_reads is not None:
+            memory.templates.store_decision(instance, finding, metadata_reads, reads, terms.signer)
     return finding
 
 
@@ -170,12 +202,12 @@ def _decide_bytes(
     facts: ClusterFacts,
     terms: AdmissionSettings,
     answers: QuotaAnswers,
-) -> tuple[AdmissionFinding, Pod | None]:
-    """Returns the finding for the pod in these bytes, and the pod; None in its place if they are not a pod."""
+) -> AdmissionFinding:
+    """Returns the finding for the pod in these bytes, without any cache."""
     pod = _decode_pod(raw)
     if isinstance(pod, str):
-        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms), None
-    return _build_finding(decide_pod(pod, policies, facts, request.namespace, terms, body=raw, answers=answers)), pod
+        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms)
+    return _build_finding(decide_pod(pod, policies, facts, request.namespace, terms, body=raw, answers=answers))
 
 
 def _failed_finding(

@@ -28,11 +28,13 @@ from trimtab.admission.quota_headroom import (
     find_exceeded_quota,
     quota_increases,
 )
+from trimtab.admission.template_cache import TemplateCache
 from trimtab.cluster.api.meta import UNSET, change
 from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
-from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.fact_dependencies import FactDependencies, Freshness
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
 from trimtab.policy.podpolicy import Policies
 
@@ -71,6 +73,7 @@ class ResponseCache:
         """answers: the quota answers that siblings got."""
         self._room = room // 2
         self.answers = answers
+        self.templates = TemplateCache()
         self._policies: Policies | None = None
         self._terms: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
@@ -112,6 +115,7 @@ class ResponseCache:
         if self._policies is not policies or (self._terms is not terms and self._terms != terms):
             self._policies = policies
             self._young, self._old, self._estimated_bytes = {}, {}, 0
+            self.templates.clear()
         self._terms = terms
         if self._facts is not facts:
             self._facts = facts

@@ -43,8 +43,8 @@ def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner
     return tuple(owners)
 
 
-# Label that holds the hash → kind of the controller whose ReplicaSets are named by it.
-_CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+"""Label that holds the hash → kind of the controller whose ReplicaSets are named by it."""
 
 
 def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
@@ -53,7 +53,7 @@ def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
     if owner.kind != "ReplicaSet":
         return None
     labels = value_or(metadata.labels, {})
-    for label, kind in _CONTROLLER_BY_HASH_LABEL.items():
+    for label, kind in CONTROLLER_BY_HASH_LABEL.items():
         suffix = "-" + labels.get(label, "")
         if len(suffix) > 1 and owner.name.endswith(suffix):
             return Owner(kind, owner.name.removesuffix(suffix))

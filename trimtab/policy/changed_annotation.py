@@ -54,7 +54,7 @@ class ChangedAnnotation:
 
 class _AnnotationContent(msgspec.Struct, omit_defaults=True):
     pod: str
-    by: dict[str, dict[str, str]]
+    by: Mapping[str, Mapping[str, str]]
     at: int = 0
     sig: str = ""
 
@@ -109,18 +109,19 @@ def write_annotation(
     for field_change in last.values():
         value = REMOVED if field_change.after is None else str(field_change.after)
         by.setdefault(field_change.policy, {})[field_change.field] = value
-    fields_by_policy = {policy: fields for policy, fields in by.items() if fields}
+    annotation = ChangedAnnotation({policy: fields for policy, fields in by.items() if fields})
+    text = render_annotation(pod, namespace, annotation, signer)
+    return _with_annotations(pod, {**value_or(pod.metadata.annotations, {}), ANNOTATION: text}), annotation
+
+
+def render_annotation(pod: Pod, namespace: str, annotation: ChangedAnnotation, signer: MarkerSigner) -> str:
+    """Returns the text of the annotation for this pod, signed where there are keys."""
     timestamp = signer.timestamp_seconds if signer.keys is not None else 0
     signature = (
-        signer.sign_parts(timestamp, *_signed_parts(pod, namespace, fields_by_policy))
-        if signer.keys is not None
-        else ""
+        signer.sign_parts(timestamp, *_signed_parts(pod, namespace, annotation.by)) if signer.keys is not None else ""
     )
-    content = _AnnotationContent(pod=pod_fingerprint(pod, namespace), by=fields_by_policy, at=timestamp, sig=signature)
-    text = msgspec.json.encode(content, order="sorted").decode()
-    return _with_annotations(pod, {**value_or(pod.metadata.annotations, {}), ANNOTATION: text}), ChangedAnnotation(
-        fields_by_policy
-    )
+    content = _AnnotationContent(pod=pod_fingerprint(pod, namespace), by=annotation.by, at=timestamp, sig=signature)
+    return msgspec.json.encode(content, order="sorted").decode()
 
 
 def remove_annotation(pod: Pod) -> Pod:

@@ -105,10 +105,15 @@ _EVERYTHING: Tree = {}
 _NOTHING: Tree = {}
 
 
+def names_apply(body: bytes) -> bool:
+    """Returns whether managed fields in these bytes of a pod may hold an entry of operation `Apply`."""
+    return _APPLY_WORD in body
+
+
 def _server_side_tree(subject: PodContext) -> Tree:
     """Returns all fields that entries of operation `Apply` list, as one tree. For most pods it is empty after one
     search for a word in their bytes."""
-    if _APPLY_WORD not in subject.body:
+    if not names_apply(subject.body):
         return _NOTHING
     try:
         entries = _managed_decoder.decode(subject.body).metadata.managed_fields

@@ -1,6 +1,7 @@
 """Tests whether a policy's `match` selects a pod, and which of the pod's containers."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
@@ -210,7 +211,7 @@ def owner_test(wanted: Iterable[str]) -> Callable[[str], bool]:
 
 def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
     is_wanted = owner_test(wanted)
-    return lambda subject: any(map(is_wanted, subject.owner_names))
+    return lambda subject: subject.has_owner(is_wanted)
 
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
@@ -317,6 +318,30 @@ def fields_selected_by(match: Match) -> frozenset[str]:
     if match.requests or (match.containers is not None and match.containers.requests):
         fields.append("requests")
     return frozenset(fields)
+
+
+def reads_image_tags(policies: Policies) -> bool:
+    """Returns whether a pattern for images may tell apart two images that differ in tag or digest only."""
+    enabled = (policy for policy in policies.all if policy.spec.enabled)
+    return not all(_is_prefix_of_names(pattern) for policy in enabled for pattern in _image_patterns(policy))
+
+
+def _image_patterns(policy: PodPolicy) -> Iterator[str]:
+    match, requests = policy.spec.match, policy.spec.actions.requests
+    for containers in (conditions.containers for conditions in (match, *match.exclude)):
+        if containers is not None:
+            yield from (*containers.images, *containers.not_images)
+    for special in requests.containers if requests is not None else ():
+        yield from special.images
+
+
+_PREFIX_OF_NAMES = re.compile(r"(?:[^*?\[@/]*/)*[^*?\[@/:]*:?\*")
+
+
+def _is_prefix_of_names(pattern: str) -> bool:
+    """Returns whether the pattern is a name, or its beginning, and a final `*`. A colon precedes a port, or it is the
+    last character before the `*`: the pattern selects images with any tag."""
+    return _PREFIX_OF_NAMES.fullmatch(pattern) is not None
 
 
 def names_critical(policy: PodPolicy) -> frozenset[str]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from trimtab.cluster.api.meta import Labels, SelectorRequirement, value_or
+from trimtab.cluster.api.meta import Labels, Metadata, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.owner import Owner
@@ -29,6 +29,7 @@ from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
 from trimtab.policy.lazy_property import computed_property
+from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
 
 SLOT_SECONDS = 10
 """-"""
@@ -142,6 +143,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     body: bytes = b""
     """The pod as JSON in the request, where that is available: it holds which manager wrote which field
     (`field_owners`)."""
+    reads: MetadataReads | None = None
+    """Records what is read of the metadata; None: nothing is recorded."""
 
     @computed_property
     def owners(self) -> tuple[Owner, ...]:
@@ -178,7 +181,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
             return self._last_successor
         context = PodContext(
             pod=pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=self.withheld,
-            body=self.body,
+            body=self.body, reads=self.reads,
         )  # fmt: skip
         before, after = self.pod.metadata, pod.metadata
         if before.owner_references == after.owner_references and before.labels == after.labels:
@@ -196,7 +199,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         kept."""
         context = PodContext(
             pod=self.pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=withheld,
-            body=self.body,
+            body=self.body, reads=self.reads,
         )  # fmt: skip
         self._computed, self._usage  # noqa: B018 - computed now, so that both contexts share the same dicts
         context.__dict__.update(self.__dict__)
@@ -257,11 +260,28 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @computed_property
     def labels(self) -> Mapping[str, str]:
-        return value_or(self.pod.metadata.labels, {})
+        return self.labels_of(self.pod.metadata)
 
     @computed_property
     def annotations(self) -> Mapping[str, str]:
-        return value_or(self.pod.metadata.annotations, {})
+        return self.annotations_of(self.pod.metadata)
+
+    def labels_of(self, metadata: Metadata) -> Mapping[str, str]:
+        """Returns the labels in another state of the pod's metadata."""
+        labels = value_or(metadata.labels, {})
+        return labels if self.reads is None else RecordedValues(labels, self.reads.labels)
+
+    def annotations_of(self, metadata: Metadata) -> Mapping[str, str]:
+        """Returns the annotations in another state of the pod's metadata."""
+        annotations = value_or(metadata.annotations, {})
+        return annotations if self.reads is None else RecordedValues(annotations, self.reads.annotations)
+
+    def has_owner(self, is_wanted: OwnerTest) -> bool:
+        """Returns whether the test holds for any owner."""
+        names = self.owner_names
+        if self.reads is not None:
+            self.reads.owner_tests[is_wanted] = is_wanted(names[0])
+        return any(map(is_wanted, names))
 
     @computed_property
     def opt_out(self) -> Literal["pod", "namespace"] | None:

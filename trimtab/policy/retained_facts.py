@@ -111,7 +111,7 @@ def retain_named(item: N) -> N:
 
 def retain_quota(item: ResourceQuota) -> ResourceQuota:
     """Returns what the quota counts, what it allows and how much of that is used. The last changes with every pod, and
-    cached responses stay valid (`cluster_facts.Freshness.USED`)."""
+    cached responses stay valid (`fact_dependencies.Freshness.USED`)."""
     return retain_named(item)
 
 

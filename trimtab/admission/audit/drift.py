@@ -18,8 +18,9 @@ from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
 from trimtab.policy.applicable_policies import find_applicable_policies, find_candidate_policies
 from trimtab.policy.changed_annotation import ChangedAnnotation
-from trimtab.policy.cluster_facts import ClusterFacts, FactDependencies, Freshness, track_dependencies
+from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, decide
+from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext

@@ -1,6 +1,7 @@
 """Adds labels and annotations to pods."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -83,22 +84,23 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
             wanted[key] = draft.subject.labels[chosen.label]
         else:
             draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    labels = _merge_entries("labels", wanted, settings.override, draft, value_or(draft.metadata.labels, {}))
-    if labels is not None:
-        draft.metadata = change(draft.metadata, labels=labels)
+    present = draft.subject.labels_of(draft.metadata)
+    added = _new_entries("labels", wanted, settings.override, draft, present)
+    if added:
+        draft.metadata = change(draft.metadata, labels={**value_or(draft.metadata.labels, {}), **added})
 
 
 def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Add the annotations that are missing; replace others only with `override`."""
-    before = value_or(draft.metadata.annotations, {})
-    annotations = _merge_entries("annotations", settings.add, settings.override, draft, before)
-    if annotations is not None:
-        draft.metadata = change(draft.metadata, annotations=annotations)
+    present = draft.subject.annotations_of(draft.metadata)
+    added = _new_entries("annotations", settings.add, settings.override, draft, present)
+    if added:
+        draft.metadata = change(draft.metadata, annotations={**value_or(draft.metadata.annotations, {}), **added})
 
 
 def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
     """Returns the first label that the pod lacks, or has with another value."""
-    present = value_or(result.after.pod.metadata.labels, {})
+    present = result.after.labels
     namespace_labels = result.after.namespace_labels or {}
     from_namespace = settings.from_namespace or {}
     # A namespace without the label gives no value that the pod could have: then the pod lacks its label. `get` returns
@@ -113,23 +115,23 @@ def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
     return _first_missing("labels", settings.add or {}, present) or (f"labels[{missing}]" if missing else None)
 
 
-def _has_listed_value(value: ListedValue, present: dict[str, str], current: str | None) -> bool:
+def _has_listed_value(value: ListedValue, present: Mapping[str, str], current: str | None) -> bool:
     return current is not None and current in value.among and current == present.get(value.label)
 
 
 def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
     """Returns the first annotation that the pod lacks, or has with another value."""
-    return _first_missing("annotations", settings.add, value_or(result.after.pod.metadata.annotations, {}))
+    return _first_missing("annotations", settings.add, result.after.annotations)
 
 
-def _first_missing(part: str, wanted: dict[str, str], present: dict[str, str]) -> str | None:
+def _first_missing(part: str, wanted: dict[str, str], present: Mapping[str, str]) -> str | None:
     return next((f"{part}[{key}]" for key, value in wanted.items() if present.get(key) != value), None)
 
 
-def _merge_entries(
-    part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: dict[str, str]
-) -> dict[str, str] | None:
-    """Returns the mapping with its new entries, or None if nothing changes."""
+def _new_entries(
+    part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: Mapping[str, str]
+) -> dict[str, str]:
+    """Returns the entries that are new, or have another value than before."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
@@ -144,7 +146,7 @@ def _merge_entries(
             draft.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
-    return {**present, **added} if added else None
+    return added
 
 
 _SELECTING_KINDS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})

@@ -30,7 +30,7 @@ class SafeToEvictVolumes:
 
 def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Adds the volumes to the autoscaler's annotation, after those that it already names."""
-    annotations = value_or(draft.metadata.annotations, {})
+    annotations = draft.subject.annotations_of(draft.metadata)
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
@@ -38,9 +38,9 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
         return
     before = annotations.get(LOCAL_VOLUMES)
     listed = [part for part in (before or "").split(",") if part]
-    present = set(listed)
+    known = set(listed)
     scratch_volumes = _scratch_volumes(settings, draft.spec.volumes)
-    added = [volume for volume in scratch_volumes if volume not in present]
+    added = [volume for volume in scratch_volumes if volume not in known]
     if scratch_volumes and not added:
         # At the second call the annotation already has this policy's volumes; the field must stay this policy's.
         draft.decide_first(name, before)
@@ -48,12 +48,13 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
     text = ",".join([*listed, *added])
     reason = reasons.POLICY_SAYS("the policy says that these volumes hold no data to keep")
     if added and draft.claim_field(name, before, text, reason):
-        draft.metadata = change(draft.metadata, annotations={**annotations, LOCAL_VOLUMES: text})
+        present = value_or(draft.metadata.annotations, {})
+        draft.metadata = change(draft.metadata, annotations={**present, LOCAL_VOLUMES: text})
 
 
 def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
     """Returns the annotation where one of these volumes would still keep a node."""
-    annotations = value_or(result.after.pod.metadata.annotations, {})
+    annotations = result.after.annotations
     listed = set(annotations.get(LOCAL_VOLUMES, "").split(","))
     is_never_evicted = annotations.get(SAFE_TO_EVICT) == "false"
     scratch_volumes = _scratch_volumes(settings, result.spec.volumes)

@@ -1,0 +1,209 @@
+"""Pods of one spec share a decision, unless anything that was read for it differs."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.build import (
+    NAMESPACE,
+    SIGNER,
+    SIGNING,
+    container_usage,
+    facts,
+    namespace,
+    policies,
+    policy,
+    quota,
+    review,
+    runtime_class,
+    usage,
+    workload,
+)
+from trimtab.admission.handler import answer_review
+from trimtab.admission.response_cache import ResponseCache
+from trimtab.admission.template_cache import MAX_TEMPLATES
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.replicas import Replicas
+from trimtab.policy.changed_annotation import read_trusted_annotation
+
+FILL = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}}"))
+WORLD = facts(
+    usage(cpu=("10m", "90m")), workload("ReplicaSet/web-5d4f", owner="Deployment/web"), workload("Deployment/web"),
+    workload("CronJob/work"), namespace(), runtime_class("kata"),
+)  # fmt: skip
+
+
+def manifest(template_hash="5d4f", *, kind="ReplicaSet", name="web-", tag="1", labels=(), annotations=(), **spec):
+    owner = {"kind": kind, "name": f"{name}{template_hash}", "uid": f"u-{template_hash}", "controller": True}
+    volume = {"name": f"kube-api-access-{template_hash[-4:]}x", "projected": {"sources": []}}
+    app = {"name": "app", "image": f"web:{tag}", "resources": {"limits": {"cpu": "1"}}}
+    metadata = {
+        "generateName": f"{name}{template_hash}-", "ownerReferences": [owner],
+        "labels": {"app": "web", "tier": "a", "pod-template-hash": template_hash, **dict(labels)},
+        "annotations": {"note": "x", "checksum/config": "1", **dict(annotations)},
+    }  # fmt: skip
+    return {"metadata": metadata, "spec": {"containers": [app], "volumes": [volume], **spec}}
+
+
+class Door:
+    """One memory. Each answer is compared with the one that the pod gets by itself."""
+
+    def __init__(self, by=FILL, terms=SIGNING):
+        self.memory, self.by, self.terms, self.known = ResponseCache(), by, terms, []
+
+    def is_shared(self, pod, world=WORLD, **request) -> bool:
+        """Whether the decision on this pod is that on an earlier one."""
+        answer = answer_review(review(pod, **request), self.by, world, self.terms, self.memory)
+        alone = answer_review(review(pod, **request), self.by, world, self.terms)
+        assert answer.body == alone.body
+        assert answer.record.decision == alone.record.decision
+        decision = answer.record.decision
+        shared = any(decision.changes is earlier.changes for earlier in self.known if decision.changes)
+        self.known.append(decision)
+        return shared
+
+
+def second_is_shared(first, second, by=FILL, world=WORLD, **request) -> bool:
+    door = Door(by)
+    assert not door.is_shared(first, world)
+    return door.is_shared(second, world, **request)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"template_hash": "6b7c"},
+        {"tag": "2"},
+        {"labels": {"tier": "b"}},
+        {"annotations": {"checksum/config": "2", "note": "y"}},
+    ],
+)
+def test_what_no_decision_reads_may_differ(other):
+    assert second_is_shared(manifest(), manifest(**{"template_hash": "6b7c", **other}))
+
+
+def test_two_jobs_of_one_cron_job_share_a_decision_and_two_jobs_of_nobody_do_not():
+    of_cron = {"kind": "Job", "name": "work-"}
+    assert second_is_shared(manifest("28000001", **of_cron), manifest("28000002", **of_cron))
+    lone = {"kind": "Job", "name": "lone-"}
+    assert not second_is_shared(manifest("28000001", **lone), manifest("28000002", **lone))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"labels": {"one": "more"}},
+        {"annotations": {"one": "more"}},
+        {"annotations": {"trimtab.dev/changed": "{}"}},
+        {"restartPolicy": "Never"},
+        {"kind": "StatefulSet"},
+        {"name": "shop-"},
+        {"tag": "2/other"},
+    ],
+)
+def test_what_every_decision_depends_on_may_not(other):
+    assert not second_is_shared(manifest(), manifest(**{"template_hash": "6b7c", **other}))
+
+
+OTHER_HASH = {"template_hash": "6b7c"}
+REST = "{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}"
+
+
+@pytest.mark.parametrize(
+    ("match", "actions", "other"),
+    [
+        ("{podLabels: {tier: '*'}}", "}", {"labels": {"tier": "b"}}),
+        ("{podSelector: {matchExpressions: [{key: tier, operator: Exists}]}}", "}", {"labels": {"tier": "b"}}),
+        ("{annotations: {note: '*'}}", "}", {"annotations": {"note": "y"}}),
+        ("{owners: ['ReplicaSet/*4f']}", "}", {"template_hash": "6b7c"}),
+        ("{exclude: [{owners: ['ReplicaSet/*7c']}]}", "}", {"template_hash": "6b7c"}),
+        ("{containers: {images: ['*:1']}}", "}", {"tag": "2"}),
+        ("{containers: {notImages: ['web:2']}}", "}", {"tag": "2"}),
+        ("{}", ", labels: {add: {tier: c}}}", {"labels": {"tier": "c"}}),
+        ("{}", ", labels: {add: {}, fromPod: {cost: {label: tier, among: [a, b]}}}}", {"labels": {"tier": "b"}}),
+        ("{}", ", annotations: {add: {note: z}, override: true}}", {"annotations": {"note": "z"}}),
+        ("{}", ", topologySpread: {constraints: [{topologyKey: zone}], by: [pod-template-hash]}}", OTHER_HASH),
+    ],
+)  # fmt: skip
+def test_what_a_policy_reads_may_not(match, actions, other):
+    by = policies(policy(REST + actions, match=match))
+    if "template_hash" not in other:
+        assert second_is_shared(manifest(), manifest("6b7c"), by)
+    assert not second_is_shared(manifest(), manifest(**other), by)
+
+
+OTHER = (NAMESPACE, "ReplicaSet", "web-6b7c")
+
+
+def test_facts_about_the_other_owner_may_not_differ():
+    pods = manifest(), manifest("6b7c")
+    by = policies(policy(REST + ", labels: {add: {tier: b}, override: true}}"))
+    selected = Replicas(wanted=1, revision="2", selected=("app",))
+    known = {(NAMESPACE, "ReplicaSet", "web-5d4f"): selected, OTHER: change(selected, revision="3")}
+    assert second_is_shared(*pods, by, replace(WORLD, replicas=known))
+    known[OTHER] = change(selected, selected=("tier",))
+    assert not second_is_shared(*pods, by, replace(WORLD, replicas=known))
+
+
+def test_usage_of_the_nearest_owner_itself_is_its_own():
+    used = {f"{NAMESPACE}/ReplicaSet/web-6b7c": {"app": container_usage({"cpu": ("1m", "5m")})}}
+    nothing_known = replace(WORLD, recommendations=replace(WORLD.recommendations, workloads={}))
+    own = replace(WORLD, recommendations=replace(WORLD.recommendations, workloads=used))
+    door = Door()
+    door.is_shared(manifest(), nothing_known)
+    assert not door.is_shared(manifest("6b7c"), own)
+
+
+def test_a_changed_fact_is_read_anew():
+    door = Door()
+    door.is_shared(manifest())
+    assert not door.is_shared(manifest("6b7c"), facts(usage(cpu=("10m", "40m")), namespace()))
+    assert not door.is_shared(manifest("7777"), replace(WORLD, listed_kinds=frozenset({"Namespace"})))
+
+
+def test_a_namespace_with_a_quota_shares_nothing():
+    world = replace(WORLD, quotas={NAMESPACE: (quota({"requests.cpu": "9"}, used={"requests.cpu": "0"}),)})
+    assert not second_is_shared(manifest(), manifest("6b7c"), world=world)
+
+
+def test_a_pod_that_server_side_apply_wrote_shares_nothing():
+    applied = manifest("6b7c")
+    applied["metadata"]["managedFields"] = [{"operation": "Apply", "manager": "x", "fieldsV1": {"f:spec": {}}}]
+    assert not second_is_shared(manifest(), applied)
+    assert not second_is_shared(applied, manifest())
+
+
+def test_another_namespace_is_another_template():
+    assert not second_is_shared(manifest(), manifest("6b7c"), namespace="team-b")
+
+
+def test_other_policies_forget_all_templates():
+    door = Door()
+    door.is_shared(manifest())
+    door.by = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}}"))
+    assert not door.is_shared(manifest("6b7c"))
+
+
+def test_each_pod_gets_its_own_signature():
+    memory = ResponseCache()
+    for template_hash in ("5d4f", "6b7c"):
+        body = review(manifest(template_hash))
+        pod = answer_review(body, FILL, WORLD, SIGNING, memory).record.decision.pod
+        assert read_trusted_annotation(pod, NAMESPACE, SIGNER) is not None
+
+
+def test_what_the_pods_siblings_get_is_cached_as_if_it_had_been_decided():
+    door = Door()
+    door.is_shared(manifest())
+    second = [answer_review(review(manifest("6b7c")), FILL, WORLD, SIGNING, door.memory).record for _ in range(2)]
+    assert second[0].finding is second[1].finding
+    newer = facts(usage(cpu=("10m", "40m")), namespace())
+    third = answer_review(review(manifest("6b7c")), FILL, newer, SIGNING, door.memory).record
+    assert third.finding is not second[0].finding
+
+
+def test_the_number_of_templates_is_bounded():
+    memory = ResponseCache()
+    for number in range(MAX_TEMPLATES + 9):
+        answer_review(review(manifest(serviceAccountName=f"a-{number}")), FILL, WORLD, SIGNING, memory)
+    assert len(memory.templates) == MAX_TEMPLATES

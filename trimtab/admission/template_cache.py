@@ -1,0 +1,371 @@
+"""Reuses a decision for pods of the same spec whose metadata differ only in what decided nothing.
+
+The next rollout of a Deployment, the next Job of a CronJob and the next replica of a StatefulSet send pods that were
+never sent before: with the name of another owner, other hashes, other values of labels and annotations; often with
+other environment variables and arguments, which Trimtab does not even decode. The decision is the same. It is reused
+if all of these hold:
+
+    the pod      everything that Trimtab decodes is equal, but for names, the nearest owner's name and UID, the name of
+                 the token volume, values of labels and annotations, and, if no policy may tell them apart, tags and
+                 digests of images; none of Trimtab's own annotations is there
+    metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
+    owners       the chain is equal, but for the name of the nearest owner where that has an owner itself; each test
+                 that a policy made of that name gives the same result
+    reasons      they contain neither a name nor an image that may differ
+    facts        each fact that was read gives the same answer, also where the question contains the owner's name
+    quotas       none was read: whether their use leaves room depends on the owner
+    policies, settings     the same, or everything is dropped
+
+Only the annotation `trimtab.dev/changed` contains who the pod is; it is written, and signed, for each pod. The patch is
+applied to each pod before it is sent, as every patch is.
+"""
+
+import base64
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
+from trimtab.admission.json_patch import apply_patch_in_place
+from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
+from trimtab.cluster.api.pod import Container, Pod, PodSpec
+from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, Owner
+from trimtab.cluster.resources import all_containers
+from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.fact_dependencies import FactDependencies
+from trimtab.policy.field_owners import names_apply
+from trimtab.policy.match import reads_image_tags
+from trimtab.policy.metadata_reads import MetadataReads
+from trimtab.policy.pod_context import MarkerSigner
+from trimtab.policy.podpolicy import Policies
+
+MAX_TEMPLATES = 256
+_MAX_BYTES = 64 * 1024
+"""Larger pods are decided anew each time: their annotations may come near the API server's limit for all of them."""
+_OWN_PREFIX = "trimtab.dev/"
+_OUTCOMES = frozenset({AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED, AdmissionOutcome.SKIPPED})
+
+TemplateKey = tuple[Any, ...]
+
+
+class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
+    """A pod under review, as far as templates are concerned."""
+
+    pod: Pod
+    namespace: str
+    key: TemplateKey
+    owners: tuple[Owner, ...]
+    masks_tags: bool
+    """Tags and digests of images may differ."""
+
+
+class _Template(msgspec.Struct, eq=False, gc=False):
+    """A decision, and all that it depends on beside its key."""
+
+    finding: AdmissionFinding
+    before: Pod
+    owners: tuple[Owner, ...]
+    reads: FactDependencies
+    labels: dict[str, str | None]
+    """Label that was read → its value, or None if the pod did not have it."""
+    annotations: dict[str, str | None]
+    owner_tests: tuple[tuple[Any, bool], ...]
+    patch: tuple[bytes, bytes]
+    """The patch before and after the text of the annotation; empty if nothing is patched."""
+    response: tuple[bytes, bytes]
+    """The end of the response before and after the patch."""
+
+
+class _Candidate(msgspec.Struct, eq=False, gc=False):
+    """A decision that may become a template: that is computed when the next pod with its key arrives."""
+
+    instance: TemplateInstance
+    finding: AdmissionFinding
+    metadata_reads: MetadataReads
+    reads: FactDependencies
+    signer: MarkerSigner
+
+
+class TemplateCache:
+    """The last decision for each template. Bounded; for one thread."""
+
+    def __init__(self, max_templates: int = MAX_TEMPLATES) -> None:
+        self._max_templates = max_templates
+        self._templates: dict[TemplateKey, _Template | _Candidate] = {}
+
+    def __len__(self) -> int:
+        return len(self._templates)
+
+    def clear(self) -> None:
+        """Drops everything: the policies or the settings changed."""
+        self._templates.clear()
+
+    def reuse_decision(
+        self, instance: TemplateInstance, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
+    ) -> AdmissionFinding | None:
+        """Returns the finding that deciding the pod would give, or None if that is not certain.
+
+        facts: without a record of what is read. reads: what was read to find the pod's owners; what the decision read
+        is added.
+        """
+        template = self._template_for(instance.key)
+        if template is None or not _has_same_metadata(template, instance.pod.metadata):
+            return None
+        if not _has_like_owners(template, instance.owners):
+            return None
+        answers = template.reads.read_again(facts, _renamed_keys(template.owners[0], instance))
+        if answers is None:
+            return None
+        finding = _finding_for(template, instance, signer)
+        if finding is not None:
+            reads.answers.update(answers)
+        return finding
+
+    def store_decision(
+        self, instance: TemplateInstance, finding: AdmissionFinding, metadata_reads: MetadataReads,
+        reads: FactDependencies, signer: MarkerSigner,
+    ) -> None:  # fmt: skip
+        """Stores the decision on a pod, in place of an earlier one with its key."""
+        # The newest decision goes to the end: the first one is dropped when there is no more room.
+        self._templates.pop(instance.key, None)
+        if len(self._templates) >= self._max_templates:
+            self._templates.pop(next(iter(self._templates)))
+        self._templates[instance.key] = _Candidate(instance, finding, metadata_reads, reads, signer)
+
+    def _template_for(self, key: TemplateKey) -> _Template | None:
+        entry = self._templates.get(key)
+        if not isinstance(entry, _Candidate):
+            return entry
+        template = _build_template(entry)
+        if template is None:
+            del self._templates[key]
+        else:
+            self._templates[key] = template
+        return template
+
+
+def read_instance(
+    pod: Pod, raw: bytes, token_name: bytes, namespace: str, facts: ClusterFacts, policies: Policies
+) -> TemplateInstance | None:
+    """Returns what tells templates apart, or None if the pod must be decided by itself.
+
+    raw: the pod's own bytes. token_name: the name of its token volume with quotes, as in these bytes, or empty bytes.
+    """
+    metadata = pod.metadata
+    controller = metadata.controller_owner
+    if controller is None or len(raw) > _MAX_BYTES or names_apply(raw):
+        return None
+    annotations = value_or(metadata.annotations, {})
+    if any(key.startswith(_OWN_PREFIX) for key in annotations):
+        return None
+    owners = facts.owner_chain(pod, namespace)
+    references = tuple(
+        [_nameless(reference) if reference is controller else reference for reference in metadata.owner_references]
+    )
+    masks_tags = not policies.compute_once(reads_image_tags)
+    remainder = change(
+        pod,
+        metadata=change(
+            metadata, name="", generate_name="", labels=UNSET, annotations=UNSET, owner_references=references
+        ),
+        spec=_without_tags(pod.spec) if masks_tags else pod.spec,
+    )
+    encoded = msgspec.json.encode(remainder)
+    if token_name:
+        encoded = encoded.replace(token_name, _PLACEHOLDER)
+    key = (
+        namespace, encoded, bool(metadata.name), bool(metadata.generate_name), _keys(metadata.labels),
+        _keys(metadata.annotations),
+    )  # fmt: skip
+    return TemplateInstance(pod, namespace, key, owners, masks_tags)
+
+
+def _without_tags(spec: PodSpec) -> PodSpec:
+    return change(
+        spec,
+        containers=tuple([change(container, image=_name_of(container.image)) for container in spec.containers]),
+        init_containers=tuple(
+            [change(container, image=_name_of(container.image)) for container in spec.init_containers]
+        ),
+    )
+
+
+def _name_of(image: str) -> str:
+    """Returns the image without its tag and digest, but with the characters that precede them
+    (distribution/reference: a tag contains no slash)."""
+    base, at, _ = image.partition("@")
+    path, slash, last = base.rpartition("/")
+    name, colon, _ = last.partition(":")
+    return f"{path}{slash}{name}{colon}{at}"
+
+
+_PLACEHOLDER = b'"\xff"'
+"""Not valid UTF-8, so it is equal to no name in a pod."""
+
+
+def _nameless(reference: OwnerReference) -> OwnerReference:
+    return change(reference, name="", uid="")
+
+
+def _keys(values: Labels | UnsetType) -> tuple[str, ...] | None:
+    return None if values is UNSET else tuple(values)
+
+
+def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
+    """Returns whether all labels and annotations that were read have the same values."""
+    labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
+    return all(labels.get(key) == value for key, value in template.labels.items()) and all(
+        annotations.get(key) == value for key, value in template.annotations.items()
+    )
+
+
+def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
+    """Returns whether the owners are equal, but for the name of the nearest one, of which every policy asked the same
+    and gets the same answer."""
+    if owners == template.owners:
+        return True
+    # The only owner is the one that users and recommendations know by name.
+    if len(owners) < 2 or owners[0].kind != template.owners[0].kind or owners[1:] != template.owners[1:]:
+        return False
+    name = str(owners[0])
+    return all(is_wanted(name) is result for is_wanted, result in template.owner_tests)
+
+
+def _renamed_keys(earlier: Owner, instance: TemplateInstance) -> dict[Hashable, Hashable]:
+    """Returns the keys of facts about the template's nearest owner → the same about the pod's."""
+    current, namespace = instance.owners[0], instance.namespace
+    if earlier == current:
+        return {}
+    return {
+        (namespace, earlier.kind, earlier.name): (namespace, current.kind, current.name),
+        f"{namespace}/{earlier}": f"{namespace}/{current}",
+    }
+
+
+def _build_template(candidate: _Candidate) -> _Template | None:
+    """Returns the template, or None if the decision can hold for this very pod only."""
+    instance, finding, reads = candidate.instance, candidate.finding, candidate.reads
+    decision, metadata = finding.decision, instance.pod.metadata
+    if finding.outcome not in _OUTCOMES or decision is None or finding.problem or decision.failures:
+        return None
+    if reads.reads_quotas or _is_named(instance, finding) or _changes_owners(metadata, decision.pod.metadata):
+        return None
+    patch, response = (b"", b""), (finding.response, b"")
+    if finding.patch:
+        text, marker = annotation_text(decision.pod), decision.marker
+        if marker is None or text != render_annotation(instance.pod, instance.namespace, marker, candidate.signer):
+            return None
+        parts = finding.patch.split(msgspec.json.encode(text))
+        response_parts = finding.response.split(base64.b64encode(finding.patch))
+        if len(parts) != 2 or len(response_parts) != 2:
+            return None
+        patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
+    labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
+    return _Template(
+        finding=finding, before=instance.pod, owners=instance.owners, reads=reads,
+        labels={key: labels.get(key) for key in candidate.metadata_reads.labels},
+        annotations={key: annotations.get(key) for key in candidate.metadata_reads.annotations},
+        owner_tests=tuple(candidate.metadata_reads.owner_tests.items()), patch=patch, response=response,
+    )  # fmt: skip
+
+
+def _changes_owners(before: Metadata, after: Metadata) -> bool:
+    """Returns whether the changed pod has other labels by which its owners are known."""
+    labels, changed = value_or(before.labels, {}), value_or(after.labels, {})
+    return any(labels.get(key) != changed.get(key) for key in CONTROLLER_BY_HASH_LABEL)
+
+
+def _is_named(instance: TemplateInstance, finding: AdmissionFinding) -> bool:
+    """Returns whether the decision contains a name or an image that may differ between the pods of a template."""
+    decision, metadata = finding.decision, instance.pod.metadata
+    assert decision is not None
+    names = [instance.owners[0].name if len(instance.owners) > 1 else "", metadata.name, metadata.generate_name]
+    if instance.masks_tags:
+        names += [container.image for container in all_containers(instance.pod.spec)]
+    texts = msgspec.json.encode(
+        (decision.changes, decision.fields_kept, decision.would, decision.skipped, finding.warnings)
+    )
+    texts += finding.patch + finding.response
+    return any(name and name.encode() in texts for name in names)
+
+
+def _finding_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionFinding | None:
+    """Returns the template's finding for another pod, or None if its patch does not apply to that pod."""
+    finding, pod = template.finding, instance.pod
+    decision = finding.decision
+    assert decision is not None
+    if not finding.patch:
+        return msgspec.structs.replace(finding, decision=change(decision, pod=pod))
+    assert decision.marker is not None
+    try:
+        after, text = _changed_pod(template, instance, decision.marker, signer)
+        patch = msgspec.json.encode(text).join(template.patch)
+        operations = msgspec.json.decode(patch)
+        patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(pod), operations), type(pod))
+    except (ValueError, msgspec.ValidationError):
+        return None  # the pod is decided by itself
+    if patched != after:
+        return None
+    return msgspec.structs.replace(
+        finding,
+        decision=change(decision, pod=after),
+        patch=patch,
+        response=base64.b64encode(patch).join(template.response),
+    )
+
+
+def _changed_pod(
+    template: _Template, instance: TemplateInstance, marker: ChangedAnnotation, signer: MarkerSigner
+) -> tuple[Pod, str]:
+    """Returns the pod with the template's changes, and the text of its own annotation."""
+    assert template.finding.decision is not None
+    pod, after = instance.pod, template.finding.decision.pod
+    text = render_annotation(pod, instance.namespace, marker, signer)
+    earlier, changed, metadata = template.before.metadata, after.metadata, pod.metadata
+    annotations = _with_changes(metadata.annotations, earlier.annotations, changed.annotations)
+    metadata = change(
+        metadata,
+        labels=_with_changes(metadata.labels, earlier.labels, changed.labels),
+        annotations={**value_or(annotations, {}), ANNOTATION: text},
+    )
+    return change(pod, metadata=metadata, spec=_changed_spec(pod.spec, template.before.spec, after.spec)), text
+
+
+def _with_changes(
+    values: Labels | UnsetType, earlier: Labels | UnsetType, changed: Labels | UnsetType
+) -> Labels | UnsetType:
+    """Returns the values with the changes that made `changed` of `earlier`. All three have the same keys before."""
+    if changed is earlier:
+        return values
+    before, result = value_or(earlier, {}), value_or(changed, {})
+    own = value_or(values, {})
+    return {key: own[key] if key in own and before.get(key) == value else value for key, value in result.items()}
+
+
+def _changed_spec(spec: PodSpec, earlier: PodSpec, changed: PodSpec) -> PodSpec:
+    """Returns the changed spec with the pod's own images and token volume: in nothing else do the specs differ."""
+    if changed is earlier:
+        return spec
+    volumes = tuple(
+        [
+            own if before == after else after
+            for own, before, after in zip(spec.volumes, earlier.volumes, changed.volumes, strict=True)
+        ]
+    )
+    return change(
+        changed,
+        volumes=volumes,
+        containers=_with_own_images(changed.containers, spec.containers),
+        init_containers=_with_own_images(changed.init_containers, spec.init_containers),
+    )
+
+
+def _with_own_images(changed: tuple[Container, ...], own: tuple[Container, ...]) -> tuple[Container, ...]:
+    return tuple(
+        [
+            container if container.image == original.image else change(container, image=original.image)
+            for container, original in zip(changed, own, strict=True)
+        ]
+    )

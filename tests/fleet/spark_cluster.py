@@ -169,10 +169,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _executor_mib(worker: int) -> float:
-    return sum(_pss_mib(pid) for pid in descendants(worker) if pid != worker)
+    return sum(proportional_mib(pid) for pid in descendants(worker) if pid != worker)
 
 
-def _pss_mib(pid: int) -> float:
+def proportional_mib(pid: int) -> float:
+    """The memory of one process, of shared pages its share; 0 if it has ended."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

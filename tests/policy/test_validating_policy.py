@@ -29,6 +29,8 @@ def test_a_policy_and_its_binding_that_only_warns():
 
 def test_to_enforce_is_to_deny():
     assert compiled(enforce=True).manifests[1]["spec"]["validationActions"] == ["Deny"]
+    # By this label the command lists and removes them.
+    assert {manifest["metadata"]["labels"]["trimtab.dev/policy"] for manifest in compiled().manifests} == {"sandbox"}
 
 
 def conditions(**given):

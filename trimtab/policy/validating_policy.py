@@ -14,6 +14,7 @@ from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.policy.actions.limits import LimitsAction, limit_rules
 from trimtab.policy.actions.placement_fields import PlacementAction
 from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, build_selector, cel_regex, cel_string
+from trimtab.policy.compiled_annotation import POLICY_LABEL
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
@@ -38,6 +39,14 @@ def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> Co
         return CompiledValidation(policy.name, problem=str(error))
 
 
+def _build_metadata(policy: str) -> Manifest:
+    """Returns name and labels: by the label the command finds it, lists it and removes it."""
+    return {
+        "name": _object_name(policy),
+        "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy},
+    }
+
+
 def _object_name(policy: str) -> str:
     return f"trimtab-requires-{policy}"
 
@@ -48,7 +57,7 @@ def _build_binding(policy: str, enforce: bool) -> Manifest:
     return {
         "apiVersion": ADMISSION_API,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": _object_name(policy)},
+        "metadata": _build_metadata(policy),
         "spec": {"policyName": _object_name(policy), "validationActions": actions},
     }
 
@@ -81,7 +90,7 @@ def _build_policy(policy: PodPolicy) -> Manifest:
     return {
         "apiVersion": ADMISSION_API,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": _object_name(policy.name)},
+        "metadata": _build_metadata(policy.name),
         "spec": {
             # This policy replaces the webhook while that is down, so an expression that fails denies the pod.
             "failurePolicy": "Fail",

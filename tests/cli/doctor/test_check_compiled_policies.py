@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.doctor.worlds import CREATED, UNBOUND, bad
-from trimtab.cli.doctor.cluster_reader import ClusterProbe, DoctorReader
-from trimtab.cli.doctor.compiled_policy_state import decode_compiled_policies
+from tests.cli.doctor.worlds import CREATED, UNBOUND, WELL, bad
+from trimtab.cli.doctor.cluster_reader import ClusterProbe
+from trimtab.cli.doctor.command import judge_cluster
+from trimtab.cli.doctor.compiled_policy_state import (
+    CompiledPolicyState,
+    decode_compiled_policies,
+    read_compiled_policies,
+)
 from trimtab.kube.errors import ApiStatus, NotFound
 
 
@@ -40,6 +45,19 @@ class OldServer:
 
 def test_an_api_server_without_the_kind_has_no_compiled_policies_and_that_is_no_fault():
     client: Any = OldServer()
-    states = DoctorReader(ClusterProbe(client), "trimtab-system").read_compiled_policies()
+    states = read_compiled_policies(ClusterProbe(client).list_objects, "MutatingAdmissionPolicy")
     assert states is None
     assert bad(compiled_policies=states) == {}
+
+
+def test_policies_that_deny_pods_are_named_with_the_way_to_end_that():
+    denying = CompiledPolicyState(name="trimtab-requires-kata", is_bound=True, policy="kata", is_denying=True)
+    warning = replace(denying, name="trimtab-requires-gold", is_denying=False)
+    cluster = replace(WELL, validating_policies=(denying, warning))
+    texts = [
+        result.finding.reason.sentence for result in judge_cluster(cluster) if result.check.name == "compiled-policies"
+    ]
+    assert "trimtab-requires-kata denies pods" in texts[0]
+    assert "kubectl delete validatingadmissionpolicybinding trimtab-requires-kata" in texts[0]
+    assert not any("gold" in text for text in texts)
+    assert bad(validating_policies=(denying, warning)) == {}

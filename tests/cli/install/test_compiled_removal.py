@@ -28,7 +28,7 @@ class PlayedCluster:
         return json.dumps({"items": [{"metadata": item} for item in self.lists[plural]]}).encode()
 
     def write(self, method: str, path: str, *_: object, doing: str, **__: object) -> bytes:
-        if "validatingadmission" in path:
+        if "validatingadmission" in path and path.split("/")[-2] not in self.lists:
             raise refusal_of_response(doing, 404, b"{}")
         self.deleted.append("/".join(path.split("/")[-2:]))
         return b"{}"
@@ -39,16 +39,18 @@ def writer(cluster: PlayedCluster) -> Writer:
 
 
 def test_bindings_go_before_their_policies_and_only_labelled_ones() -> None:
-    cluster = PlayedCluster(
-        mutatingadmissionpolicies=[{"name": "trimtab-a"}], mutatingadmissionpolicybindings=[{"name": "trimtab-a"}]
-    )
+    plurals = (
+        "mutatingadmissionpolicybindings", "mutatingadmissionpolicies",
+        "validatingadmissionpolicybindings", "validatingadmissionpolicies",
+    )  # fmt: skip
+    cluster = PlayedCluster(**{plural: [{"name": "trimtab-a"}] for plural in plurals})
     steps = list(remove_compiled_policies(writer(cluster)))
-    assert cluster.deleted == ["mutatingadmissionpolicybindings/trimtab-a", "mutatingadmissionpolicies/trimtab-a"]
+    assert cluster.deleted == [f"{plural}/trimtab-a" for plural in plurals]
     assert {step.how for step in steps} == {"removed"}
-    assert cluster.selectors == [{"labelSelector": "trimtab.dev/policy"}] * 2
+    assert cluster.selectors == [{"labelSelector": "trimtab.dev/policy"}] * 4
 
 
-@pytest.mark.parametrize(("status", "said"), [(404, []), (403, ["not read"] * 2)])
+@pytest.mark.parametrize(("status", "said"), [(404, []), (403, ["not read"] * 4)])
 def test_an_api_server_without_the_kind_has_none_and_a_missing_right_is_said(status: int, said: list[str]) -> None:
     cluster = PlayedCluster()
     cluster.refused = status

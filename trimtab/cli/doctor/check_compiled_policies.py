@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator
 
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown
-from trimtab.cli.doctor.observed import ObservedCluster
+from trimtab.cli.doctor.observed import ObservedCluster, Read
 from trimtab.cli.doctor.reasons import COMPILED_POLICY_UNBOUND
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.reason import Unreadable
+
+MAX_NAMES = 3
+"""The number of policies that one finding names."""
 
 
 def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields the compiled policies without a binding, or what changes pods in this cluster."""
+    yield from _describe_denying(cluster.validating_policies)
     policies = cluster.compiled_policies
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)
@@ -25,6 +31,20 @@ def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]
         way = "without a webhook" if cluster.is_without_webhook else "in addition to the webhook"
         if bound:
             yield report_ok(f"{bound} compiled polic{'y changes' if bound == 1 else 'ies change'} pods, {way}")
+
+
+def _describe_denying(policies: Read[tuple[CompiledPolicyState, ...]]) -> Iterator[DoctorFinding]:
+    """Yields which compiled policies deny pods, with the command that switches one off."""
+    if isinstance(policies, Unreadable):
+        yield report_unknown(policies)
+        return
+    names = [policy.name for policy in policies if policy.is_denying]
+    if names:
+        verb = "denies" if len(names) == 1 else "deny"
+        yield report_ok(
+            f"{join_first(names, MAX_NAMES)} {verb} pods without a required action, also while Trimtab is paused or"
+            f" gone; `kubectl delete validatingadmissionpolicybinding {names[0]}` ends that"
+        )
 
 
 CHECKS = (

@@ -19,7 +19,7 @@ from trimtab.cli.doctor import observed
 from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
-from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, decode_compiled_policies
+from trimtab.cli.doctor.compiled_policy_state import read_compiled_policies
 from trimtab.cli.doctor.lease_state import decode_lease
 from trimtab.cli.doctor.observed import (
     AccountPolicy,
@@ -276,7 +276,8 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
         metrics_api=read(reader.read_metrics_api),
-        compiled_policies=read(reader.read_compiled_policies),
+        compiled_policies=read(lambda: read_compiled_policies(probe.list_objects, "MutatingAdmissionPolicy")),
+        validating_policies=read(lambda: read_compiled_policies(probe.list_objects, "ValidatingAdmissionPolicy") or ()),
         references=read(lambda: read_references(client, namespace, probe.review_access)),
         autoscaling=read(lambda: read_autoscaling(client, namespace)),
         expander_map=read(lambda: reader.read_object("ConfigMap", MAP_NAME, decode_expander_map, "kube-system")),
@@ -385,18 +386,6 @@ class DoctorReader:
             # ValidatingAdmissionPolicy is stable since Kubernetes 1.30; an older API server does not serve v1.
             return None
         return tuple(observed.decode_account_policies(rendered, stored))
-
-    def read_compiled_policies(self) -> tuple[CompiledPolicyState, ...] | None:
-        """Returns the compiled policies by name, or None if this API server has no MutatingAdmissionPolicies."""
-        from trimtab.kube.errors import NotFound
-
-        try:
-            # tuple: the lists are requested while they are iterated over.
-            policies = tuple(self._probe.list_objects("MutatingAdmissionPolicy"))
-            bindings = tuple(self._probe.list_objects("MutatingAdmissionPolicyBinding"))
-        except NotFound:
-            return None
-        return decode_compiled_policies(policies, bindings)
 
     def read_autoscaler_state(self) -> AutoscalerState:
         status = self._probe.get_object("ConfigMap", STATUS_NAME, "kube-system")

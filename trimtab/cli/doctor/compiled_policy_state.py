@@ -1,6 +1,6 @@
 """The compiled policies of a cluster, as the checks judge them, and their conversion from API objects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,19 +9,47 @@ from trimtab.policy.compiled_annotation import POLICY_LABEL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledPolicyState:
-    """A MutatingAdmissionPolicy that `trimtab policies compile` gave."""
+    """An admission policy that `trimtab policies compile` gave."""
 
     name: str
     is_bound: bool
     """Whether a binding names it: without one the API server does not evaluate it."""
+    policy: str = ""
+    """The PodPolicy that it was compiled from."""
+    is_denying: bool = False
+    """Whether a binding denies the pods that it finds invalid: only a validating one does."""
+
+
+def read_compiled_policies(
+    list_objects: Callable[[str], Iterable[dict[str, Any]]], kind: str
+) -> tuple[CompiledPolicyState, ...] | None:
+    """Returns the compiled policies of a kind by name, or None if the API server does not serve it. Raises any other
+    KubeFault of `list_objects`, which yields all objects of a kind."""
+    from trimtab.kube.errors import NotFound
+
+    try:
+        # tuple: lists are requested while they are iterated over.
+        policies, bindings = tuple(list_objects(kind)), tuple(list_objects(f"{kind}Binding"))
+    except NotFound:
+        return None
+    return decode_compiled_policies(policies, bindings)
 
 
 def decode_compiled_policies(
     policies: Iterable[Mapping[str, Any]], bindings: Iterable[Mapping[str, Any]]
 ) -> tuple[CompiledPolicyState, ...]:
     """Returns the policies that carry the label of compiled ones, by name."""
-    bound_names = {(binding.get("spec") or {}).get("policyName", "") for binding in bindings}
-    names = sorted(
-        policy["metadata"]["name"] for policy in policies if POLICY_LABEL in (policy["metadata"].get("labels") or {})
-    )
-    return tuple(CompiledPolicyState(name=name, is_bound=name in bound_names) for name in names)
+    specs = [binding.get("spec") or {} for binding in bindings]
+    bound_names = {spec.get("policyName", "") for spec in specs}
+    denying_names = {spec.get("policyName", "") for spec in specs if "Deny" in (spec.get("validationActions") or ())}
+    sources = {
+        policy["metadata"]["name"]: policy["metadata"]["labels"][POLICY_LABEL]
+        for policy in policies
+        if POLICY_LABEL in (policy["metadata"].get("labels") or {})
+    }
+    return tuple(
+        CompiledPolicyState(
+            name=name, is_bound=name in bound_names, policy=source, is_denying=name in denying_names
+        )
+        for name, source in sorted(sources.items())
+    )  # fmt: skip

@@ -286,6 +286,8 @@ class ObservedCluster:
     compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()
     """None if this API server has no such kind."""
     autoscaling: Read[AutoscalingState] = field(default_factory=AutoscalingState)
+    validating_policies: Read[tuple[CompiledPolicyState, ...]] = ()
+    """The compiled policies that warn about or deny pods without a required action."""
 
     @property
     def present(self) -> datetime:

@@ -18,11 +18,18 @@ from trimtab.kube.resources import LIST_SOURCES
 from trimtab.policy.compiled_annotation import POLICY_LABEL
 from trimtab.recommender.parameter_writer import PARAMETERS_LABEL
 
+COMPILED_KINDS = (
+    "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy",
+)  # fmt: skip
+"""What `trimtab policies compile` prints. A validating one that is enforced denies pods that no webhook changes: after
+an uninstallation that left it, every pod that its policy matches would be denied."""
+
 
 def remove_compiled_policies(writer: Writer) -> Iterator[CleanupStep]:
     """Delete bindings first, so that no policy acts unbound or half; yield a step for each. Raises any KubeFault but
     missing rights, which are a step."""
-    for kind in ("MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"):
+    for kind in COMPILED_KINDS:
         yield from _remove_selected(writer, kind, labelSelector=POLICY_LABEL)
 
 

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.complete_names import complete_policies
+from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
+from trimtab.cli.policies.cluster_policies import read_cluster_policies
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
@@ -56,6 +58,19 @@ class PolicyFindingReport(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     page: str
 
 
+class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A policy that `trimtab policies compile` printed and that is in the cluster: the API server evaluates it."""
+
+    kind: str
+    name: str
+    policy: str
+    """The PodPolicy that it was compiled from."""
+    bound: bool
+    """Whether a binding names it; without one it does nothing."""
+    denies: bool
+    """Whether it denies pods."""
+
+
 class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Published as deploy/schemas/policies-report.schema.json."""
 
@@ -63,6 +78,8 @@ class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = "PoliciesReport"
     policies: list[PolicyReport]
     findings: list[PolicyFindingReport]
+    compiled: list[CompiledPolicyReport] = []
+    """Of `policies list --cluster`."""
 
 
 @click.group("policies", cls=SuggestingGroup)
@@ -97,12 +114,29 @@ def check_policies(
 
 @verb.command("list")
 @_PATHS
+@live_cluster.add_cluster_options
 @output.add_list_output_options
-def list_policies(paths: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """List the policies in these paths, or the shipped ones, in the order in which they decide."""
-    report = _build_report(load_given_policies(paths).all, ())
+def list_policies(
+    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+) -> None:
+    """List the policies in these paths, those of --cluster, or the shipped ones, in the order in which they decide.
+
+    With `--cluster` the list also has the policies that `trimtab policies compile` printed and that were applied: the
+    API server evaluates them itself, whether or not Trimtab runs.
+    """
+    if cluster.paths and paths:
+        raise UsageError([ConfigError(file="command line", expected="PATH or --cluster", got="both")])
+    if cluster.paths:
+        found = read_cluster_policies(cluster)
+        report = msgspec.structs.replace(
+            _build_report(found.policies, ()), compiled=[_report_compiled(*one) for one in found.compiled]
+        )
+    else:
+        report = _build_report(load_given_policies(paths).all, ())
     if output == "name":
-        write_text("".join(f"podpolicy/{policy.name}\n" for policy in report.policies), output_file)
+        names = [f"podpolicy/{policy.name}" for policy in report.policies]
+        names += [f"{policy.kind.lower()}/{policy.name}" for policy in report.compiled]
+        write_text("".join(f"{name}\n" for name in names), output_file)
         return
     draw = partial(_draw_list, is_wide=output == "wide")
     _emit(output, output_file, report, draw)
@@ -199,6 +233,12 @@ def _build_report(policies: Iterable[PodPolicy], findings: Iterable[LintFinding]
     )
 
 
+def _report_compiled(kind: str, state: CompiledPolicyState) -> CompiledPolicyReport:
+    return CompiledPolicyReport(
+        kind=kind, name=state.name, policy=state.policy, bound=state.is_bound, denies=state.is_denying
+    )
+
+
 def _report_policy(policy: PodPolicy) -> PolicyReport:
     spec = policy.spec
     return PolicyReport(
@@ -243,6 +283,13 @@ def _draw_list(console: Console, report: PoliciesReport, *, is_wide: bool) -> No
         wide_cells = (Text("\n".join(policy.whom)), Text("\n".join(policy.what))) if is_wide else ()
         table.add_row(str(policy.priority), policy.name, mode, policy.description, policy.file, *wide_cells)
     console.print(table)
+    if not report.compiled:
+        return
+    compiled = Table("Evaluated by the API server", "Name", "Compiled from", "What it does", header_style="bold")
+    for one in report.compiled:
+        does = "changes pods" if one.kind.startswith("Mutating") else "denies pods" if one.denies else "warns"
+        compiled.add_row(one.kind, one.name, one.policy, does if one.bound else "nothing: it has no binding")
+    console.print(compiled)
 
 
 def _draw_explain(console: Console, report: PoliciesReport) -> None:

@@ -47,7 +47,11 @@ def why(folder: Path, *items: dict[str, Any], name: str = "shop/web-1-bcdfg") ->
 def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path: Path) -> None:
     report = why(tmp_path, changed_pod(), POLICY, WEBHOOK)
     assert report["owners"] == ["ReplicaSet/web-1"]
-    assert report["changes"] == [{"policy": "no-limits", "field": "containers[app].limits.cpu", "value": "removed"}]
+    [change] = report["changes"]
+    assert (change["policy"], change["field"], change["value"]) == (
+        "no-limits", "containers[app].limits.cpu", "removed",
+    )  # fmt: skip
+    assert (change["before"], change["why"]) == (None, "the pod template of its owner was not read")
     assert [(one["policy"], one["what"]) for one in report["findings"]] == [("sizes", "unpatched")]
 
 
@@ -97,3 +101,57 @@ def test_lines_of_the_log_are_found_by_name_prefix_and_owner() -> None:
     ]
     found = list(select_log_lines("\n".join(lines), "shop", "web-1-bcdfg", "Deployment/web"))
     assert found == lines[:3]
+
+
+NO_LIMITS = {
+    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "no-limits"},
+    "spec": {"actions": {"limits": {"cpu": "remove"}}},
+}  # fmt: skip
+
+
+def replica_set(cpu: str = "2") -> dict[str, Any]:
+    containers = [{"name": "app", "image": "app:1", "resources": {"limits": {"cpu": cpu}, "requests": {"cpu": "1"}}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
+    return {
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-1", "namespace": "shop"},
+        "spec": {"replicas": 1, "template": template},
+    }  # fmt: skip
+
+
+def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path: Path) -> None:
+    [change] = why(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)["changes"]
+    assert (change["before"], change["value"]) == ("2", "removed")
+    assert change["why"] == "the policy removes it"
+    path = snapshot(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)
+    assert "2 → removed" in trimtab("why", "pod", "shop/web-1-bcdfg", "--cluster", path).stdout
+
+
+def test_a_policy_that_is_gone_explains_no_change_any_more(tmp_path: Path) -> None:
+    [change] = why(tmp_path, changed_pod(), replica_set(), POLICY, WEBHOOK)["changes"]
+    assert change["before"] is None
+    assert change["why"].startswith("the policy does not say so any more")
+
+
+def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_owner(tmp_path: Path) -> None:
+    entry = HistoryEntry(
+        at=NOW, pool="web", what="evicted", code="pod-evicted", why="w", pod="shop/web-1-zzzzz", node="n7",
+        owner="ReplicaSet/web-1",
+    )  # fmt: skip
+    items = (changed_pod(), replica_set(), NO_LIMITS, WEBHOOK, state(entry))
+    report = why(tmp_path, *items, name="shop/web-1-zzzzz")
+    assert (report["exists"], report["owners"], report["node"]) == (False, ["ReplicaSet/web-1"], "n7")
+    assert [one["what"] for one in report["decisions"]] == ["evicted"]
+    assert report["changes"][0]["before"] == "2"
+    assert "The changes are those of web-1-bcdfg, another pod of ReplicaSet/web-1." in report["notes"]
+    text = trimtab("why", "pod", "shop/web-1-zzzzz", "--cluster", snapshot(tmp_path, *items)).stdout
+    assert "It does not exist any more." in text
+
+
+def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(tmp_path: Path) -> None:
+    report = why(tmp_path, replica_set(), NO_LIMITS, WEBHOOK, name="shop/web-1-zzzzz")
+    assert report["owners"] == ["ReplicaSet/web-1"]
+    assert report["changes"] is None
+    said = " ".join(report["notes"])
+    assert "No other pod of ReplicaSet/web-1 exists." in said
+    assert "No stored decision of the compactor is about it" in said
+    assert "keeps Events for an hour" in said

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from trimtab.cli import live_cluster, output
-from trimtab.cli.admit.running_pods import AUDITED_KINDS, audit_contents
+from trimtab.cli.admit.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
 from trimtab.cli.complete_names import complete_namespaces, complete_nodes
 from trimtab.cli.main import SuggestingGroup, UsageError
-from trimtab.cli.why.report import LiveTraces, build_why_report, draw_why, find_owners
+from trimtab.cli.why.gone_pod import find_owner
+from trimtab.cli.why.original_values import decide_about_template
+from trimtab.cli.why.report import (
+    NO_TRACES,
+    WhyPodReport,
+    build_gone_report,
+    build_why_report,
+    draw_why,
+    find_owners,
+    list_stored_decisions,
+)
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
-from trimtab.cluster.yaml_documents import read_documents
-from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.vpa_webhook import reach_everywhere_if
 from trimtab.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,37 +62,40 @@ def explain_pod(
     """Show why a pod is as it is: who changed it on admission, what policies say of it now, and who moved it.
 
     Joins the pod's annotation, the policies in force (with a rollout: whether its owner is in), the decisions of the
-    compactor about the pod and its predecessors, and, without --cluster FILE, its Events and the webhook's log.
+    compactor about the pod and its predecessors, and, without --cluster FILE, its Events and the webhook's log. Each
+    change has the value that the author wrote, by the template of the pod's owner, and its reason. Of a pod that is
+    gone you see what the same sources still know, and what was changed in another pod of its owner.
     """
     if not cluster.paths:
         cluster = live_cluster.ClusterOptions((live_cluster.LIVE,), cluster.kubeconfig, cluster.context)
     place, _, pod_name = name.rpartition("/")
     pod_namespace = place or namespace or "default"
-    contents = live_cluster.read_live_objects(cluster, AUDITED_KINDS)
-    readings = [read_documents(*content) for content in contents]
-    snapshot = build_snapshot([document for reading in readings for document in reading.documents]).snapshot
-    pod = _find_pod(snapshot, pod_namespace, pod_name)
+    contents = live_cluster.read_live_objects(cluster, AUDITED_KINDS, templates=True)
+    documents, _ = parse_documents(contents)
+    snapshot = build_snapshot(documents).snapshot
     is_live = live_cluster.LIVE in cluster.paths
+    pod = _find_pod(snapshot, pod_namespace, pod_name)
+    facts = from_snapshot(snapshot, vpa_reach=reach_everywhere_if(True))
+    policies, _, _ = choose_policies(policy_paths, documents)
+    if pod is None:
+        _emit(output, output_file, _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts))
+        return
     running = audit_contents(
         contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
         keeps=lambda shape: (shape.metadata.namespace, shape.metadata.name) == (pod_namespace, pod_name),
     )  # fmt: skip
-    facts = from_snapshot(snapshot)
-    traces = LiveTraces(notes=("Events and the webhook's log are not in a snapshot.",))
+    traces, owners = NO_TRACES, find_owners(pod, facts)
     if is_live:
         from trimtab.cli.why.live_traces import read_live_traces
 
-        owners = find_owners(pod, facts)
         top = str(owners[-1]) if owners else ""
         traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
-    report = build_why_report(pod, snapshot, facts, running.findings, traces)
+    decided = decide_about_template(documents, pod_namespace, owners[0] if owners else None, policies, facts)
+    report = build_why_report(pod, snapshot, facts, running.findings, traces, decided)
     _emit(output, output_file, report)
 
 
-def _emit(form: str, output_file: str | None, report: object) -> None:
-    from trimtab.cli.why.report import WhyPodReport
-
-    assert isinstance(report, WhyPodReport)
+def _emit(form: str, output_file: str | None, report: WhyPodReport) -> None:
     output.emit_report(form, output_file, report, lambda console: draw_why(console, report), "trimtab why pod")
 
 
@@ -110,13 +127,41 @@ def _emit_node(form: str, output_file: str | None, report: WhyNodeReport) -> Non
     output.emit_report(form, output_file, report, lambda console: draw_why_node(console, report), "trimtab why node")
 
 
-def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod:
-    """Returns the pod. Raises UsageError with the nearest names if it does not exist."""
+def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
+    """Returns the pod, or None if it does not exist."""
     pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
-    pod = pods.get((namespace, name))
-    if pod is None:
-        todo = suggest_name(f"{namespace}/{name}", [f"{space}/{other}" for space, other in pods])
-        raise UsageError(
-            [ConfigError(file="NAME", expected="the name of a pod that exists", got=f"{namespace}/{name}", todo=todo)]
-        )
-    return pod
+    return pods.get((namespace, name))
+
+
+def _explain_gone_pod(
+    namespace: str,
+    name: str,
+    cluster: live_cluster.ClusterOptions,
+    documents: Sequence[Document],
+    policies: Policies,
+    facts: ClusterFacts,
+) -> WhyPodReport:
+    """Returns what is known of a pod that does not exist. Raises UsageError with the nearest name if nothing is."""
+    snapshot = build_snapshot(documents).snapshot
+    stored = list(list_stored_decisions(snapshot))
+    owner = find_owner(namespace, name, snapshot, stored)
+    chain = (owner, facts.owners.get((namespace, owner.kind, owner.name))) if owner is not None else ()
+    top = str(next(filter(None, reversed(chain)), ""))
+    traces = NO_TRACES
+    if live_cluster.LIVE in cluster.paths:
+        from trimtab.cli.why.live_traces import read_live_traces
+
+        traces = read_live_traces(cluster, Settings().namespace, namespace, name, top)
+    decided = decide_about_template(documents, namespace, owner, policies, facts)
+    report = build_gone_report(namespace, name, snapshot, decided, traces)
+    nearest = suggest_name(
+        f"{namespace}/{name}",
+        [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects_of(Pod)],
+    )
+    if report is None:
+        got = f"{namespace}/{name}"
+        expected = "the name of a pod that exists, or of which anything is known"
+        raise UsageError([ConfigError(file="NAME", expected=expected, got=got, todo=nearest)])
+    if not nearest:
+        return report
+    return msgspec.structs.replace(report, notes=[*report.notes, f"If the name is not right: {nearest}"])

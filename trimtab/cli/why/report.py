@@ -12,6 +12,8 @@ from rich.text import Text
 from trimtab.admission.audit.original_pod import reconstruct_submitted
 from trimtab.cli.admit.running_pods import RunningFindingReport
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.why.gone_pod import find_owner, find_siblings
+from trimtab.cli.why.original_values import Decided, explain_change
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
@@ -27,8 +29,13 @@ class AppliedChangeReport(ReportPart, frozen=True, kw_only=True):
     policy: str
     """Empty for what Trimtab itself did, such as a RuntimeClass's overhead."""
     field: str
+    before: str | None
+    """The value that the author wrote, `nothing` if none, by the template of the pod's owner; null if that is not
+    known."""
     value: str
     """`removed`, or the value that the field got."""
+    why: str
+    """The reason by which the policy decides so now, or what has changed since."""
 
 
 class PodDecisionReport(ReportPart, frozen=True, kw_only=True):
@@ -57,6 +64,8 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "WhyPodReport"
     namespace: str
     name: str
+    exists: bool
+    """False for a pod that is gone: then `changes` are those of another pod of its owner."""
     owners: list[str]
     """Kind/name, from the nearest controller to the topmost one."""
     created: str
@@ -82,18 +91,56 @@ class LiveTraces:
     notes: tuple[str, ...] = ()
 
 
+NO_TRACES = LiveTraces(notes=("Events and the webhook's log are not in a snapshot.",))
+
+
 def build_why_report(
-    pod: Pod, snapshot: Snapshot, facts: ClusterFacts, findings: Sequence[RunningFindingReport], traces: LiveTraces
+    pod: Pod,
+    snapshot: Snapshot,
+    facts: ClusterFacts,
+    findings: Sequence[RunningFindingReport],
+    traces: LiveTraces,
+    decided: Decided | None = None,
 ) -> WhyPodReport:
-    """Join what is known of the pod."""
+    """Join what is known of the pod. decided: what policies decide about the template of its owner, None if unknown."""
     namespace = pod.metadata.namespace
     owners = find_owners(pod, facts)
     return WhyPodReport(
-        namespace=namespace, name=pod.metadata.name, owners=list(map(str, owners)),
+        namespace=namespace, name=pod.metadata.name, exists=True, owners=list(map(str, owners)),
         created=pod.metadata.creation_timestamp or "", node=pod.spec.node_name or "",
-        changes=list_applied_changes(pod), findings=list(findings),
-        decisions=list(_find_decisions(pod, owners, snapshot)), events=list(traces.events), log=list(traces.log),
+        changes=list_applied_changes(pod, decided), findings=list(findings),
+        decisions=list(_find_decisions(namespace, pod.metadata.name, owners, snapshot)),
+        events=list(traces.events), log=list(traces.log),
         notes=list(traces.notes),
+    )  # fmt: skip
+
+
+def build_gone_report(
+    namespace: str, name: str, snapshot: Snapshot, decided: Decided | None, traces: LiveTraces
+) -> WhyPodReport | None:
+    """Join what is known of a pod that does not exist, or return None if nothing is."""
+    stored = sorted(list_stored_decisions(snapshot), key=lambda record: record.at)
+    owner = find_owner(namespace, name, snapshot, stored)
+    owners = (owner,) if owner is not None else ()
+    decisions = list(_find_decisions(namespace, name, owners, snapshot))
+    own = [record for record in stored if record.pod == f"{namespace}/{name}"]
+    if owner is None and not (decisions or traces.events or traces.log):
+        return None
+    siblings = find_siblings(namespace, owner, snapshot) if owner is not None else []
+    notes = ["The pod does not exist. What was changed in it is not known for certain: its annotation is gone with it."]
+    if siblings:
+        notes.append(f"The changes are those of {siblings[0].metadata.name}, another pod of {owner}.")
+    elif owner is not None:
+        notes.append(f"No other pod of {owner} exists.")
+    if not own:
+        notes.append("No stored decision of the compactor is about it: another client, or its controller, deleted it.")
+    if not traces.events:
+        notes.append("No Event about it is left: an API server keeps Events for an hour by default.")
+    return WhyPodReport(
+        namespace=namespace, name=name, exists=False, owners=list(map(str, owners)), created="",
+        node=next((record.node for record in reversed(own) if record.node), ""),
+        changes=list_applied_changes(siblings[0], decided) if siblings else None, findings=[], decisions=decisions,
+        events=list(traces.events), log=list(traces.log), notes=[*notes, *traces.notes],
     )  # fmt: skip
 
 
@@ -105,7 +152,7 @@ def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[Owner, ...]:
     )
 
 
-def list_applied_changes(pod: Pod) -> list[AppliedChangeReport] | None:
+def list_applied_changes(pod: Pod, decided: Decided | None = None) -> list[AppliedChangeReport] | None:
     """Returns the changes that the pod's annotation names, or None without a readable one."""
     namespace = pod.metadata.namespace
     # The annotation is bound to the name that the pod was submitted with, which the API server may have extended.
@@ -115,23 +162,27 @@ def list_applied_changes(pod: Pod) -> list[AppliedChangeReport] | None:
     if annotation is None:
         return None
     return [
-        AppliedChangeReport(policy=policy, field=field, value=value)
+        AppliedChangeReport(policy=policy, field=field, before=before, value=value, why=why)
         for policy, fields in annotation.by.items()
         for field, value in fields.items()
+        for before, why in [explain_change(policy, field, value, decided)]
     ]
 
 
-def _find_decisions(pod: Pod, owners: Sequence[Owner], snapshot: Snapshot) -> Iterator[PodDecisionReport]:
+def _find_decisions(
+    namespace: str, name: str, owners: Sequence[Owner], snapshot: Snapshot
+) -> Iterator[PodDecisionReport]:
     """Yields the stored decisions about the pod and about earlier pods of its owners, the oldest first."""
-    prefix, names = f"{pod.metadata.namespace}/", set(map(str, owners))
-    for record in sorted(_stored_decisions(snapshot), key=lambda record: record.at):
-        if record.pod == prefix + pod.metadata.name or (record.pod.startswith(prefix) and record.owner in names):
+    prefix, names = f"{namespace}/", set(map(str, owners))
+    for record in sorted(list_stored_decisions(snapshot), key=lambda record: record.at):
+        if record.pod == prefix + name or (record.pod.startswith(prefix) and record.owner in names):
             yield PodDecisionReport(
                 at=format_timestamp(record.at), pod=record.pod, what=record.what, code=record.code, why=record.why
             )
 
 
-def _stored_decisions(snapshot: Snapshot) -> Iterator[HistoryEntry]:
+def list_stored_decisions(snapshot: Snapshot) -> Iterator[HistoryEntry]:
+    """Yields all decisions that the states of pools hold."""
     for shape in snapshot.objects_of(ConfigMap):
         if STATE_LABEL in (shape.metadata.labels or {}):
             state = decode_state(shape.metadata.name, shape.data)
@@ -144,14 +195,19 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
     owners = " of ".join(report.owners) or "without a controller"
     node = f", on node {report.node}" if report.node else ", on no node yet"
     console.print(Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}"))
-    console.print(Text(f"created {report.created}"))
-    if report.changes is None:
+    console.print(Text(f"created {report.created}" if report.exists else "It does not exist any more."))
+    if report.changes is None and report.exists:
         console.print("The pod has no annotation of Trimtab: the webhook did not change it.")
-    else:
-        draw_named_table(
-            console, "Changed on admission, by the pod's annotation (not verified here)", ("policy", "field", "value"),
-            [(change.policy or "–", change.field, change.value) for change in report.changes],
-        )  # fmt: skip
+    whose = "the pod's annotation" if report.exists else "the annotation of another pod of its owner"
+    draw_named_table(
+        console,
+        f"Changed on admission, by {whose} (not verified here)",
+        ("policy", "field", "change", "because"),
+        [
+            (change.policy or "–", change.field, f"{change.before or '?'} → {change.value}", change.why)
+            for change in report.changes or ()
+        ],
+    )
     draw_named_table(
         console, "Now, by the policies in force", ("policy", "state", "reason", "why"),
         [(one.policy or "–", one.what, one.reason.code, one.reason.text) for one in report.findings],

@@ -1,0 +1,50 @@
+"""What is known of a pod that does not exist any more: its owner by its name, and other pods of that owner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.snapshot import Snapshot
+from trimtab.compaction.drain.pool_state import HistoryEntry
+
+_SUFFIXES = {
+    "StatefulSet": re.compile(r"\d+"),
+    **dict.fromkeys(("ReplicaSet", "DaemonSet", "Job"), re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")),
+}
+"""Kind → what its controller, or the API server, appends to its name (apimachinery, util/rand)."""
+
+
+def find_owner(namespace: str, name: str, snapshot: Snapshot, decisions: Sequence[HistoryEntry]) -> Owner | None:
+    """Returns the owner of a pod that is gone: the one that the compactor recorded, or the one that its name shows."""
+    for entry in reversed(decisions):
+        if entry.pod == f"{namespace}/{name}" and entry.owner:
+            kind, _, owner_name = entry.owner.partition("/")
+            return Owner(kind, owner_name)
+    candidates = [
+        Owner(kind, workload.metadata.name)
+        for kind, workload in snapshot.iterate_workloads()
+        if workload.metadata.namespace == namespace and _is_named_by(name, kind, workload.metadata.name)
+    ]
+    # A pod web-1-abcde is also named like a pod of a workload `web`; the longest name is the nearest owner.
+    return max(candidates, key=lambda owner: len(owner.name), default=None)
+
+
+def _is_named_by(pod: str, kind: str, owner: str) -> bool:
+    suffix = _SUFFIXES.get(kind)
+    rest = pod.removeprefix(f"{owner}-")
+    return suffix is not None and rest != pod and suffix.fullmatch(rest) is not None
+
+
+def find_siblings(namespace: str, owner: Owner, snapshot: Snapshot) -> list[Pod]:
+    """Returns the pods that the owner controls now."""
+    return [
+        pod
+        for pod in snapshot.objects_of(Pod)
+        for reference in [pod.metadata.controller_owner]
+        if pod.metadata.namespace == namespace
+        and reference is not None
+        and (reference.kind, reference.name) == (owner.kind, owner.name)
+    ]

@@ -1,0 +1,64 @@
+"""The values that a pod's author wrote, by the template of its owner, and the reason of each change.
+
+The annotation on the pod names only the new values. So the policies decide about the template again: where they come to
+the value that the annotation names, the reason is the one of now. What has changed since then is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from trimtab.admission.preview import preview_admission
+from trimtab.admission.readmission import submitted_pod
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.changed_annotation import REMOVED
+from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.pod_changes import FieldChange
+from trimtab.policy.podpolicy import Policies
+
+Decided = Mapping[tuple[str, str], FieldChange]
+"""Policy and field → the change that the policy makes to the owner's next pod."""
+
+
+def decide_about_template(
+    documents: Iterable[Document], namespace: str, owner: Owner | None, policies: Policies, facts: ClusterFacts
+) -> Decided | None:
+    """Returns the changes to the next pod of the owner, or None if its template is not among the documents."""
+    template = None if owner is None else find_template(documents, namespace, owner)
+    if owner is None or template is None:
+        return None
+    previewed = preview_admission(submitted_pod(template, owner, namespace), policies, facts, namespace)
+    return {(change.policy, change.field): change for change in previewed.all_changes}
+
+
+def find_template(documents: Iterable[Document], namespace: str, owner: Owner) -> PodTemplateSpec | None:
+    """Returns the pod template of a controller, or None if it is not among the documents, or not valid."""
+    for document in documents:
+        metadata = (document.value.get("metadata") or {}) if document.kind == owner.kind else {}
+        if (metadata.get("namespace", ""), metadata.get("name")) != (namespace, owner.name):
+            continue
+        template = (document.value.get("spec") or {}).get("template")
+        if isinstance(template, dict):
+            try:
+                return msgspec.convert(template, PodTemplateSpec)
+            except msgspec.ValidationError:
+                return None
+    return None
+
+
+def explain_change(policy: str, field: str, value: str, decided: Decided | None) -> tuple[str | None, str]:
+    """Returns the value before the change, None if it is not known, and why the policy changed it."""
+    if decided is None:
+        return None, "the pod template of its owner was not read"
+    change = decided.get((policy, field))
+    if change is None:
+        return None, "the policy does not say so any more, or its owner's template has changed"
+    before = "nothing" if change.before is None else str(change.before)
+    after = REMOVED if change.after is None else str(change.after)
+    if after != value:
+        return before, f"the policy would set {after} now: {change.reason}"
+    return before, str(change.reason)

@@ -6,15 +6,12 @@ may be reported.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from fnmatch import fnmatchcase
-
-from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.actions.limits import limit_rules
-from trimtab.policy.actions.placement import format_requirement
-from trimtab.policy.actions.request_fields import RequestRule, request_rules
+from trimtab.policy.actions.request_fields import request_rules
+from trimtab.policy.lint_differences import can_meet_patterns, find_differences, is_meeting
 from trimtab.policy.podpolicy import Match, NamespaceMatch, PodPolicy
 
 DISAGREES = Code(
@@ -37,13 +34,10 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
         # With different priorities the order is what the authors chose.
         if other.spec.priority != policy.spec.priority or not _is_effective(other):
             continue
-        own_values, other_values = wanted_values(policy), wanted_values(other)
-        fields = sorted(
-            field for field in own_values.keys() & other_values.keys() if own_values[field] != other_values[field]
-        )
-        if fields and can_meet(policy.spec.match, other.spec.match):
-            differences = ", ".join(f"{field} {own_values[field]} (there {other_values[field]})" for field in fields)
-            yield DISAGREES(f"{other.name} also has priority {other.spec.priority} and decides first: {differences}")
+        differences = find_differences(policy.spec.actions, other.spec.actions)
+        if differences and can_meet(policy.spec.match, other.spec.match):
+            text = ", ".join(f"{one.field} {one.own} (there {one.other})" for one in differences)
+            yield DISAGREES(f"{other.name} also has priority {other.spec.priority} and decides first: {text}")
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
@@ -107,43 +101,6 @@ def always_decides(policy: PodPolicy) -> dict[str, int]:
     return {} if any(part is not None for part in others) else fields
 
 
-def wanted_values(policy: PodPolicy) -> Mapping[str, str]:
-    """Returns field → the value that the policy wants, as text, for fields that only one policy can decide."""
-    actions, values = policy.spec.actions, dict[str, str]()
-    if actions.requests is not None:
-        values |= {f"requests.{resource}": _describe_rule(rule) for resource, rule in request_rules(actions.requests)}
-        values |= {f"requests.{name}": str(pieces) for name, pieces in (actions.requests.extended or {}).items()}
-    if actions.limits is not None:
-        values |= {f"limits.{resource}": rule for resource, rule in limit_rules(actions.limits)}
-    for field, choice in (
-        ("runtimeClassName", actions.runtime_class), ("priorityClassName", actions.priority_class),
-        ("schedulerName", actions.scheduler_name),
-    ):  # fmt: skip
-        if choice is not None:
-            values[field] = choice.name
-    for field, added in (("labels", actions.labels), ("annotations", actions.annotations)):
-        if added is not None:
-            values |= {f"{field}[{key}]": value for key, value in (added.add or {}).items()}
-    if actions.placement is not None:
-        values |= {f"nodeSelector[{key}]": value for key, value in (actions.placement.node_selector or {}).items()}
-        values |= {
-            f"require[{label.label}]": format_requirement(label.selector_requirement)
-            for label in actions.placement.require
-        }
-    return values
-
-
-def _describe_rule(rule: RequestRule) -> str:
-    """Returns the settings of a rule that differ from their defaults."""
-    defaults = {field.name: field.default for field in fields(rule)}
-    settings = [
-        f"{to_camel(name.strip('_'))}: {getattr(rule, name)}"
-        for name in defaults
-        if getattr(rule, name) != defaults[name]
-    ]
-    return "{" + ", ".join(settings) + "}"
-
-
 # Conditions under which two policies can match one pod --------------------------------------------------------------
 
 
@@ -153,9 +110,9 @@ def can_meet(a: Match, b: Match) -> bool:
     return (
         _namespaces_meet(a.namespaces or NamespaceMatch(), b.namespaces or NamespaceMatch())
         and _labels_meet(a.pod_labels or {}, b.pod_labels or {})
-        and _any_meets(a.runtime_classes, b.runtime_classes)
-        and _any_meets(a.priority_classes, b.priority_classes)
-        and _any_meets(_owner_kinds(a.owners), _owner_kinds(b.owners))
+        and can_meet_patterns(a.runtime_classes, b.runtime_classes)
+        and can_meet_patterns(a.priority_classes, b.priority_classes)
+        and can_meet_patterns(_owner_kinds(a.owners), _owner_kinds(b.owners))
         and (a.vpa is None or b.vpa is None or a.vpa == b.vpa)
         and (a.hpa is None or b.hpa is None or a.hpa == b.hpa)
         and not _excludes(a, b)
@@ -169,7 +126,7 @@ def _namespaces_meet(a: NamespaceMatch, b: NamespaceMatch) -> bool:
         labels, others = a.selector.match_labels or {}, b.selector.match_labels or {}
         if any(others.get(key, value) != value for key, value in labels.items()):
             return False
-    if not _any_meets(a.include, b.include):
+    if not can_meet_patterns(a.include, b.include):
         return False
     return not (_all_excluded(a.include, b.exclude) or _all_excluded(b.include, a.exclude))
 
@@ -179,21 +136,7 @@ def _all_excluded(included: tuple[str, ...], excluded: tuple[str, ...]) -> bool:
 
 
 def _labels_meet(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-    return all(_patterns_meet(pattern, b[key]) for key, pattern in a.items() if key in b)
-
-
-def _any_meets(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Returns whether two lists of patterns can select one name. An empty list selects everything."""
-    return not a or not b or any(_patterns_meet(pattern, other_pattern) for pattern in a for other_pattern in b)
-
-
-def _patterns_meet(a: str, b: str) -> bool:
-    """Returns whether both patterns may match one name. Two patterns with wildcards always may."""
-    has_wildcards = [bool(set(pattern) & set("*?[")) for pattern in (a, b)]
-    if all(has_wildcards):
-        return True
-    # A name without wildcards meets a pattern exactly where the pattern matches it.
-    return fnmatchcase(a, b) if has_wildcards[1] else fnmatchcase(b, a)
+    return all(is_meeting(pattern, b[key]) for key, pattern in a.items() if key in b)
 
 
 def _owner_kinds(owners: tuple[str, ...]) -> tuple[str, ...]:

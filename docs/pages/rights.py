@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 
 from trimtab.cli.install.names import account_name
+from trimtab.cli.install.purposes import purpose_of
 from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES, Rule
 
 _ABOUT = """\
 # Rights
 
 The permissions of each ServiceAccount. There are no wildcards; an account may read only its own Secrets, by name; and
-in other namespaces the accounts create only Events and evictions. A condition in the last column says when the account
-uses the verbs of that row; without a condition, it uses them from its start. `make e2e` compares this page with the
-audit log of an API server: the server refuses no request, and every permission is used or has a condition here.
+in other namespaces the accounts create only Events and evictions. A condition in the last column says when the
+account uses the verbs of that row; without a condition, it uses them from its start. `trimtab doctor` names the
+permissions that an account lacks, with what they are for. `make e2e` compares this page with the audit log of an API
+server: the server refuses no request, and every permission is used or has a condition here.
 """
+EVERYWHERE = "everywhere"
 _UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
 
 
@@ -20,8 +23,8 @@ def page() -> str:
     lines = [_ABOUT]
     for process in CLUSTER_RULES:
         lines += [f"## {account_name(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
-        lines += ["| where | group | resources | verbs | only when |", "|---|---|---|---|---|"]
-        for where, rules in (("everywhere", CLUSTER_RULES[process]), ("Trimtab's namespace", NAMESPACE_RULES[process])):
+        lines += ["| where | group | resources | verbs | what for | only when |", "|---|---|---|---|---|---|"]
+        for where, rules in ((EVERYWHERE, CLUSTER_RULES[process]), ("Trimtab's namespace", NAMESPACE_RULES[process])):
             lines += [_row(process, where, rule) for rule in rules]
         lines.append("")
     return "\n".join(lines)
@@ -31,7 +34,22 @@ def _row(process: str, where: str, rule: Rule) -> str:
     resources = ", ".join(f"`{name}`" for name in rule.resources)
     named = f" named {', '.join(f'`{name}`' for name in rule.names)}" if rule.names else ""
     seldom = "; ".join(dict.fromkeys(_seldom(process, rule))) or "–"
-    return f"| {where} | {rule.group or 'core'} | {resources}{named} | {', '.join(rule.verbs)} | {seldom} |"
+    purposes = "; ".join(dict.fromkeys(_purposes(process, rule, own=where != EVERYWHERE)))
+    return (
+        f"| {where} | {rule.group or 'core'} | {resources}{named} | {', '.join(rule.verbs)} | {purposes} | {seldom} |"
+    )
+
+
+def _purposes(process: str, rule: Rule, *, own: bool) -> Iterator[str]:
+    """What each resource is for; the resources are named only if their purposes differ."""
+    verb = rule.verbs[0] if len(rule.verbs) == 1 else ""
+    name = rule.names[0] if rule.names else ""
+    texts = {
+        resource: purpose_of(process, resource, group=rule.group, name=name, verb=verb, own=own)
+        for resource in rule.resources
+    }
+    for resource, text in texts.items():
+        yield f"`{resource}`: {text}" if len(set(texts.values())) > 1 else text
 
 
 def _seldom(process: str, rule: Rule) -> Iterator[str]:

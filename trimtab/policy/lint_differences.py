@@ -20,7 +20,7 @@ OWN_WORDS_OF_OVERHEAD = ("strip", "deny")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Difference:
+class ValueDifference:
     """One field with the value that each of two policies wants."""
 
     field: str
@@ -28,11 +28,11 @@ class Difference:
     other: str
 
 
-def find_differences(own: Actions, other: Actions) -> list[Difference]:
+def find_differences(own: Actions, other: Actions) -> list[ValueDifference]:
     """Returns the fields that both decide, and for which they want different values."""
     own_values, other_values = wanted_values(own), wanted_values(other)
     differences = [
-        Difference(field, own_values[field], other_values[field])
+        ValueDifference(field, own_values[field], other_values[field])
         for field in own_values.keys() & other_values.keys()
         if own_values[field] != other_values[field]
     ]
@@ -115,7 +115,7 @@ def _placement_values(placement: PlacementAction) -> Iterator[tuple[str, str]]:
         yield f"tolerations[{name}]", "without end" if taint.seconds is None else f"for {taint.seconds} s"
 
 
-def _container_differences(own: RequestsAction, other: RequestsAction) -> Iterator[Difference]:
+def _container_differences(own: RequestsAction, other: RequestsAction) -> Iterator[ValueDifference]:
     """Yields the resources for which a rule for single containers differs from a rule of the other action that can be
     for the same container."""
     for a, b in ((x, y) for x in (None, *own.containers) for y in (None, *other.containers)):
@@ -126,7 +126,7 @@ def _container_differences(own: RequestsAction, other: RequestsAction) -> Iterat
         for resource in own_rules.keys() & other_rules.keys():
             texts = _describe_rule(own_rules[resource]), _describe_rule(other_rules[resource])
             if texts[0] != texts[1]:
-                yield Difference(f"requests.{resource} of {_describe_containers(a or b)}", *texts)
+                yield ValueDifference(f"requests.{resource} of {_describe_containers(a or b)}", *texts)
 
 
 def _can_share_container(a: ContainerRequests | None, b: ContainerRequests | None) -> bool:

@@ -14,7 +14,7 @@ from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, Do
 from trimtab.cli.doctor.command import build_report
 from trimtab.cli.doctor.lease_state import decode_lease
 from trimtab.cli.doctor.observed import DeploymentState, DryRunResult
-from trimtab.cli.doctor.permissions import Permission, needed_permissions
+from trimtab.cli.doctor.permissions import Permission, needed_permissions, resize_permissions
 from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, account_name
@@ -171,6 +171,25 @@ def test_the_metrics_api_also_needs_to_read_how_api_servers_name_users(cert_mana
     assert str(header) == "get configmaps extension-apiserver-authentication in kube-system"
 
 
+def descriptions(process: str, *, cert_manager: bool) -> tuple[str, ...]:
+    return tuple(one.description for one in needed_permissions(process, OURS, cert_manager=cert_manager))
+
+
+@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API])
+def test_every_permission_says_what_it_is_for(process: str) -> None:
+    rights = [*needed_permissions(process, OURS, cert_manager=False, scale_namespaces=["team"]), *resize_permissions()]
+    assert [str(one) for one in rights if not one.purpose] == []
+
+
+def test_a_missing_permission_is_named_with_what_it_is_for() -> None:
+    [evict] = [
+        one for one in needed_permissions("compactor", OURS, cert_manager=False) if one.subresource == "eviction"
+    ]
+    assert evict.description == (
+        "create pods/eviction (to evict the pods of a node that is drained, within their budgets)"
+    )
+
+
 PROCESS = DeploymentState(replicas=1, ready_replicas=1)
 
 
@@ -180,7 +199,7 @@ def test_the_metrics_apis_rights_follow_from_who_issues_its_certificate(secret: 
     settings = {"TRIMTAB_METRICS_API_CERTS_SECRET": secret} if secret else {}
     deployment = DeploymentState(replicas=2, ready_replicas=2, settings=settings)
     lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions(METRICS_API, deployment, HIDDEN)
-    assert lacking == tuple(map(str, needed_permissions(METRICS_API, OURS, cert_manager=not secret)))
+    assert lacking == descriptions(METRICS_API, cert_manager=not secret)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:
@@ -193,7 +212,10 @@ def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_ha
     assert isinstance(asked, tuple)
     assert isinstance(without, tuple)
     assert set(asked) - set(without) == {
-        f"{verb} deployments/scale.apps in {namespace}" for verb in ("get", "patch") for namespace in ("team", "other")
+        f"{verb} deployments/scale.apps in {namespace} (to give a workload of one replica a second one while its pod"
+        " moves)"
+        for verb in ("get", "patch")
+        for namespace in ("team", "other")
     }
 
 
@@ -234,7 +256,7 @@ def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:
         next(iter(render_webhook_configurations(InstallValues(cert_manager=True))))
     )
     lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions("webhook", PROCESS, (injected,))
-    assert lacking == tuple(map(str, needed_permissions("webhook", OURS, cert_manager=True)))
+    assert lacking == descriptions("webhook", cert_manager=True)
 
 
 def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judged() -> None:

@@ -124,5 +124,7 @@ def test_the_permission_to_resize_is_asked_for_the_compactors_account() -> None:
         asked.extend(each["spec"]["user"] for each in reviews)
         return [each["spec"]["resourceAttributes"].get("subresource") != "resize" for each in reviews]
 
-    assert find_missing_resize_permissions("trimtab-system", review) == ("patch pods/resize",)
+    assert find_missing_resize_permissions("trimtab-system", review) == (
+        "patch pods/resize (to resize running pods, as policies with `running: resize` say)",
+    )
     assert set(asked) == {"system:serviceaccount:trimtab-system:trimtab-compactor"}

@@ -1,10 +1,11 @@
 """The permissions that the processes' accounts need: exactly those that `trimtab install` grants."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.cli.install.names import METRICS_API, account_name
+from trimtab.cli.install.purposes import purpose_of
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, RESIZING, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
@@ -24,6 +25,13 @@ class Permission:
 
     is_other_namespace: bool = False
     """Whether the namespace is not Trimtab's own; the text then includes it."""
+    purpose: str = field(default="", compare=False)
+    """What the account needs it for."""
+
+    @property
+    def description(self) -> str:
+        """The permission with its purpose."""
+        return f"{self} ({self.purpose})" if self.purpose else str(self)
 
     def __str__(self) -> str:
         what = "/".join(part for part in (self.resource, self.subresource) if part)
@@ -52,16 +60,18 @@ ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
 def missing_permissions(
     permissions: Sequence[Permission], process: str, namespace: str, review_access: ReviewAccess
 ) -> tuple[str, ...]:
-    """Returns those of the permissions that the process's account lacks, as text."""
+    """Returns those of the permissions that the process's account lacks, as text with what each is for."""
     user = account_name(process)
     verdicts = review_access([permission.to_access_review(user, namespace) for permission in permissions])
-    return tuple(str(permission) for permission, verdict in zip(permissions, verdicts, strict=True) if not verdict)
+    return tuple(
+        permission.description for permission, verdict in zip(permissions, verdicts, strict=True) if not verdict
+    )
 
 
 _HEADER_PERMISSIONS = (
     Permission(
         verb="get", group="", resource="configmaps", name=CONFIG_NAME, namespace=CONFIG_NAMESPACE,
-        is_other_namespace=True,
+        is_other_namespace=True, purpose="how API servers name the users of a request",
     ),
 )  # fmt: skip
 """How API servers name users. The permission is one of Kubernetes' own role, to which `trimtab install` binds."""
@@ -78,11 +88,14 @@ def needed_permissions(
     """
     places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
-    permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(rule, place))
+    permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(process, rule, place))
     if process == METRICS_API:
         permissions |= dict.fromkeys(_HEADER_PERMISSIONS)
     scale_rules = (
-        permission for place in sorted(scale_namespaces) for rule in SCALING for permission in _split_rule(rule, place)
+        permission
+        for place in sorted(scale_namespaces)
+        for rule in SCALING
+        for permission in _split_rule(process, rule, place)
     )
     scale_permissions = (
         [replace(permission, is_other_namespace=True) for permission in scale_rules] if process in SCALERS else []
@@ -95,14 +108,24 @@ def needed_permissions(
 
 def resize_permissions() -> tuple[Permission, ...]:
     """Return the permissions that the compactor's account needs where policies say `running: resize`."""
-    return tuple(permission for rule in RESIZING for permission in _split_rule(rule, ""))
+    return tuple(permission for rule in RESIZING for permission in _split_rule("compactor", rule, ""))
 
 
-def _split_rule(rule: Rule, namespace: str) -> Iterator[Permission]:
+def _split_rule(process: str, rule: Rule, namespace: str) -> Iterator[Permission]:
     for resource in rule.resources:
         kind, _, sub = resource.partition("/")
         for verb in rule.verbs:
             for name in rule.names or ("",):
+                purpose = purpose_of(
+                    process, resource, group=rule.group, name=name, verb=verb,
+                    own=bool(namespace) and rule not in SCALING,
+                )  # fmt: skip
                 yield Permission(
-                    verb=verb, group=rule.group, resource=kind, subresource=sub, name=name, namespace=namespace
+                    verb=verb,
+                    group=rule.group,
+                    resource=kind,
+                    subresource=sub,
+                    name=name,
+                    namespace=namespace,
+                    purpose=purpose,
                 )

@@ -15,13 +15,11 @@ from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.why.report import PodDecisionReport, PodEventReport, draw_named_table
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
-from trimtab.cluster.pool import PoolIndex, pool_name
+from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
 from trimtab.compactor.soft_taint import LEAVING
-
-KEEP = "trimtab.dev/do-not-disrupt"
 
 
 class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
@@ -88,7 +86,7 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
             undo=[
                 f"{release}  (uncordons the node; its drain ends)",
                 "trimtab compactor pause  (ends all drains)",
-                f"kubectl annotate node {node.name} {KEEP}=true  (keeps it from being drained again)",
+                f"kubectl annotate node {node.name} {KEEP_ANNOTATION}=true  (keeps it from being drained again)",
             ],
         )  # fmt: skip
     if isinstance(claim, Unreadable):

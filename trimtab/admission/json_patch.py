@@ -68,6 +68,10 @@ def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: li
     # Nearly all fields are the identical object: `compress` skips those in C, without bytecode for each field.
     fields = zip(_fields(type(before)), old_values, new_values, strict=True)
     for (json_name, default), old, new in compress(fields, map(is_not, old_values, new_values)):
+        # Objects that are not identical nearly always differ, and are compared field by field anyway.
+        if isinstance(old, ApiObject) and type(old) is type(new) and old != default and new != default:
+            _diff_objects(f"{path}/{json_name}", old, new, operations)
+            continue
         if old == new:
             continue
         _diff_unequal(

@@ -114,7 +114,11 @@ def decide_with_policies(
             break
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
-        next_decision, applicable = _decide_round(subject, policies, watching, applicable, marked, is_confirmed=True)
+        similar = applicable
+        next_decision, applicable = _decide_round(subject, policies, False, similar, marked)
+        # Mostly this round only confirms the earlier one, and what it would say is not needed.
+        if watching and (next_decision.pod is not decision.pod or next_decision.denied is not None):
+            next_decision, applicable = _decide_round(subject, policies, True, similar, marked)
         rounds.append(applicable)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -193,14 +197,8 @@ def _decide_round(
     watching: bool,
     similar: ApplicablePolicies | None,
     earlier_marker: ChangedAnnotation | None,
-    *,
-    is_confirmed: bool = False,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Evaluates every policy once, on the pod as it is.
-
-    is_confirmed: an earlier round gave this very pod. Where nothing changes any more, the changes of policies that only
-    watch are not computed again: the earlier round holds them.
-    """
+    """Evaluates every policy once, on the pod as it is."""
     pod = subject.pod
     # First, and cheap: pods of system namespaces are the ones that must not wait.
     skipped = always_left_alone(subject)
@@ -217,9 +215,8 @@ def _decide_round(
     turns = applicable.in_effect if watching else tuple([turn for turn in applicable.in_effect if turn.applies])
     pod_changes, failures, trials = _apply_policies(subject, turns, earlier_marker, silent=not watching)
     decision = _build_decision(pod_changes, subject, failures, earlier_marker)
-    is_news = decision.pod is not pod or not is_confirmed
     decision = _with_policy_results(
-        decision, applicable, _watched_changes(pod_changes, turns, trials) if trials and is_news else ()
+        decision, applicable, _watched_changes(pod_changes, turns, trials) if trials else ()
     )
     if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
         decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(subject)))

@@ -173,6 +173,10 @@ def test_a_pod_that_server_side_apply_wrote_shares_nothing():
     assert not second_is_shared(applied, manifest())
 
 
+def test_a_pod_that_the_server_refuses_for_its_labels_shares_nothing():
+    assert not second_is_shared(manifest(labels={"tier": "not a value"}), manifest("6b7c"))
+
+
 def test_another_namespace_is_another_template():
     assert not second_is_shared(manifest(), manifest("6b7c"), namespace="team-b")
 

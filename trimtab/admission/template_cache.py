@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
+from trimtab.admission.apiserver.validate_pod import metadata_errors
 from trimtab.admission.json_patch import apply_patch_in_place
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
@@ -249,6 +250,9 @@ def _build_template(candidate: _Candidate) -> _Template | None:
     instance, finding, reads = candidate.instance, candidate.finding, candidate.reads
     decision, metadata = finding.decision, instance.pod.metadata
     if finding.outcome not in _OUTCOMES or decision is None or finding.problem or decision.failures:
+        return None
+    # The check before sending finds nothing in a pod that the API server refuses anyway; the next pod may be valid.
+    if any(metadata_errors(instance.pod)):
         return None
     if reads.reads_quotas or _is_named(instance, finding) or _changes_owners(metadata, decision.pod.metadata):
         return None

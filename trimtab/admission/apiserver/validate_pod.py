@@ -206,7 +206,7 @@ PLUGIN = "validation"
 
 def validate_pod(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
     """Returns a 422 with all errors, in the server's order and words; the pod if it is valid."""
-    errors = [*_name_errors(pod), *_metadata_errors(pod), *_spec_errors(pod.spec)]
+    errors = [*_name_errors(pod), *metadata_errors(pod), *_spec_errors(pod.spec)]
     return PodRejected(422, PLUGIN, join_errors(errors)) if errors else pod
 
 
@@ -215,7 +215,8 @@ def _name_errors(pod: Pod) -> Iterator[str]:
         yield "metadata.name: Required value: name or generateName is required"
 
 
-def _metadata_errors(pod: Pod) -> Iterator[str]:
+def metadata_errors(pod: Pod) -> Iterator[str]:
+    """Yields errors of labels and annotations."""
     yield from validate_names.label_errors("metadata.labels", value_or(pod.metadata.labels, {}))
     yield from validate_names.annotation_errors("metadata.annotations", value_or(pod.metadata.annotations, {}))
 

@@ -18,7 +18,7 @@ from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
-from trimtab.runtime.metrics import Bounded, LabelledHistogram, nan_on_error, render_metrics
+from trimtab.runtime.metrics import Bounded, LabelledHistogram, add_build_info, nan_on_error, render_metrics
 
 _SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5)
 _BYTES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144)
@@ -29,6 +29,7 @@ class WebhookMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
+        add_build_info(registry)
         self._policy_label, self._reason_label = Bounded(), Bounded()
         self._reviews = Counter(
             "trimtab_reviews",

@@ -243,6 +243,8 @@ PODS = Dashboard(
         )),
         Row("State of the webhook", (
             _one("Age of facts", "The age in each replica.", "trimtab_facts_age_seconds", "{{instance}}", "s"),
+            _one("Versions", "Replicas of all processes by the version that they run. More than one while an upgrade is"
+                 " under way.", "count by (version) (trimtab_build_info)", "{{version}}"),
             Panel("Policies and invalid objects", "Policies in force, and objects that are invalid.", (
                 Query("min(trimtab_policies)", "policies"), Query("max(trimtab_invalid_objects)", "problems"),
                 Query("max(trimtab_paused)", "paused"))),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from deploy.observe import exported
+from docs.pages.marks import MARKS
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.doctor.command import CHECKS
 from trimtab.cli.explain.catalog import (
     ALERT,
     CHECK,
+    METRIC,
     POLICY_FIELD,
     POOL_FIELD,
     REASON,
@@ -62,8 +65,36 @@ def catalog(
             *(entry for name, schema in spec_schema()["properties"].items()
               for entry in _field(f"spec.{name}", schema, type_of)),
             *_pool_fields(),
+            *(
+                CatalogEntry(
+                    kind=mark.kind, name=mark.name, means=_plain(f"{mark.means} Written by {mark.by}."),
+                    todo=_plain(mark.todo), value=f"on {mark.on}", page=f"{DOCS}/marks.md",
+                )
+                for mark in MARKS
+            ),
+            *_metrics(),
         ]
     )  # fmt: skip
+
+
+def _metrics() -> Iterator[CatalogEntry]:
+    """A metric of several processes has one entry, which names them."""
+    processes: dict[str, list[str]] = {}
+    metrics = {}
+    for metric in exported.everything():
+        processes.setdefault(metric.name, []).append(metric.process)
+        metrics.setdefault(metric.name, metric)
+    for name, metric in metrics.items():
+        labels = f" by {', '.join(metric.labels)}" if metric.labels else ""
+        unit = f", in {metric.unit}" if metric.unit else ""
+        means = f"{metric.says} Exported by trimtab {join_words(processes[name])}."
+        page = f"{DOCS}/metrics.md#trimtab-{metric.process}"
+        yield CatalogEntry(kind=METRIC, name=name, means=_plain(means), value=f"{metric.kind}{labels}{unit}", page=page)
+
+
+def join_words(words: Sequence[str]) -> str:
+    """The words as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _of_code(code: Code) -> CatalogEntry:
@@ -84,8 +115,7 @@ def _settings(settings: Iterable[tuple[str, Any]], docs_of: Callable[[Any], dict
             means, value = _plain(docs[field.name]), str(defaults.get(name) or "")
             entries.setdefault(name, CatalogEntry(kind=SETTING, name=name, means=means, value=value, page=page))
     for name, entry in entries.items():
-        readers = " and ".join(filter(None, [", ".join(processes[name][:-1]), processes[name][-1]]))
-        means = f"{entry.means} Read by trimtab {readers}."
+        means = f"{entry.means} Read by trimtab {join_words(processes[name])}."
         yield CatalogEntry(kind=entry.kind, name=name, means=means, value=entry.value, page=entry.page)
 
 

@@ -1,8 +1,10 @@
 """`trimtab explain` knows every name that Trimtab prints, without a cluster."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -35,6 +37,12 @@ def explain(*arguments: str) -> Result:
         ("kubernetes-version", "Is this Kubernetes supported?"),
         ("underUsed.memory", "percent of allocatable"),
         ("TrimtabResizesReverted", "resize-oom-kill, resize-restarted"),
+        ("trimtab.dev/drain-candidate", "Where: on nodes"),
+        ("drain-candidate", "no pod is rejected"),
+        ("trimtab.dev/cordoned-for", "What to do: trimtab why node NODE shows it"),
+        ("trimtab_reviews_total", "Type: counter by path, code, in reviews"),
+        ("trimtab_review_duration_seconds_bucket", "Exported by trimtab webhook."),
+        ("trimtab_build_info", "Exported by trimtab webhook, "),
     ],
 )
 def test_a_name_is_explained(name: str, text: str) -> None:
@@ -47,6 +55,8 @@ def test_every_unknown_name_is_answered_with_names_that_resemble_it() -> None:
     assert result.exit_code == 2
     assert "did you mean webhook-not-registered" in result.stderr
     assert "did you mean TRIMTAB_NAMESPACE" in result.stderr
+    assert "did you mean trimtab.dev/drain-candidate" in explain("drain-candidat").stderr
+    assert "did you mean trimtab_reviews_total" in explain("trimtab_review_total").stderr
     assert "'zzzzz'; for a policy: trimtab policies explain NAME" in result.stderr
 
 
@@ -59,7 +69,8 @@ def test_the_report_has_the_same_facts() -> None:
 def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
     catalog = load_catalog()
     assert {entry.kind for entry in catalog} == {
-        "reason", "rule", "check", "alert", "setting", "policy field", "pool field",
+        "reason", "rule", "check", "alert", "setting", "policy field", "pool field", "annotation", "label", "taint",
+        "metric",
     }  # fmt: skip
     assert len({(entry.kind, entry.name) for entry in catalog}) == len(catalog)
     assert all(find_entries(catalog, entry.name) for entry in catalog)
@@ -88,3 +99,19 @@ def test_every_alert_is_explained() -> None:
     alerts = {rule.name for rule in rules.everything() if rule.alert}
     assert alerts == {entry.name for entry in load_catalog() if entry.kind == "alert"}
     assert all(entry.todo for entry in load_catalog() if entry.kind == "alert")
+
+
+NO_MARKS = {"compactor", "watchdog", "schemas", "v", "burstable-by-default"}
+"""Words after `trimtab.dev/` that are no keys of objects: reporters of Events, addresses, the API's version."""
+
+
+def test_every_annotation_label_and_taint_in_the_source_is_explained() -> None:
+    root = Path(__file__).parents[2]
+    sources = [path.read_text() for package in ("trimtab", "webhook") for path in (root / package).rglob("*.py")]
+    keys = {
+        key
+        for text in sources
+        for key in re.findall(r"(?<![.\w])trimtab\.dev/([a-z][a-z-]*[a-z]|v)(?=[\"`: =,])", text)
+    }
+    explained = {entry.name.removeprefix("trimtab.dev/") for entry in load_catalog()}
+    assert keys - explained - NO_MARKS == set()

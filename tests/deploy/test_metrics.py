@@ -16,8 +16,9 @@ def test_a_metric_says_what_it_counts_and_in_which_unit(metric: Metric) -> None:
     assert metric.unit, f"{metric.name}: add how its name ends to deploy/observe/exported.py"
 
 
-def test_a_name_belongs_to_one_process() -> None:
-    assert [name for name, times in Counter(metric.name for metric in FOUND).items() if times > 1] == []
+def test_a_name_belongs_to_one_process_but_for_the_version_that_runs() -> None:
+    times_by_name = Counter(metric.name for metric in FOUND)
+    assert {name: times for name, times in times_by_name.items() if times > 1} == {"trimtab_build_info": 5}
 
 
 def test_every_process_tells_something() -> None:

@@ -20,7 +20,7 @@ from trimtab.compaction.pool_usage import PoolUsage, pool_usages
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 from trimtab.compactor.error_guard import WORK_KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
-from trimtab.runtime.metrics import Bounded
+from trimtab.runtime.metrics import Bounded, add_build_info
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "capacity": ("Capacity of the pool's ready nodes, in cores, bytes or pods by resource.", ("pool", "resource")),
@@ -115,6 +115,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
+        add_build_info(registry)
         self._pool, self._code = Bounded(), Bounded()
         prefix = "trimtab_compactor_"
 

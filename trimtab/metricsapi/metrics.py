@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector as RegistryCollector
 
-from trimtab.runtime.metrics import LabelledHistogram, nan_on_error
+from trimtab.runtime.metrics import LabelledHistogram, add_build_info, nan_on_error
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -18,6 +18,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        add_build_info(registry)
         self.rules = Gauge("trimtab_metrics_api_rules", "Rules of metrics that are in force.", registry=registry)
         self.targets = Gauge("trimtab_metrics_api_targets", "Pages of pods that are scraped.", registry=registry)
         self.invalid_rules = Gauge(

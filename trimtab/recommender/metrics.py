@@ -12,7 +12,7 @@ from trimtab.recommender.expander_demotion import DemotionMetrics
 from trimtab.recommender.publisher import ContainerRecommendations
 from trimtab.reservations.measure import PoolUse, ReservationChange, ResourceUse
 from trimtab.reservations.overhead_fit import OverheadFit
-from trimtab.runtime.metrics import Bounded
+from trimtab.runtime.metrics import Bounded, add_build_info
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.sizing.pool_reservations import PoolReservation
 
@@ -22,6 +22,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
         self.registry = registry
+        add_build_info(registry)
 
         def gauge(name: str, help_text: str, *labels: str) -> Gauge:
             return Gauge(f"trimtab_recommender_{name}", help_text, labels, registry=registry)

@@ -3,8 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from platform import python_version
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
@@ -34,6 +35,21 @@ class Bounded:
             return OTHER_VALUE
         self._values.add(value)
         return value
+
+
+def add_build_info(registry: CollectorRegistry) -> None:
+    """Adds the version that runs, as a metric whose value is always 1: dashboards join with it or list it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own_version = version("trimtab")
+    except PackageNotFoundError:
+        own_version = "unknown"  # the sources are on the path, and nothing was installed
+    info = Gauge(
+        "trimtab_build_info", "1 with the versions of Trimtab and of Python as labels.", ["version", "python"],
+        registry=registry,
+    )  # fmt: skip
+    info.labels(own_version, python_version()).set(1)
 
 
 def render_metrics(registry: CollectorRegistry) -> bytes:

@@ -24,7 +24,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import QoS, qos_class, requests_without_overhead
 from trimtab.machines.prices import labelled_price
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.runtime.metrics import Bounded
+from trimtab.runtime.metrics import Bounded, add_build_info
 from trimtab.sizing.cost import ResourcePrice, average_price
 
 MICRO_DOLLARS = 1_000_000
@@ -81,6 +81,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
+        add_build_info(registry)
         self._policy, self._reason, self._class, self._namespace = Bounded(), Bounded(), Bounded(), Bounded(1000)
 
         def gauge(name: str, says: str, *labels: str) -> Gauge:

@@ -1,4 +1,5 @@
-"""The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, alert, setting and field.
+"""The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, alert, setting, field,
+annotation, label, taint and metric.
 
 `catalog.json` is generated from the declarations themselves, as the reference pages are (docs/pages/explain.py). It is
 read instead of them because an import of every module that declares a reason takes seconds.
@@ -13,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD = (
+REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC = (
     "reason",
     "rule",
     "check",
@@ -21,9 +22,12 @@ REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD = (
     "setting",
     "policy field",
     "pool field",
+    "metric",
 )
 FILE: Final = "catalog.json"
 MAX_SUGGESTIONS = 5
+MARK_PREFIX = "trimtab.dev/"
+"""The beginning of annotations, labels and taints; `trimtab explain` finds them without it as well."""
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,7 +39,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     todo: str = ""
     """What to do; empty where nothing is to be done."""
     value: str = ""
-    """The type of a field, or the default of a setting."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, the objects of a mark."""
     page: str
     """The page of the documentation, with its anchor."""
 
@@ -81,11 +85,11 @@ def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[
 
 def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
     """Returns the names that resemble the word or contain it, the most similar first."""
-    names = {_normalize(entry.name): entry.name for entry in catalog}
+    names = {spelling: entry.name for entry in catalog for spelling in _spellings(entry)}
     wanted = _normalize(name)
     near = get_close_matches(wanted, names, MAX_SUGGESTIONS, 0.75)
     containing = [known for known in names if wanted and wanted in known]
-    return [names[known] for known in dict.fromkeys([*near, *containing])][:MAX_SUGGESTIONS]
+    return list(dict.fromkeys(names[known] for known in (*near, *containing)))[:MAX_SUGGESTIONS]
 
 
 def _normalize(name: str) -> str:
@@ -98,4 +102,8 @@ def _spellings(entry: CatalogEntry) -> set[str]:
         return {name, f"podpolicy.{name}", name.removeprefix("spec.")}
     if entry.kind == POOL_FIELD:
         return {name, f"pool.{name}"}
+    if entry.kind == METRIC and entry.value.startswith("histogram"):
+        return {name, f"{name}_bucket", f"{name}_count", f"{name}_sum"}
+    if name.startswith(MARK_PREFIX):
+        return {name, name.removeprefix(MARK_PREFIX)}
     return {name}

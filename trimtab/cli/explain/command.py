@@ -24,10 +24,11 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """One name with its meaning."""
 
     kind: str
-    """reason, rule, check, alert, setting, policy field or pool field."""
+    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint or metric."""
     name: str
     value: str
-    """The type of a field, or the default of a setting; empty for others."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, the objects of an annotation,
+    label or taint; empty for others."""
     means: str
     todo: str
     """What to do; empty where nothing is to be done."""
@@ -47,10 +48,12 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
 @output.add_output_options
 def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """Explain a reason code, an alert, a setting, a field of a policy or a pool, a rule of lint or a check of doctor.
+    """Explain a reason code, an alert, a setting, a field of a policy or a pool, a rule of lint, a check of doctor, an
+    annotation, a label, a taint or a metric.
 
-    NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains or L35. The
-    texts are in the package: neither a cluster nor the network is used.
+    NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains, L35,
+    trimtab.dev/cordoned-for or trimtab_reviews_total. The texts are in the package: neither a cluster nor the network
+    is used.
     """
     report = build_explanations_report(names)
     _emit(output, output_file, report)
@@ -65,7 +68,7 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
         if not entries:
             near = suggest_entries(catalog, name)
             todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
-            expected = "a reason code, an alert, a setting, a field, a rule or a check"
+            expected = "a reason code, an alert, a setting, a field, a rule, a check, a metric, or the key of a mark"
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
         raise UsageError(mistakes)
@@ -84,7 +87,10 @@ def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> Non
     output.emit_report(form, output_file, report, lambda console: draw_explanations(console, report), "trimtab explain")
 
 
-_VALUE_TITLES = {"setting": "Default", "policy field": "Type", "pool field": "Default"}
+_VALUE_TITLES = {
+    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type",
+    **dict.fromkeys(("annotation", "label", "taint"), "Where"),
+}  # fmt: skip
 
 
 def draw_explanations(console: Console, report: ExplanationsReport) -> None:

@@ -89,7 +89,7 @@ def _sample_view() -> TopView:
     ]
     decisions = [
         ("evicted", "pod shop/cart-7d9f-k2x4p leaves node web-1"),
-        ("emptied", "node web-2 is empty: all successors are ready elsewhere"),
+        ("emptied", "node web-2 has no more pods to evict: all successors are ready elsewhere"),
         ("started", "the drain of node web-1 begins: its 9 pods fit on 3 nodes"),
         ("removed", "node web-9 no longer exists"),
     ]
@@ -97,7 +97,7 @@ def _sample_view() -> TopView:
         at=_AT, leader="trimtab-compactor-6c5f8-x7lq2", paused="",
         pools=(
             PoolOverview(name="db", mode="rehearse", nodes=2, cpu=59, memory=79, next=(), planned=0,
-                     waits="the pool is in dry run until its ConfigMap has mode: act", saved="0 nodes"),
+                     waits="`mode: act` in the pool's ConfigMap, because the pool is in dry run", saved="0 nodes"),
             PoolOverview(name="web", mode="act", nodes=8, cpu=50, memory=59, next=("web-3", "web-4"), planned=3,
                      waits="the end of the drain of web-1", saved="4 nodes, $561 a month"),
         ),

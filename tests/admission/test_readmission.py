@@ -45,7 +45,7 @@ def test_a_pod_that_would_be_denied_has_no_request_at_all():
     stray = change(half_a_core(), spec=change(half_a_core().spec, overhead={"cpu": "1"}))
     found = requests_if_readmitted(stray, WEB, "team", policies("overhead: {stray: deny}"), ClusterFacts())
     assert isinstance(found, Unreadable)
-    assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy denies it")
+    assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy would deny the pod")
 
 
 def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:

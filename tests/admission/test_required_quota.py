@@ -114,7 +114,7 @@ def test_of_another_required_action_its_name_is_told():
     found = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
     (warning,) = warnings_of(found)
     assert found.outcome is AdmissionOutcome.CHANGED
-    assert warning.startswith("floor requests: the policy requires it; ResourceQuota q may refuse the pod: ")
+    assert warning.startswith("floor requests: the policy requires this action; ResourceQuota q may refuse the pod: ")
 
 
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():

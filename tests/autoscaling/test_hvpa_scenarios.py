@@ -80,7 +80,10 @@ def test_x2_the_advice_names_the_count_and_the_size_that_result(cores: float, re
         total=cores * CORE * 0.9, average_value=VALUE_OF_A_CORE, mean_to_p90=0.9 / 0.95, max_replicas=20
     )
     assert settled.replicas == replicas
-    assert f"it rests at {replicas} pod{'' if replicas == 1 else 's'} of {settled.request}m" in found.fix
+    assert (
+        f"the replica count then stays at {replicas} pod{'' if replicas == 1 else 's'} of {settled.request}m"
+        in found.fix
+    )
 
 
 def test_x3_large_pods_shrink_also_where_the_count_is_at_its_minimum() -> None:

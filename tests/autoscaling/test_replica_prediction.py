@@ -85,9 +85,9 @@ def test_both_forms_of_the_band_agree(k: float, target: int) -> None:
 @pytest.mark.parametrize(
     ("k", "replicas", "target", "bounds", "expected"),
     [
-        (1, 3, 80, (1, 20), "stays at 3 as long as the ratio of mean to P90 stays as it is."),
-        (0.5, 2, 70, (2, 20), "stays at 2, and a higher count falls, whatever the load is."),
-        (1, 20, 50, (2, 20), "stays at 20, and a lower count rises, whatever the load is."),
+        (1, 3, 80, (1, 20), "stays at 3 as long as the ratio of mean usage to P90 does not change."),
+        (0.5, 2, 70, (2, 20), "stays at 2, but a higher count falls, whatever the load is."),
+        (1, 20, 50, (2, 20), "stays at 20, but a lower count rises, whatever the load is."),
     ],
     ids=["at rest", "at the minimum", "at the maximum"],
 )  # fmt: skip
@@ -98,12 +98,13 @@ def test_a_count_that_stays_says_what_holds_it(
         mean_to_p90=k, replicas=replicas, total=6000, target_percent=target, min_replicas=bounds[0],
         max_replicas=bounds[1],
     )  # fmt: skip
-    assert describe_prediction(prediction) == f"At constant load the count {expected}"
+    assert describe_prediction(prediction) == f"At constant load the replica count {expected}"
 
 
 def test_the_sentence_names_counts_direction_and_speed() -> None:
     prediction = predict_replicas(mean_to_p90=1, replicas=3, total=3000, target_percent=50, max_replicas=20)
     assert describe_prediction(prediction) == (
-        "At constant load the count goes up: 3 → 6 → 11 → 20 → 20; only the HPA's bound stops it; each round takes "
-        "3 to 4 days at the recommender's half-life of 24 hours, an hour at 15 minutes."
+        "At constant load the replica count goes up: 3 → 6 → 11 → 20 → 20; only the HPA's bound stops the change; each "
+        "round takes "
+        "3 to 4 days with the recommender's half-life of 24 hours, and an hour with 15 minutes."
     )

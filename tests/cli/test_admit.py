@@ -29,7 +29,7 @@ def admitted(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
 def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -> None:
     watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
     output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, watching)).stdout
-    assert (output.count("limits.cpu"), output.count("changes nothing in its mode")) == (1, 1)
+    assert (output.count("limits.cpu"), output.count("does not make this change in its mode")) == (1, 1)
 
 
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ spec:
       prefer: [{label: gpu, exists: true}]
 """
     output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, placing)).stdout
-    assert "needs tier In web; needs pool In red or pool In blue; likes gpu Exists" in " ".join(output.split())
+    assert "requires tier In web; requires pool In red or pool In blue; prefers gpu Exists" in " ".join(output.split())
 
 
 def test_every_change_carries_its_policy_and_reason(tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or something with a pod template, got none"),
+        ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or an object with a pod template, got none"),
         (
             "apiVersion: platform.example.com/v1\nkind: Kafka\nmetadata: {name: x}\n",
             "none; Kafka (platform.example.com) has no pod template, and whether it creates pods is not known",
         ),
         ("just text\n", "expected an API object with a kind"),
         (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),
-        ("", "expected a Pod, or something with a pod template, got none"),
+        ("", "expected a Pod, or an object with a pod template, got none"),
     ],
 )
 def test_what_holds_no_pods_is_asked_wrongly(tmp_path: Path, content: str, says: str) -> None:

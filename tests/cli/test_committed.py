@@ -183,7 +183,7 @@ def test_what_kubectl_takes_is_edited_in_place(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", path, "--policies", policy, "-o", "yaml")
     assert result.stdout == _LIST.replace("limits: {cpu: 1, memory: &m 1Gi}", "limits: {memory: &m 1Gi}")
     assert "the key 'image' once" in result.stderr
-    assert "the last one counts" in result.stderr
+    assert "only its last value is used" in result.stderr
 
 
 _LAYOUT = """\
@@ -236,7 +236,7 @@ def test_what_is_left_out_is_told_beside_the_manifests(tmp_path: Path) -> None:
     path, policy = write(tmp_path, f"{DEPLOYMENT}---\n{kafka}"), write(tmp_path, POLICY)
     result = trimtab("admit", "-f", path, "--policies", policy, "-o", "yaml")
     assert result.stdout.endswith(kafka)
-    assert "Kafka log: its operator creates pods for it" in result.stderr
+    assert "Kafka log: its operator creates the pods" in result.stderr
     assert any("Kafka log" in note for note in admitted("-f", path, "--policies", policy)["notes"])
 
 

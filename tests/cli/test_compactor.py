@@ -32,13 +32,13 @@ def found(memory: PoolState, pool: Pool | None = None, **more: str) -> Compactor
 def test_whose_drain_it_is_is_said_where_another_namespaces_compactor_began_it() -> None:
     nodes = [node(f"n{home}", annotations={CORDONED_BY_US: note(home)}) for home in ("trimtab-system", "elsewhere")]
     assert phases(PoolState(drains={"ntrimtab-system": "d"}), *nodes) == [
-        "left to the compactor of namespace elsewhere", "emptying",
+        "the compactor of namespace elsewhere handles this drain", "emptying",
     ]  # fmt: skip
 
 
 def test_a_drain_that_the_state_does_not_know_is_called_so_and_no_key_is_needed() -> None:
     assert phases(PoolState(), node("n1", annotations={CORDONED_BY_US: note("trimtab-system")})) == [
-        "unknown to the pool's state"
+        "the pool's state does not contain this drain"
     ]
     assert phases(PoolState(), node("n1", annotations={CORDONED_BY_US: "{"})) == ["unreadable"]
 
@@ -63,9 +63,9 @@ def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:
 def test_what_a_pool_waits_for_is_said() -> None:
     ready = PoolState(plan=("n1",))
     assert waits(ready) == ""
-    assert waits(PoolState()) == "a plan that frees a node"
+    assert waits(PoolState()) == "a plan that drains a node"
     assert waits(ready, paused="said so") == "said so"
-    assert waits(ready, leader="") == "no compactor leads"
+    assert waits(ready, leader="") == "a compactor that leads"
     assert "dry run" in waits(ready, Pool(name="web"))
     assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))

@@ -27,14 +27,14 @@ def signed() -> str:
     [
         (signed(), KEYS, "drain d1 of pool web since"),
         (signed(), KEYS, "; authentic; cordoned"),
-        (signed(), OTHERS, "its signature is not of this compactor"),
+        (signed(), OTHERS, "was not made by this compactor"),
         (signed(), None, "unverified"),
         ('{"drain":"d1","pool":"web","since":1}', KEYS, "no signature"),
-        ("{", KEYS, "the annotation is invalid"),
-        ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "the annotation is invalid"),
-        ('{"drain":"d1","pool":"web","since":-1}', KEYS, "the annotation is invalid"),
-        ('{"drain":"\\u001b[2J","pool":"web","since":1}', KEYS, "the annotation is invalid"),
-        ('{"drain":"d1","pool":"' + "x" * 100_000 + '","since":1}', KEYS, "the annotation is invalid"),
+        ("{", KEYS, "the annotation of the node is invalid"),
+        ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "the annotation of the node is invalid"),
+        ('{"drain":"d1","pool":"web","since":-1}', KEYS, "the annotation of the node is invalid"),
+        ('{"drain":"\\u001b[2J","pool":"web","since":1}', KEYS, "the annotation of the node is invalid"),
+        ('{"drain":"d1","pool":"' + "x" * 100_000 + '","since":1}', KEYS, "the annotation of the node is invalid"),
     ],
 )
 def test_what_stands_on_a_node_is_said_with_its_verdict(text: str, keys: SigningKeys | None, verdict: str) -> None:

@@ -96,7 +96,7 @@ def test_five_clusters_one_unreadable_one_of_karpenters_one_with_two_tenants(tmp
     result = trimtab("fleet", "report", "--clusters", clusters, "--usage", folder, "--now", NOW, "-o", "json")
     assert result.exit_code == 3, (result.output, result.exception)
     assert "broken.json" in result.stderr
-    assert "1 of 5 clusters is left out; the report covers the others." in result.stderr
+    assert "1 of 5 clusters is left out; the report covers the other clusters." in result.stderr
     report = json.loads(result.stdout)
     jsonschema.validate(report, json.loads((ROOT / "deploy/schemas/fleet-report.schema.json").read_text()))
     assert [failure["cluster"] for failure in report["failures"]] == ["broken"]
@@ -183,7 +183,7 @@ def test_ingest_reads_samples_of_files_and_keeps_clusters_apart(tmp_path: Path) 
         (("recommend",), "--usage FOLDER|URL"),
         (("recommend", "--usage", "none-here"), "a history with files such as dt="),
         (("plan",), "--clusters FOLDER|CONTEXTS"),
-        (("plan", "--clusters", "none/here"), "a folder that exists, or a context"),
+        (("plan", "--clusters", "none/here"), "a folder that exists, or a context of the kubeconfig"),
         (("plan", "--clusters", "{empty}"), "a snapshot of each cluster"),
         (("plan", "--clusters", "{empty}", "--now", "soon"), "a time such as"),
         (("ingest", "--prometheus", "http://x", "--usage", "h"), "--cluster-name NAME for one cluster"),
@@ -216,5 +216,5 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
     found = subprocess.run([sys.executable, "-c", block.format(words)], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (3, "")
     assert found.stderr.strip() == (
-        "The extra `fleet` is not installed: pip install 'trimtab[fleet]' adds what reads and writes Parquet."
+        "The extra `fleet`, which reads and writes Parquet, is not installed; run pip install 'trimtab[fleet]'."
     )

@@ -47,8 +47,9 @@ def test_a_live_plan_names_what_may_not_be_listed_and_plans_the_rest(tmp_path: P
     report = live(tmp_path, *half_empty())
     assert report["nodesAfter"] < report["nodesBefore"]
     assert notes(report) == [
-        "CapacityBuffers and PodTemplates may not be listed: no room is kept for capacity buffers",
-        "DeviceClasses, ResourceClaims and ResourceSlices may not be listed: pods with resource claims stay",
+        "CapacityBuffers and PodTemplates may not be listed, so no room is kept for capacity buffers",
+        "DeviceClasses, ResourceClaims and ResourceSlices may not be listed, so pods with resource claims are not "
+        "moved",
     ]
 
 
@@ -58,7 +59,8 @@ def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> N
         result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert result.exit_code == 0, result.output
     assert (
-        "not included, because this user may not list them: CapacityBuffer, DeviceClass, PodTemplate" in result.stderr
+        "objects that this user may not list are not included: CapacityBuffer, DeviceClass, PodTemplate"
+        in result.stderr
     )
     report, other = told("plan", "--cluster", path, "--pool", "all=keen"), live(tmp_path, *half_empty())
     assert notes(report) == notes(other)

@@ -101,5 +101,5 @@ def test_without_a_cluster_nothing_is_done() -> None:
 
 def test_the_table_says_no_pod_names_it_and_never_unused(folder: Path) -> None:
     found = run_verb("idle", "--cluster", folder / "cluster.json", "--secrets")
-    assert "No pod names it" in found.stdout
+    assert "Objects that no pod names" in found.stdout
     assert "unused" not in found.stdout

@@ -45,7 +45,7 @@ def pods(tmp_path: Path) -> Path:
         (("policies", "explan"), "did you mean 'explain'?"),
         (("compactor", "histroy"), "did you mean 'history'?"),
         (("machines", "rnak"), "did you mean 'rank'?"),
-        (("pools", "zzz"), "there are import"),
+        (("pools", "zzz"), "there are check, import"),
     ],
 )
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: tuple[str, ...], advice: str) -> None:
@@ -80,7 +80,7 @@ def test_without_a_kubeconfig_the_command_says_which_file_it_looked_for(tmp_path
 def test_a_context_that_does_not_exist_is_named_with_those_that_do(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
     result = run("doctor", "--kubeconfig", tmp_path / "config", "--context", "two")
-    assert (result.exit_code, result.output) == (2, 'error: context "two" does not exist; there are one\n')
+    assert (result.exit_code, result.output) == (2, 'error: the context "two" does not exist; there are one\n')
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None
 
 def test_o_of_capture_is_a_form_and_not_a_file(tmp_path: Path) -> None:
     result = run("capture", "-o", "snapshot", "--kubeconfig", tmp_path / "nosuch")
-    assert "--output: expected json, got 'snapshot'; the option of the file is -O" in result.output
+    assert "--output: expected json, got 'snapshot'; the option for the file is -O" in result.output

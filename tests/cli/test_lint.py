@@ -46,7 +46,7 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
     file = tmp_path / "app.yaml"
     file.write_text("# ours\n" + Path(BAD).read_text() + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
     result = run_lint("-f", str(file), "--fix", str(tmp_path / "fixed"))
-    assert "findings fixed" in result.stderr
+    assert "which fix" in result.stderr
     fixed = (tmp_path / "fixed" / "app.yaml").read_text()
     assert fixed.startswith("# ours\n")
     assert fixed.endswith("---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
@@ -151,7 +151,7 @@ def test_a_cluster_is_measured_by_the_reservations_that_the_recommender_publishe
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, config_map]}))
     report = json.loads(run_lint("--cluster", str(file), "--rule", "N10", "-o", "json").stdout)
     assert [finding["sentence"] for finding in report["findings"]] == [
-        "Node a and 1 more of web reserve 512Mi of memory, and on web the system daemons were measured to need 1Gi."
+        "Node a and 1 more of web reserve 512Mi of memory, but on web the system daemons were measured to need 1Gi."
     ]
 
 

@@ -76,4 +76,4 @@ def test_what_may_not_be_listed_is_named(tmp_path: Path) -> None:
         state = read_autoscaling(client, "ours")
         client.close()
     assert [finding.rule for finding in state.findings] == ["N10"]
-    assert state.notes == ("Not judged, because you may not list them: limitranges.",)
+    assert state.notes == ("These objects are not checked, because you may not list them: limitranges.",)

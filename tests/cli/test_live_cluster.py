@@ -13,7 +13,7 @@ from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.checkpoint import encode
 from trimtab.histogram.live_history import LiveHistory
 
-LACKING = "too little is known of its cpu (container app): 0.8 hours, 6 samples of an hour, 10 samples"
+LACKING = "too little cpu usage of the container is known (container app): 0.8 hours, 6 samples of an hour, 10 samples"
 RULES = {
     "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
     "spec": {"actions": {"requests": {"cpu": {"from": "usage", "otherwise": "55m"}}}},

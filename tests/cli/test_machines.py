@@ -103,14 +103,14 @@ def test_the_table_names_the_best_type_and_what_was_left_out(cluster: Path) -> N
     answer = trimtab("machines", "rank", "--cluster", cluster, "--types", "[cm]7i.2xlarge")
     assert answer.exit_code == 0, answer.output
     assert "Best type:" in answer.output
-    assert "types left out" in answer.output
+    assert "types are left out" in answer.output
 
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
     [(("--region", "mars"), "a region with prices"), (("--reserved", "mine"), "--reserved"),
      (("--types", "["), "--types"), (("--pool", "nobody"), "a pool of"),
-     (("--load-cap", "70"), "--load-cap and --used-cores together")],
+     (("--load-cap", "70"), "--load-cap together with --used-cores")],
 )  # fmt: skip
 def test_mistakes_are_named(cluster: Path, options: tuple[str, ...], mistake: str) -> None:
     answer = trimtab("machines", "rank", "--cluster", cluster, *options)

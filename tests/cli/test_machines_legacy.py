@@ -33,7 +33,7 @@ def told(cluster: Path, *options: str) -> str:
 
 def test_without_apply_it_says_what_it_would_do(tmp_path: Path) -> None:
     output = told(fleet(tmp_path))
-    assert "1 node of old: taint trimtab.dev/legacy:NoSchedule" in output
+    assert "1 node of old: the taint is trimtab.dev/legacy:NoSchedule" in output
     assert "new has room for the pods of o" in output
 
 
@@ -45,7 +45,7 @@ def test_a_cronjob_that_can_only_run_there_weakens_the_taint(tmp_path: Path) -> 
 
 def test_missing_room_is_told(tmp_path: Path) -> None:
     output = told(fleet(tmp_path, pod("large-0", on="n", cpu="7", memory="1Gi")))
-    assert "new lacks room for 1 of 2 pods of o" in output
+    assert "new lacks room for 1 of 2 pods of the nodes o" in output
 
 
 def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
 def test_pools_without_known_types_are_not_compared(tmp_path: Path) -> None:
     answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path, new=""), "--pool", "old", "--to", "new")
     assert answer.exit_code == 3
-    assert "no node has the label of its machine type in the new pool" in answer.output
+    assert "no node has the label of its type in the new pool" in answer.output
 
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
     [(("--to", "new"), "--pool"), (("--pool", "gone", "--to", "new"), "a pool of"),
-     (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "another pool"),
+     (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "a pool other than"),
      (("--pool", "old", "--to", "new", "--follow", "1"), "--apply"), (("--pool", "old", "--undo"), "--cluster live")],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:

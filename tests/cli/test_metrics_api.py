@@ -82,7 +82,7 @@ def write_history(file: Path, rows: list[tuple[int, str, float, float]], header:
 def test_an_hpa_follows_from_a_file_and_says_what_it_follows_from(tmp_path: Path) -> None:
     result = propose("--history", write_history(tmp_path / "load.csv", day()))
     assert result.exit_code == 0, result.stderr
-    assert "200 requests per second and core" in result.stdout
+    assert "A core serves 200 requests per second" in result.stdout
     hpa = yaml.safe_load(result.stdout)
     assert hpa["kind"] == "HorizontalPodAutoscaler"
     [metric] = hpa["spec"]["metrics"]

@@ -62,12 +62,12 @@ def test_money_is_told_where_every_price_is_known(tmp_path: Path) -> None:
 def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path) -> None:
     report = told("plan", "--cluster", cluster, *KEEN)
     assert report["saves"] == {"amount": 8.0, "unit": "cores"}
-    assert any("price of 3 of 3 nodes is not known" in note for note in report["notes"])
+    assert any("prices of 3 of 3 nodes are not known" in note for note in report["notes"])
 
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
     assert (
-        "there are no observations of earlier rounds: the plan assumes that pools are settled"
+        "there are no observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
         in told("plan", "--cluster", cluster)["notes"]
     )
 
@@ -254,7 +254,7 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     assert result.exit_code == 2
     for word in ("quiet", "underUsed", "prest", "--now", "did you mean 'keen'"):
         assert word in result.output
-    assert "5 mistakes; nothing was done." in result.output
+    assert "5 mistakes found; nothing was done." in result.output
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_on_karpenter_the_pods_that_block_it_are_told(tmp_path: Path) -> None:
     report = told("plan", "--cluster", cluster)
     assert (report["nodesAfter"], report["karpenter"]["couldGo"]) == (2, 0)
     assert [(one["code"], one["moreNodes"]) for one in report["karpenter"]["keepers"]] == [("not-safe-to-evict", 1)]
-    assert "block Karpenter's own consolidation" in trimtab("plan", "--cluster", cluster).stdout
+    assert "block Karpenter's consolidation" in trimtab("plan", "--cluster", cluster).stdout
 
 
 def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_the_notes_last(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_th
     head = " ".join(" ".join(lines[:table]).split())
     assert head.startswith("10 nodes → 1")
     assert "9 of 9 moved pods ask for neither cpu nor memory" in head
-    assert "guess: 65 % below the list price" in head
+    assert "guessed spot price, 65 % below the list price" in head
     assert "No plan can" in head
     notes = [number for number, line in enumerate(lines) if line.startswith("Note: ")]
     assert notes[0] > table + 1

@@ -44,13 +44,13 @@ def planned_live(folder: Path, used: Sequence[Item] | None) -> Item:
 def test_without_a_measurement_the_assumed_amounts_count(tmp_path: Path) -> None:
     report = planned(tmp_path, *CLUSTER)
     assert report["evictions"] == 20
-    assert not any("uses now" in note for note in report["notes"])
+    assert not any("present usage" in note for note in report["notes"])
 
 
 def test_what_one_pod_of_an_owner_uses_counts_for_each_of_them(tmp_path: Path) -> None:
     report = planned(tmp_path, *CLUSTER, use("x-7", "100m"), use("x-8", "20m"))
     assert report["evictions"] == 0
-    assert any("2 of 21 pods that request no cpu or no memory count with" in note for note in report["notes"])
+    assert any("2 of 21 pods that request no cpu or no memory are planned with" in note for note in report["notes"])
 
 
 def test_a_moment_of_little_use_makes_no_pod_small(tmp_path: Path) -> None:

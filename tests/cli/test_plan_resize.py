@@ -68,7 +68,7 @@ def test_a_simulation_shows_it_too(tmp_path: Path) -> None:
 
 def test_without_the_word_nothing_is_resized(tmp_path: Path) -> None:
     resize = report_of(tmp_path, recommendations(k="200m"))["resize"]
-    assert resize["text"] == "No policy says `running: resize`, so nothing is resized."
+    assert resize["text"] == "No policy has `running: resize`, so nothing is resized."
 
 
 def test_without_the_option_nothing_is_said(tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ def test_the_table_names_the_resizes(tmp_path: Path) -> None:
     result = trimtab("plan", "--resize", "--cluster", snapshot(tmp_path, *items), *KEEN)
     assert result.exit_code == 0, result.output
     assert "team/k-1 on b: c cpu 500m → 200m" in result.output
-    assert "after resizes" in result.output
+    assert "with resizes" in result.output

@@ -43,7 +43,7 @@ def test_a_vpa_that_recommends_nothing_keeps_its_pods_for_a_day(now: str, count:
 
 def test_a_node_that_stays_for_a_vpa_names_it(tmp_path: Path) -> None:
     report = told("plan", "--cluster", snapshot(tmp_path, *four_pods(replica_set(), vpa(target=""))), *KEEN)
-    assert "VerticalPodAutoscaler team/web acts and has no recommendation yet" in str(report)
+    assert "VerticalPodAutoscaler team/web changes pods, but has no recommendation yet" in str(report)
     assert any("1 of them recommend nothing" in note for note in report["notes"])
 
 

@@ -61,7 +61,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     ("claims", "said"),
     [
         (WHY.replace("true", "false"), "acts: false, but the policy makes a difference"),
-        (WHY.replace("set-by-policy", "no-policy"), "because: no-policy is expected, and missing"),
+        (WHY.replace("set-by-policy", "no-policy"), "because: no-policy is expected, but missing"),
         (WHY + "beside: [other]\n", "there is no policy other"),
         (WHY + "becuase: []\n", "unknown field"),
     ],
@@ -105,4 +105,4 @@ def test_the_shipped_cases_hold() -> None:
     """But for what is said beside: a case that the quota refuses is warned about, and a daemon's node is drawn."""
     result = run(ROOT / "policies" / "examples")
     wrong = [line for line in result.stdout.splitlines()[:-1] if "spec.affinity" not in line]
-    assert wrong == ["tenants-in-sandbox/over-quota: because: quota-may-refuse is unexpected"]
+    assert wrong == ["tenants-in-sandbox/over-quota: because: quota-may-refuse is not expected"]

@@ -55,7 +55,7 @@ def test_every_mistake_of_every_pool_is_named_with_file_entry_field_and_advice(t
     assert "quite" in lines[0] + lines[1]
     assert "did you mean 'quiet'?" in result.stderr
     assert "pace.drains" in result.stderr
-    assert "3 mistakes; nothing was done." in lines[-1]
+    assert "3 mistakes found; nothing was done." in lines[-1]
 
 
 def test_settings_in_a_config_map_without_the_label_are_a_mistake(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def test_less_than_an_hour_of_history_proposes_nothing_and_say_what_is_missing(t
 def test_the_table_says_what_there_is_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     result = trimtab("recommend", "--usage", usage(tmp_path, hours=1), "--cluster", snapshot(tmp_path, web()))
-    assert "too little is known of its cpu: 0.8 hours, 6 samples of an hour, 10 samples" in result.output
+    text = "too little cpu usage of the container is known: 0.8 hours, 6 samples of an hour, 10 samples"
+    assert text in result.output
 
 
 def test_a_container_that_was_never_seen_says_so(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_rule_of_ones_own_says_what_it_took_for_each_resource(tmp_path: Path) 
     (container,) = report["containers"]
     assert report["rule"] == "cpu p70, memory max +15%"
     assert container["cpu"]["reasons"][0]["text"] == "P70 over 14 days is 170m"
-    assert container["memory"]["reasons"][0]["text"] == "The largest peak and 15% over 14 days is 348Mi"
+    assert container["memory"]["reasons"][0]["text"] == "The largest peak plus 15% over 14 days is 348Mi"
 
 
 @pytest.mark.parametrize(("option", "text"), [("--rule", "steady"), ("--rule", "p0"), ("--memory-rule", "p99 +9999%")])

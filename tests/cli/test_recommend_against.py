@@ -74,7 +74,8 @@ def test_the_table_tells_it_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyP
     changed = snapshot(tmp_path, web(requests={"cpu": "208m", "memory": "1Gi"}), *workload("ops", "log"))
     text = trimtab("recommend", "--usage", path, "--cluster", changed, "--against", before).output
     assert "Since the report of 2026-01-19T00:00:00Z, which would have saved $" in text
-    assert "1 applied, 0 other requests changed, 0 recommendations changed, 1 new, 0 gone." in text
+    changes = "0 other requests changed, 0 recommendations changed, 1 new in this report, 0 no longer in this report."
+    assert f"1 applied as recommended, {changes}" in " ".join(text.split())
     assert "shop/web/app cpu: 1 → 208m (as recommended)" in text
     assert "new: ops/log/app" in text
 
@@ -94,7 +95,9 @@ def test_a_report_of_a_version_that_knew_less_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [(None, "a file that can be read"), ("{}", "required field"), ("[", "got a different document (Expected `object`"),
+    [(None, "a file that can be read"), ("{}", "required field"), ("[",
+        "got a document of another "
+        "form (Expected `object`"),
      ('{"kind": "PlanReport", "containers": []}', "a PlanReport")],
 )  # fmt: skip
 def test_a_file_that_is_no_report_is_named(tmp_path: Path, content: str | None, word: str) -> None:

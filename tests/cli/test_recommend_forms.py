@@ -22,7 +22,7 @@ def test_the_table_begins_with_what_it_comes_to(tmp_path: Path, monkeypatch: pyt
     result = trimtab("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
     assert result.output.startswith("1 of 1 container would have a different request: that saves $")
     assert "1 → 208m" in result.output
-    assert "peak of 14 days and" in result.output
+    assert "peak of 14 days plus" in result.output
 
 
 def test_the_table_has_no_less_than_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,10 @@ def test_a_patch_lowers_nothing_that_is_not_sure_unless_that_is_wanted(tmp_path:
     item = web(requests={"cpu": "1", "memory": "64Mi"})
     given = ("recommend", "--usage", short, "--cluster", snapshot(tmp_path, item), "--patch")
     result = trimtab(*given, tmp_path / "sure")
-    assert "Not lowered, since it is less than 50% confidence (--min-confidence): shop/web/app cpu" in result.output
+    assert (
+        "These requests are not lowered, because they have less than 50% confidence (--min-confidence): "
+        "shop/web/app cpu" in result.output
+    )
     assert resources(tmp_path / "sure").keys() == {"memory"}
     assert trimtab(*given, tmp_path / "all", "--min-confidence", "0").exit_code == 0
     assert resources(tmp_path / "all").keys() == {"cpu", "memory"}
@@ -139,7 +142,10 @@ def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(t
 def test_a_custom_kind_gets_no_patch_and_that_is_said(tmp_path: Path) -> None:
     given = ("--usage", used(tmp_path, "Rollout/web"), "--patch", tmp_path / "patches")
     result = trimtab("recommend", *given)
-    assert "No patch, since kustomize cannot merge their containers: Rollout shop/web" in result.stderr
+    assert (
+        "These workloads get no patch, because kustomize cannot merge their containers: Rollout shop/web"
+        in result.stderr
+    )
     assert yaml.safe_load((tmp_path / "patches" / "kustomization.yaml").read_text())["patches"] == []
 
 
@@ -193,7 +199,7 @@ def test_without_a_snapshot_the_table_has_no_column_that_it_takes_one_for(
     assert text.startswith("A request for 1 of 1 container")
     for title in ("PODS", "SAVES $", "SEVERITY", "? →"):
         assert title not in text
-    assert "memory: the source has no usage of its memory" in " ".join(text.split())
+    assert "memory: the source has no memory usage of the container" in " ".join(text.split())
 
 
 def test_usage_that_went_through_gzip_is_read(tmp_path: Path) -> None:

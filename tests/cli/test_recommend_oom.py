@@ -41,7 +41,7 @@ def test_a_kill_at_the_limit_is_severe_and_says_that_the_limit_has_to_be_raised(
         "requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"memory": "512Mi", **cpu}}  # fmt: skip
     found = only(tmp_path, pod)["memory"]
     assert (found["proposed"], found["severity"], codes(found)) == (None, "high", [code])
-    assert "is 615Mi, and its limit is 512Mi" in found["reasons"][0]["text"]
+    assert "is 615Mi, but its limit is 512Mi" in found["reasons"][0]["text"]
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "256Mi"
     raised = only(tmp_path, pod)["memory"]
     assert (raised["proposed"], raised["severity"], codes(raised)[-1]) == ("512Mi", "high", code)

@@ -55,7 +55,7 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, *given)
     assert report["containers"][0]["cpu"]["max"] == "250m"
-    assert any("its start took up to 9.00 cores" in note for note in report["notes"])
+    assert any("used up to 9.00 cores when it started" in note for note in report["notes"])
 
 
 def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
@@ -64,8 +64,11 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     points = [(START, float("nan")), (START + 60, -1.0), (START + 120, 0.1)]
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
-    assert "2 samples were left out: not a number, below zero, or more than any machine has." in notes
-    assert f"{file}: 1 amount below zero or not a number, the first in line 2: left out." in notes
+    assert (
+        "2 samples were left out, because the value is not a number, is below zero, or is more than any machine has."
+        in notes
+    )
+    assert f"{file}: 1 amount below zero or not a number could not be used (the first in line 2)." in notes
 
 
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
@@ -91,7 +94,11 @@ def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words
 # ── the cluster itself ───────────────────────────────────────────────────
 @pytest.mark.parametrize(
     ("world", "share", "note"),
-    [({}, "p5", ""), ({"ready": False}, "p95", "cannot act"), ({"allowed": False}, "p95", "may not read whether")],
+    [
+        ({}, "p5", ""),
+        ({"ready": False}, "p95", "cannot change pods"),
+        ({"allowed": False}, "p95", "may not read whether"),
+    ],
 )
 def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
     tmp_path: Path, world: dict[str, bool], share: str, note: str

@@ -99,7 +99,7 @@ def test_a_runtime_that_is_not_reported_takes_the_fallback_and_says_so(tmp_path:
     (pool,) = report["pools"]
     assert pool["sources"] == {"node-less-pods": 6}
     assert pool["memory"]["p50"] == 1000 * MIB
-    assert "do not report their container runtime" in pool["notes"][0]
+    assert "do not report the usage of their container runtime" in pool["notes"][0]
 
 
 def test_without_any_summary_nothing_is_guessed(tmp_path: Path) -> None:

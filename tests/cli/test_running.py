@@ -99,7 +99,7 @@ def test_a_missing_overhead_shows_a_wrong_setting(tmp_path: Path) -> None:
 
 def test_the_table_says_how_many_lack_what(tmp_path: Path) -> None:
     result = trimtab("admit", "--cluster", snapshot(tmp_path, pod(), POLICY, WEBHOOK), "--running")
-    assert "1 of 1 running pods lack changes of policies." in result.output
+    assert "1 of 1 running pods lack changes that policies would make." in result.output
     assert "sizes" in result.output
 
 
@@ -112,7 +112,7 @@ def test_strict_exits_with_one_where_something_is_lacking(tmp_path: Path) -> Non
 def test_what_is_asked_must_make_sense(tmp_path: Path) -> None:
     where = snapshot(tmp_path, pod(), POLICY)
     for arguments, expected in (
-        (("--running",), "expected --cluster with --running"),
+        (("--running",), "expected --cluster together with --running"),
         (("--running", "--cluster", where, "-f", where), "expected --filename or --running"),
         (("--cluster", where), "expected --filename FILE, or --running"),
     ):
@@ -124,4 +124,4 @@ def test_what_is_asked_must_make_sense(tmp_path: Path) -> None:
 def test_a_broken_policy_of_the_cluster_is_told_and_left_out(tmp_path: Path) -> None:
     broken = json.loads(json.dumps(POLICY).replace("50m", "much"))
     report = told("admit", "--cluster", snapshot(tmp_path, pod(), broken, WEBHOOK), "--running")
-    assert any("Left out" in note for note in report["notes"])
+    assert any("An invalid policy is left out" in note for note in report["notes"])

@@ -65,7 +65,7 @@ def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_agai
     rendered = yaml.safe_load(result.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
-    assert "6 running pods of kata keep another overhead until they are recreated" in result.stderr
+    assert "6 running pods of kata keep a different overhead until they are recreated" in result.stderr
     lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *asked, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 

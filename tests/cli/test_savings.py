@@ -62,7 +62,7 @@ def test_nodes_that_were_removed_before_days_were_stored_are_named_and_not_summe
     old = PoolState(saved=5, worth={MONEY: 500_000})
     report = build_savings_report({"web": old}, 0, NOW, str)
     assert report.total.nodes == 0
-    assert report.notes[1] == "5 nodes were removed before the days that are stored: they are in no sum."
+    assert report.notes[1] == "5 nodes were removed before the days that are stored: no sum includes them."
 
 
 def test_one_pool_can_be_asked_for_alone() -> None:

@@ -103,7 +103,7 @@ def test_the_webhooks_key_signs_for_seconds_only_so_nothing_of_it_is_looked_for(
 
 
 @pytest.mark.parametrize(("found", "says"), [
-    (Cluster(None), "the process creates the first one"), (Cluster(FIRST, secret=False), "no such Secret"),
+    (Cluster(None), "the process itself creates the first one"), (Cluster(FIRST, secret=False), "no such Secret"),
 ])  # fmt: skip
 def test_where_there_is_no_key_none_is_made_from_outside(found: Cluster, says: str) -> None:
     with pytest.raises(UsageError, match=says):

@@ -78,7 +78,7 @@ def explained(cluster: Path, kind: str, name: str) -> list[str]:
 def test_a_node_is_explained_by_its_round_or_by_what_keeps_it(cluster: Path) -> None:
     report = told("simulate", "--cluster", cluster, *KEEN)
     gone = next(each["nodes"][0] for each in report["rounds"] if each["landings"])
-    assert "it is drained" in explained(cluster, "node", gone)[0]
+    assert "the node is drained" in explained(cluster, "node", gone)[0]
     assert f"node {report['stays'][0]['node']} stays" in " ".join(
         explained(cluster, "node", report["stays"][0]["node"])
     )
@@ -91,7 +91,7 @@ def test_a_pod_is_explained_by_its_rounds_or_by_what_keeps_it(cluster: Path) -> 
     chain = explained(cluster, "pod", moved[0]["pod"])
     assert chain[1] == f"pod {moved[0]['pod']} moves to node {moved[0]['target']}"
     rest = next(f"default/web-{n}" for n in range(4) if f"default/web-{n}" not in {each["pod"] for each in moved})
-    assert "its node" in " ".join(explained(cluster, "pod", rest))
+    assert "the pod's node" in " ".join(explained(cluster, "pod", rest))
 
 
 def test_what_is_not_there_is_a_mistake(cluster: Path) -> None:

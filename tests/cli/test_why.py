@@ -59,7 +59,7 @@ def test_a_pod_without_an_annotation_was_not_changed(tmp_path: Path) -> None:
     assert why(tmp_path, pod(), POLICY, WEBHOOK)["changes"] is None
     text = trimtab("why", "pod", "web-1-bcdfg", "-n", "shop", "--cluster", snapshot(tmp_path, pod(), WEBHOOK)).stdout
     assert "the webhook did not change it" in text
-    assert "are not in a snapshot" in text
+    assert "A snapshot contains neither Events" in text
 
 
 def test_who_is_not_in_a_rollout_is_said(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def replica_set(cpu: str = "2") -> dict[str, Any]:
 def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path: Path) -> None:
     [change] = why(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)["changes"]
     assert (change["before"], change["value"]) == ("2", "removed")
-    assert change["why"] == "the policy removes it"
+    assert change["why"] == "the policy removes the limit"
     path = snapshot(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)
     assert "2 → removed" in trimtab("why", "pod", "shop/web-1-bcdfg", "--cluster", path).stdout
 

@@ -54,7 +54,7 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
     text = report(tmp_path, drained(emptied=NOW + 60))["cordon"]["text"]
-    assert text.endswith("it is empty since 2027-01-15T08:01:00Z and waits for the cluster autoscaler")
+    assert text.endswith("has had no pods to evict since 2027-01-15T08:01:00Z and waits for the cluster autoscaler")
 
 
 def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(t
     assert (cordon["by"], cordon["since"]) == ("other", "2026-11-26T13:00:00Z")
     assert "field manager kubectl-cordon" in cordon["text"]
     assert cordon["undo"] == ["kubectl uncordon n1"]
-    assert "does not say which" in report(tmp_path, node("n1", cordoned=True))["cordon"]["text"]
+    assert "does not show which" in report(tmp_path, node("n1", cordoned=True))["cordon"]["text"]
 
 
 def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:

@@ -88,13 +88,15 @@ nodeGroups:
 """
 
 
-@pytest.mark.parametrize(("group", "described"), [("asg-prod-7f", "group asg-prod-7f (Backoff)"), ("asg-prod-8c", "")])
+@pytest.mark.parametrize(
+    ("group", "described"), [("asg-prod-7f", "node group asg-prod-7f (Backoff)"), ("asg-prod-8c", "")]
+)
 def test_a_group_in_back_off_counts_for_the_pools_whose_nodes_tell_it(group: str, described: str) -> None:
     assert describe_scale_up(made(BACKOFF), "web", [of_group(group)]) == described
 
 
 def test_a_group_in_back_off_counts_for_pools_whose_groups_nobody_knows() -> None:
-    assert describe_scale_up(made(BACKOFF), "web", [of_group("other")]) == "group asg-prod-7f (Backoff)"
+    assert describe_scale_up(made(BACKOFF), "web", [of_group("other")]) == "node group asg-prod-7f (Backoff)"
 
 
 def test_an_autoscaler_that_is_still_initializing_is_not_healthy() -> None:

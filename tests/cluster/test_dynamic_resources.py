@@ -76,8 +76,8 @@ def test_devices_are_counted_by_number() -> None:
         ({"exactly": {"selectors": [{"cel": {"expression": "true"}}]}}, "more than class and number"),
         ({"exactly": {"allocationMode": "All"}}, "more than class and number"),
         ({"exactly": {"adminAccess": True}}, "more than class and number"),
-        ({"exactly": {"deviceClassName": "other"}}, "does not select by driver alone"),
-        ({"exactly": {"count": 2}}, "other devices than it requests"),
+        ({"exactly": {"deviceClassName": "other"}}, "does not select only by driver"),
+        ({"exactly": {"count": 2}}, "devices other than those that it requests"),
     ],
 )
 def test_what_only_the_scheduler_can_place_stays_with_the_reason(change: dict[str, Any], why: str) -> None:

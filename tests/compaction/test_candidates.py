@@ -40,7 +40,7 @@ def test_case_3_a_node_that_is_being_deleted_is_left_alone() -> None:
     going = node("a", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}])
     found = planned(going, node("b"))
     assert found.refusals["a"].code.name == "node-being-deleted"
-    assert "currently being deleted" in str(found.refusals["a"])
+    assert "is being deleted" in str(found.refusals["a"])
 
 
 def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() -> None:

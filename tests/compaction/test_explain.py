@@ -20,7 +20,7 @@ PLAN = make_plan(WORLD, [ALL], PlanningContext(now=NOW))
 
 def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
     lines = explain.explain_node(PLAN, WORLD, "a")
-    assert lines[0] == "node a is drained in wave 1 of 1, as 1 of 1"
+    assert lines[0] == "node a is drained in wave 1 of 1, as node 1 of 1"
     assert lines[2] == "pod default/x-1 fits on node b, allowed by budget default/x"
 
 
@@ -28,7 +28,7 @@ def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
     lines = explain.explain_node(PLAN, WORLD, "b")
     assert "must stay" in lines[1]
     assert "Remove the annotation" in lines[1]
-    assert lines[2] == "it receives 1 pod of node a, which is drained"
+    assert lines[2] == "node b receives 1 pod of node a, which is drained"
 
 
 def test_a_pod_without_a_place_counts_the_nodes_by_constraint() -> None:
@@ -47,15 +47,15 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
         "pod default/x-1 is evicted from node a in wave 1 of 1",
         "pod default/x-1 fits on node b, allowed by budget default/x",
         "budget default/x allows 1 disruption now",
-        "now it would also fit on 0 of 1 other nodes that stay",
+        "at present, the pod would also fit on 0 of 1 other nodes that stay",
     )
 
 
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        ({}, "it could be drained instead of others: before any drain other nodes have room for its 1 pod"),
-        ({"spec": {"nodeSelector": {HOST: "b"}}}, "it could not be drained instead"),
+        ({}, "node b could be drained instead of others: before any drain, other nodes have room for its 1 pod"),
+        ({"spec": {"nodeSelector": {HOST: "b"}}}, "node b could not be drained instead of others"),
     ],
 )
 def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:

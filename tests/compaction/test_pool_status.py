@@ -37,11 +37,11 @@ def test_a_pool_says_its_mode_its_nodes_and_what_is_next() -> None:
 
 def test_what_it_waits_for_is_what_the_command_says() -> None:
     assert status(PoolState(plan=("n1",))).waits == ""
-    assert status(PoolState()).waits == "a plan that frees a node"
+    assert status(PoolState()).waits == "a plan that drains a node"
     assert status(PoolState(), paused="paused by hand").waits == "paused by hand"
     assert "dry run" in status(PoolState(), replace(WEB, dry_run=True)).waits
     off = status(PoolState(), replace(WEB, enabled=False))
-    assert (off.mode, off.waits) == ("off", "the pool is off until its ConfigMap has `enabled: true`")
+    assert (off.mode, off.waits) == ("off", "`enabled: true` in the pool's ConfigMap, because the pool is disabled")
 
 
 def test_what_it_saved_is_said_in_the_unit_people_read() -> None:

@@ -289,7 +289,7 @@ def test_a_pod_that_may_not_be_evicted_stays_and_is_reverted_when_there_is_room(
         {"paused": "the namespace says so"},
         {"pools": (replace(ACT, dry_run=True),)},
         {"pools": (replace(ACT, enabled=False),)},
-        {"obstacle": r.NOT_SUPPORTED("it runs Kubernetes 1.32")},
+        {"obstacle": r.NOT_SUPPORTED("the API server runs Kubernetes 1.32")},
         {"target": 0},
     ],
 )

@@ -116,9 +116,9 @@ STATE = encode_state(PoolState(surged={"bank/web": "d1"}))
     ("changed", "why"),
     [
         ({"signature": ""}, "no signature"),
-        ({"signature": "00" * 16}, "not of this compactor"),
-        ({"serial": "8"}, "not of this compactor"),
-        ({STATE_KEY: encode_state(PoolState(surged={"bank/web": "d2"}))}, "not of this compactor"),
+        ({"signature": "00" * 16}, "not made by this compactor"),
+        ({"serial": "8"}, "not made by this compactor"),
+        ({STATE_KEY: encode_state(PoolState(surged={"bank/web": "d2"}))}, "not made by this compactor"),
     ],
 )
 def test_a_state_that_somebody_else_wrote_is_put_aside_and_never_believed(changed: dict[str, str], why: str) -> None:

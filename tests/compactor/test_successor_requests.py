@@ -61,7 +61,7 @@ def test_a_policy_that_came_or_went_counts_at_once():
 
 
 def test_a_pod_whose_successor_nobody_can_speak_for_keeps_its_node():
-    found = two_half_empty(lambda pod: Unreadable("the next pod", "a policy denies it"))
+    found = two_half_empty(lambda pod: Unreadable("the next pod", "a policy would deny the pod"))
     assert found.all_steps == ()
     world = build_cluster_model(
         cluster(node("n0"), pod("web-0", on="n0")), lambda pod: Unreadable("the next pod", "denied")

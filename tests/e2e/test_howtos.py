@@ -96,9 +96,9 @@ def test_read_a_refusal(desk: Desk) -> None:
     desk.add_cart()
     listed, offline, why, running, explained, counted = desk.page("read-a-refusal")
     assert "What to do" in listed
-    assert "the policy removes it" in offline
+    assert "the policy removes the limit" in offline
     assert "shop/cart-5d4f-x2x7k" in why
-    assert "running pods lack changes of policies" in running
+    assert "running pods lack changes that policies would make" in running
     assert "pod-must-stay" in explained
     assert "shop/debug-shell" in explained
     assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in all_codes()}

@@ -49,7 +49,7 @@ def test_the_status_says_that_all_is_well_and_names_what_is_not(here: Installed)
 
 def test_a_rotated_pair_is_served_by_both_within_seconds(here: Installed) -> None:
     before = here.store
-    assert "a new pair" in here.command("certs", "rotate")
+    assert "a new certificate and key were issued" in here.command("certs", "rotate")
     here.cluster.eventually(lambda: here.served == {here.store.pair.certificate} != {before.pair.certificate})
     assert here.store.bundle == before.bundle
 
@@ -205,7 +205,7 @@ def test_removed_nobody_calls_us_before_we_go(here: Installed) -> None:
     done = here.remove()
     assert done[0].what == "MutatingWebhookConfiguration trimtab"
     namespaces = [entry.how for entry in done if entry.what.startswith("Namespace ")]
-    assert namespaces == ["is being deleted; wait until it is gone before you install again"]
+    assert namespaces == ["is being deleted; wait until it is deleted before you install Trimtab again"]
     assert {entry.how for entry in done if not entry.what.startswith("Namespace ")} == {"removed", "stopped"}
     here.cluster.eventually(lambda: not here.calls(), what="nobody calls us")
     with pytest.raises((ApiError, Unreachable)):

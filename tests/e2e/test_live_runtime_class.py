@@ -114,7 +114,7 @@ def test_a_class_whose_scheduling_contradicts_the_pod_is_not_chosen(ours: Ours, 
     cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
     said = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster, nodeSelector={"pool": "web"}))
     assert said.code == 0
-    assert [line for line in said.warnings if f"needs pool={cluster.namespace}, the pod selects pool=web" in line]
+    assert [line for line in said.warnings if f"requires pool={cluster.namespace}, but the pod selects" in line]
     assert "runtimeClassName" not in cluster.get("Pod", "web")["spec"]
 
 

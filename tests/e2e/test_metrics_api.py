@@ -257,5 +257,5 @@ def test_the_stored_ca_bundle_is_the_only_field_that_the_account_may_change(stag
     found = team.get("APIService", API_SERVICE_NAME)
     assert found["spec"]["caBundle"]
     taken = {**found, "spec": {**found["spec"], "service": {"name": "mine", "namespace": "mine", "port": 443}}}
-    with pytest.raises(ApiError, match="nothing of an APIService but the caBundle"):
+    with pytest.raises(ApiError, match="only the caBundle of an APIService"):
         account.request("PUT", f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}", taken)

@@ -127,7 +127,7 @@ def test_without_a_certificate_the_options_that_it_takes_are_named(guarded: str,
         done = recommend(guarded, *more)
         assert done.returncode == 3
         assert (
-            "the server requires a client certificate, or does not trust this one: --certificate and --key"
+            "the server requires a client certificate or does not trust this one: set --certificate and --key"
             in done.stderr
         )
         assert "Traceback" not in done.stderr

@@ -134,7 +134,7 @@ def test_the_fallback_is_told_in_words(pools: tuple[Cluster, dict[str, str], Req
     cluster, names, requests = pools
     text = " ".join(measure(cluster, "--pool", names["part"]).split())
     assert f"{NODES} of {NODES}" in text
-    assert "do not report their container runtime" in text
+    assert "do not report the usage of their container runtime" in text
     assert {node.rpartition("-")[0] for node, _ in requests.asked} == {names["part"]}
 
 

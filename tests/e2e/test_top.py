@@ -41,7 +41,7 @@ def test_top_shows_what_is_next_and_savings_what_was_removed(cluster: Cluster, t
         cluster.eventually(lambda: "next #1" in run(cluster, "top", "--once"), within=40)
         shown = " ".join(run(cluster, "top", "--once", "--pool", name).split())
         assert f"{name}: next wave " in shown
-        assert "waits for: the pool is in dry run until its ConfigMap has mode: act" in shown
+        assert "waits for: `mode: act` in the pool's ConfigMap, because the pool is in dry run" in shown
         assert "0 nodes were removed" in run(cluster, "savings")
         cluster.apply(pool(cluster, name, pace={"drains": 1}))
         emptied = cluster.eventually(

@@ -155,7 +155,7 @@ def test_a_user_without_rights_is_refused_in_kubernetes_words() -> None:
 
 def test_nobody_gets_a_value_while_the_api_server_does_not_say_who_may() -> None:
     world = World()
-    world.is_allowed = Unreachable("review access: timed out")
+    world.is_allowed = Unreachable("create a SubjectAccessReview: timed out")
     assert world.status(VALUES) == 500
     assert world.answered == []
     assert "access cannot be reviewed" in world.out.getvalue()

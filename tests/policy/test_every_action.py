@@ -58,7 +58,8 @@ def test_an_action_is_compiled_or_the_report_names_it(name: str) -> None:
 def test_an_action_that_nothing_compiles_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trimtab.policy.compiled.mutating_policy.COMPILED_ACTIONS", COMPILED_ACTIONS - {"empty_dirs"})
     one = of_action("empty_dirs")
-    assert compile_mutating_policy(one, (one,)).problem == "spec.actions.emptyDirs: only the webhook does this"
+    problem = compile_mutating_policy(one, (one,)).problem
+    assert problem == "spec.actions.emptyDirs: only the webhook supports this action"
 
 
 @EACH_ACTION

@@ -61,7 +61,7 @@ def test_who_applies_a_pod_is_not_exempted_from_what_is_required(actions: str) -
 
 def test_what_stays_is_named() -> None:
     (kept_field,) = after(LIMITS, WRITTEN, **ANNOTATED).decisions[0].fields_kept
-    assert kept_field.reason.sentence.startswith("containers[a].limits.cpu stays as it is written")
+    assert kept_field.reason.sentence.startswith("containers[a].limits.cpu is not changed, because")
 
 
 @pytest.mark.parametrize("actions", [SIZES, REQUIRE])

@@ -95,13 +95,13 @@ def test_a_tab_is_told_as_a_tab():
 def test_a_bomb_is_refused():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert only("\n".join(lines)).expected == "a document that its aliases do not multiply"
+    assert only("\n".join(lines)).expected == "a document whose aliases do not multiply its size"
 
 
 def test_two_policies_of_one_name_hear_of_each_other():
     document = policy("{limits: {cpu: remove}}")
     load_result = load_policies([("a.yaml", document.encode()), ("b.yaml", document.encode())])
-    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "a.yaml:3 has a policy of that name")]
+    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "a.yaml:3 has a policy with this name")]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_pod_that_gets_its_class_is_let_in():
 
 def test_a_missing_class_denies():
     assert why(pod(), world=facts(namespace())) == (
-        "sandbox requires runtimeClassName, and the pod would run without it:"
+        "sandbox requires runtimeClassName, but the pod would run without it:"
         " RuntimeClass kata does not exist [runtimeclass-not-found]"
     )
 
@@ -72,7 +72,7 @@ def test_a_policy_that_decided_first_denies():
         policy("{runtimeClass: {name: kata, required: true, override: true}}", name="sandbox", match=TEAM),
     )
     result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
-    assert result.endswith("first decided runtimeClassName (plain, not kata) [overruled]")
+    assert result.endswith("first already decided runtimeClassName (plain, not kata) [overruled]")
 
 
 def test_an_error_of_ours_denies(monkeypatch):
@@ -185,7 +185,7 @@ LACKING = [
 
 @pytest.mark.parametrize(("actions", "came", "field"), LACKING)
 def test_every_action_may_be_required(actions, came, field):
-    assert why(came, sandbox(actions)).startswith(f"sandbox requires {field}, and the pod would run without it")
+    assert why(came, sandbox(actions)).startswith(f"sandbox requires {field}, but the pod would run without it")
 
 
 @pytest.mark.parametrize(("actions", "came", "field"), LACKING)
@@ -330,7 +330,7 @@ def test_a_match_by_what_the_author_chooses_is_a_finding():
 def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_runs(containers):
     by = sandbox(match=f"{{namespaces: {{include: [a]}}, containers: {containers}}}")
     [result] = lint(by)
-    assert "containers; the image of a running one can be changed" in result.reason.sentence
+    assert "containers; the image of a running container can be changed" in result.reason.sentence
 
 
 def test_the_words_of_a_policy_say_what_it_denies():

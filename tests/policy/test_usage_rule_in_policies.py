@@ -46,7 +46,7 @@ def test_the_rule_chooses_the_number(rule: str, request_: str) -> None:
 
 def test_the_reason_says_which_percentile_and_why() -> None:
     messages = " ".join(str(one.reason) for one in asked("rule: adaptive").changes)
-    assert "P98 of recent peaks, since P95 was passed on 3 of 9 days over 14 days is 450Mi" in messages
+    assert "P98 of recent peaks, because P95 was exceeded on 3 of 9 days over 14 days is 450Mi" in messages
 
 
 @pytest.mark.parametrize("rule", ["rule: p95", "rule: adaptive", "rule: p50"])
@@ -70,7 +70,7 @@ def test_the_largest_pod_counts_where_the_policy_says_so() -> None:
 def test_a_rule_that_covers_what_was_doubtful_may_lower_a_request(rule: str, signs: Any, more: dict[str, str]) -> None:
     result = asked(rule, "20Gi", signs=signs, confidence=0.45, **more)
     assert changed(result)[MEMORY] == ("8Gi" if more else "800Mi")
-    assert "not covered" not in " ".join(str(one.reason) for one in result.changes)
+    assert "does not cover" not in " ".join(str(one.reason) for one in result.changes)
     assert changed(asked("rule: adaptive", "20Gi", signs=signs, confidence=0.45, **more)) == {}
 
 

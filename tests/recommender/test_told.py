@@ -53,7 +53,7 @@ def lived() -> tuple[World, Process]:
 def test_a_request_says_where_it_is_from_of_how_much_history_and_how_sure(tmp_path: Path) -> None:
     world, _ = lived()
     text = explained(world, tmp_path, "web")
-    assert "the largest use of 3 days and" in text
+    assert "the largest usage of 3 days plus" in text
     assert "over 2" in text
     assert "(confidence 1" in text
 
@@ -75,7 +75,7 @@ def test_two_hours_of_history_fill_a_missing_request_with_wide_bounds(tmp_path: 
     world, _ = lived()
     text = explained(world, tmp_path, "new")
     assert "55m" not in text
-    assert "the largest use of 1 day and" in text
+    assert "the largest usage of 1 day plus" in text
 
 
 def test_who_waits_says_that_it_knows_nothing() -> None:

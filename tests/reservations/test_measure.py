@@ -86,7 +86,7 @@ def test_what_is_not_known_is_no_zero() -> None:
     assert isinstance(recommend_reservation(use), NotYet)
     empty = measure_pool(OverheadHistory(), 3)
     assert isinstance(empty, NotYet)
-    assert "3 silent nodes" in empty.have
+    assert "3 nodes that do not answer" in empty.have
 
 
 def test_a_tenth_of_silent_nodes_and_more_gives_no_recommendation() -> None:

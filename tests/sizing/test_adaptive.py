@@ -149,10 +149,10 @@ def test_the_sentence_names_the_percentile_and_the_record() -> None:
     def told(**more: object) -> str:
         return describe_origin("cpu", Percentiles(p5="1m", p95="2m", max="100m", record=9, **more))  # type: ignore[arg-type]
 
-    assert told(share=0.98, passed=3) == "P98 of recent days, since P95 was passed on 3 of 9 days"
+    assert told(share=0.98, passed=3) == "P98 of recent days, because P95 was exceeded on 3 of 9 days"
     assert told(share=0.92, passed=3) == "P92 of recent days"
-    assert told(share=1.0, request="112m") == "the largest use of 9 days and 12%"
-    assert told(bound=LAST_DAY) == "what the last 24 hours used"
+    assert told(share=1.0, request="112m") == "the largest usage of 9 days plus 12%"
+    assert told(bound=LAST_DAY) == "the usage of the last 24 hours"
 
 
 def test_doubts_have_reasons_and_unknown_ones_are_left_out() -> None:

@@ -183,7 +183,7 @@ def test_w11_an_hpa_that_counts_by_the_request_keeps_cpu() -> None:
 def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
     terms = SizingSettings(allow_hpa=True)
     found = proposed(propose_request(asks(replicas=3, hpa=Hpa(name="web", target=80)), used(p95=0.25), terms))
-    assert found.reasons[-1].sentence == "HPA web aims at 80 % of the request: 3 replicas become about 12"
+    assert found.reasons[-1].sentence == "HPA web scales by 80 % of the request: 3 replicas become about 12"
 
 
 def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
@@ -216,10 +216,10 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
 def test_a_percentile_and_headroom_of_ones_own_are_the_grammar_of_policies() -> None:
     cpu = proposed(propose_request(asks(), used(p99=0.5), SizingSettings(rule=parse("p99 +20%"))))
     assert cpu.request == 600
-    assert cpu.reasons[0].sentence == "P99 and 20% over 14 days is 600m"
+    assert cpu.reasons[0].sentence == "P99 plus 20% over 14 days is 600m"
     memory = SizingSettings(rule=P95, memory_rule=parse("max +15%"))
     found = proposed(propose_request(asks("memory"), used("memory", p95=100.0 * MI, max=200.0 * MI), memory))
-    assert (found.request, found.reasons[0].sentence) == (230 * MI, "The largest peak and 15% over 14 days is 230Mi")
+    assert (found.request, found.reasons[0].sentence) == (230 * MI, "The largest peak plus 15% over 14 days is 230Mi")
 
 
 def test_a_percentile_that_no_recommendation_holds_is_taken_of_the_usage_itself() -> None:
@@ -235,7 +235,7 @@ def test_headroom_alone_is_on_top_of_the_adaptive_request() -> None:
         for r in ("adaptive", "+50%")
     )
     assert more.request == pytest.approx(plain.request * 1.5, abs=2)
-    assert ", and 50%, 14 days known, is " in more.reasons[0].sentence
+    assert " plus 50%, from 14 days of usage, is " in more.reasons[0].sentence
 
 
 # ── what a VPA advises ───────────────────────────────────────────────────

@@ -113,8 +113,8 @@ def test_what_is_left_out_is_counted_with_its_first_line() -> None:
     text = "timestamp,pod,cpu,memory\n1767571200,a,-1,1Mi\n1767571260,a,NaN,\n1767571320,a,,\n1767571380\n"
     found = csv_rows("usage.csv", text.encode())
     assert (told(found), found.dropped_notes()) == ("", [
-        "usage.csv: 2 amounts below zero or not a number, the first in line 2: left out.",
-        "usage.csv: 2 rows without an amount, the first in line 4: left out."])  # fmt: skip
+        "usage.csv: 2 amounts below zero or not a number could not be used (the first in line 2).",
+        "usage.csv: 2 rows without an amount could not be used (the first in line 4)."])  # fmt: skip
     assert csv_rows("usage.csv", NAMED.encode()).dropped_notes() == []
 
 
@@ -125,7 +125,7 @@ def test_two_columns_need_no_header_and_more_do() -> None:
         csv_rows("u.csv", b"2026-01-05;0,25\n")
     )
     assert told(csv_rows("u.csv", b"2026-01-05;shop;web-0;0.25\n")) == (
-        "u.csv:1: expected column names in the first line, since there are more than two columns, "
+        "u.csv:1: expected column names in the first line, because there are more than two columns, "
         "got '2026-01-05;shop;web-0;0.25'")  # fmt: skip
 
 

@@ -161,7 +161,7 @@ def test_a_server_that_answered_before_is_waited_for() -> None:
 
 
 def test_https_to_a_server_without_is_told_as_that() -> None:
-    with serving(shop) as server, pytest.raises(UnreachableSource, match=r"the server does not use TLS: http://"):
+    with serving(shop) as server, pytest.raises(UnreachableSource, match=r"the server does not use TLS: try http://"):
         HttpApi(server.url.replace("http:", "https:")).get("/api/v1/query", {}, "names")
 
 

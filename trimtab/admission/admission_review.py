@@ -52,7 +52,7 @@ def decode(body: bytes) -> Review:
     try:
         review = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise NotAReview(f"expected an {KIND} with a request that has a uid: {error}") from None
+        raise NotAReview(f"expected an {KIND} whose request has a uid: {error}") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise NotAReview(f"expected JSON: {error}") from None
     except RecursionError:

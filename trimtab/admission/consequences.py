@@ -214,7 +214,7 @@ def _required_objection(
         amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
         cause = f"RuntimeClass {name} adds an overhead of {amounts}"
     else:
-        cause = "the policy requires it"
+        cause = "the policy requires this action"
     sentence = f"{cause}; ResourceQuota {base.quota} may refuse the pod: {base.reason.sentence}"
     return replace(base, reason=reasons.QUOTA_MAY_REFUSE(sentence))
 

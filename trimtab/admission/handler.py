@@ -269,7 +269,10 @@ def decision_warnings(decision: Decision) -> tuple[str, ...]:
     ]
     warnings += [_would_change(would) for would in decision.would if modes.get(would.policy) == "warn"]
     if len(warnings) > MAX_WARNINGS:
-        warnings = [*warnings[: MAX_WARNINGS - 1], f"trimtab: and {len(warnings) - MAX_WARNINGS + 1} more"]
+        warnings = [
+            *warnings[: MAX_WARNINGS - 1],
+            f"trimtab: there are {len(warnings) - MAX_WARNINGS + 1} more warnings",
+        ]
     return tuple(warnings)
 
 

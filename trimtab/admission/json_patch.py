@@ -158,10 +158,10 @@ def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
 def _apply_operation(document: Any, operation: Operation) -> Any:
     op, path = operation["op"], operation["path"]
     if op not in ("add", "replace", "remove"):
-        raise CannotApply(f"{op} {path}: only add, replace and remove are supported")
+        raise CannotApply(f"{op} {path}: Trimtab supports only add, replace and remove")
     if path == "":
         if op == "remove":
-            raise CannotApply("remove: the whole document cannot be removed")
+            raise CannotApply("remove: a patch cannot remove the whole document")
         return operation["value"]
     steps = path.split("/")[1:]
     if "~" in path:
@@ -183,7 +183,7 @@ def _child_of(parent: Any, step: str, path: str) -> Any:
         key = _parse_index(parent, step, path, len(parent) - 1) if isinstance(parent, list) else step
         child = parent[key]
     except (KeyError, TypeError):
-        raise CannotApply(f"{path}: there is no {step}") from None
+        raise CannotApply(f"{path}: the field {step} does not exist") from None
     # `check_patch` passes lists of the pod as tuples: those on the way to a change become lists.
     if type(child) is tuple:
         child = parent[key] = list(child)
@@ -211,7 +211,7 @@ def _apply_to_list(parent: list[Any], step: str, operation: Operation) -> None:
 def _apply_to_map(parent: dict[str, Any], step: str, operation: Operation) -> None:
     op, path = operation["op"], operation["path"]
     if op != "add" and step not in parent:
-        raise CannotApply(f"{op} {path}: there is no {step}")
+        raise CannotApply(f"{op} {path}: the field {step} does not exist")
     if op == "remove":
         del parent[step]
     else:
@@ -245,12 +245,12 @@ def check_patch(
         # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
         patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
-        return f"the patch does not apply: {error}"
+        return f"the patch cannot be applied: {error}"
     if patched != after:
-        return "the patch does not give the pod that was decided"
+        return "the patch does not result in the pod that was decided"
     redecided = decide_again(after)
     if redecided != after:
-        return "deciding again would change the pod once more"
+        return "a second decision would change the pod once more"
     return new_rejection(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
 
 

@@ -54,16 +54,16 @@ def explain_missing_node(
             f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
         )
         return reasons.NO_NODE(
-            f"no node that the pod may use can hold {amounts} next to its DaemonSet pods; without the change, a node "
-            f"can"
+            f"no node that the pod may use has room for {amounts} next to its DaemonSet pods; without the "
+            "change, a node has"
         )
     if _has_node(changed_spec, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
         return reasons.NODE_UNKNOWN(
-            "all nodes that have these labels, and no other taints than the pod tolerates, are cordoned"
+            "all nodes that have these labels and no taints other than those that the pod tolerates are cordoned"
         )
     if nodes.may_grow:
         return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
-    return reasons.NO_NODE("no node has these labels and no other taints than the pod tolerates")
+    return reasons.NO_NODE("no node has these labels and no taints other than those that the pod tolerates")
 
 
 def _unreachable_domains(
@@ -94,12 +94,12 @@ def _unreachable_domains(
 
 
 def _growth_sentence(nodes: NodeShapes) -> str:
-    base = "no existing node has these labels and no other taints than the pod tolerates"
+    base = "no existing node has these labels and no taints other than those that the pod tolerates"
     if not nodes.growing:
         return f"{base}; an autoscaler may add one"
     unnamed = len(nodes.growing) - _MAX_NAMED_GROUPS
     names = ", ".join(nodes.growing[:_MAX_NAMED_GROUPS]) + (f" and {unnamed} more" if unnamed > 0 else "")
-    return f"{base}; the autoscaler may add one in a group that has none: {names}"
+    return f"{base}; the autoscaler may add one in a node group that has no node: {names}"
 
 
 def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:

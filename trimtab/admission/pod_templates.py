@@ -76,16 +76,16 @@ def why_not_admitted(document: Document) -> str | None:
     if kind in _POD_CREATING_KINDS.get(group, ()):
         if is_read:
             return f"{document.entry_name}: its operator may create more pods than the manifest has templates for"
-        return f"{document.entry_name}: its operator creates pods for it, and the manifest has no pod template"
+        return f"{document.entry_name}: its operator creates the pods, and the manifest has no pod template"
     if is_read:
         return None
     if kind in _INSTALLER_KINDS.get(group, ()):
         return (
-            f"{document.entry_name}: it installs manifests from another source; render them, then run `trimtab admit` "
-            "on the result"
+            f"{document.entry_name}: the object installs manifests from another source; render them, then run "
+            "`trimtab admit` on the result"
         )
     if kind not in _BUILT_IN and kind != "ConfigMap" and _holds_images(value):
-        return f"{document.entry_name}: it has containers outside of a pod template"
+        return f"{document.entry_name}: the object has containers outside of a pod template"
     return None
 
 

@@ -264,7 +264,8 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     else:
         used = quota.status.used.get(increase.name, "0")
         sentence = (
-            f"with {increase.name} {increase.written} for each of {replicas} pods, {100 - MARGIN_PERCENT}% of "
-            f"ResourceQuota {name} would be exceeded: {used} of {effective_hard(quota)[increase.name]} is used"
+            f"{increase.name} {increase.written} for each of {replicas} pods would exceed "
+            f"{100 - MARGIN_PERCENT}% of ResourceQuota {name}: {used} of {effective_hard(quota)[increase.name]} "
+            "is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

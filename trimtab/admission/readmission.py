@@ -57,7 +57,7 @@ def requests_if_readmitted(
     previewed = preview_admission(sent, policies, facts, namespace, terms)
     denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
     if denied is not None:
-        return Unreadable(where, f"a policy denies it: {denied}")
+        return Unreadable(where, f"a policy would deny the pod: {denied}")
     # The quota still counts the pod that is to be replaced, so a rejection by the simulated server is no obstacle here.
     admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
     sized = with_vpa_targets(admitted, namespace, facts, now)
@@ -94,7 +94,9 @@ def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds
     if not manager.status.recommendation.container_recommendations:
         created = parse_timestamp(manager.metadata.creation_timestamp)
         if now is None or created is None or now - created < MAX_SILENCE_SECONDS:
-            return f"VerticalPodAutoscaler {namespace}/{manager.metadata.name} acts and has no recommendation yet"
+            return (
+                f"VerticalPodAutoscaler {namespace}/{manager.metadata.name} changes pods, but has no recommendation yet"
+            )
         return pod
     main = [place for place in subject.container_refs if place.part == "containers"]
     sizes = autoscalers.VpaConstraintsIndex(manager, subject)

@@ -68,7 +68,7 @@ def requests_of_running_pods(
     previewed = preview_admission(sent, policies, facts, namespace, terms)
     denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
     if denied is not None:
-        return Unreadable(where, f"a policy denies it: {denied}")
+        return Unreadable(where, f"a policy would deny the pod: {denied}")
     # A quota still counts the pods that run, so a rejection by the simulated server is no obstacle here.
     admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
     changes = {change.field: change for change in previewed.all_changes}
@@ -127,7 +127,7 @@ def _wanted_request(
     except NotAQuantity as error:
         return reasons.RUNNING_NOT_MEASURED(str(error))
     if amount <= 0:
-        return reasons.RUNNING_NOT_MEASURED(f"{place.name} would have no {resource} request")
+        return reasons.RUNNING_NOT_MEASURED(f"container {place.name} would have no {resource} request")
     return WantedRequest(
         amount=amount, policy=change.policy, reason=change.reason, floor=floor,
         used=_recorded_peak(before, place, resource),
@@ -138,7 +138,7 @@ def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str)
     name, facts = place.container.name, subject.facts
     for kind in ("VerticalPodAutoscaler", "HorizontalPodAutoscaler"):
         if kind not in facts.listed_kinds:
-            return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"{kind}s have not been read yet")
+            return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"the objects of kind {kind} have not been read yet")
     constraints = subject.compute_once(autoscalers.index_vpa_constraints).constraints_for(place, resource)
     if constraints is not None:
         return reasons.RUNNING_VPA(f"VPA {constraints.name} manages the {resource} of container {name}")
@@ -161,12 +161,14 @@ def _usage_refusal(
         return reasons.RUNNING_NOT_MEASURED(f"the recommendation for container {name} has ended")
     origin = find_origin(rule, before, place, resource, None, None)
     if not isinstance(origin, RequestOrigin) or not origin.is_recommended:
-        return reasons.RUNNING_NOT_MEASURED(f"the {resource} of container {name} comes from no recommendation")
+        return reasons.RUNNING_NOT_MEASURED(
+            f"the {resource} request of container {name} does not come from a recommendation"
+        )
     if origin.is_young:
         return reasons.RUNNING_NOT_MEASURED(f"less than a day of the usage of container {name} is known")
     needed = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
     if origin.confidence is not None and origin.confidence < needed:
-        sentence = f"{origin.reason}; a confidence of {needed:g} is needed to change what runs"
+        sentence = f"{origin.reason}; a confidence of {needed:g} is needed to change a running pod"
         return reasons.RUNNING_NOT_MEASURED(sentence)
     return None
 

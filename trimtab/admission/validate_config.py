@@ -134,5 +134,5 @@ def _size_problem(head: _ObjectHead, raw: bytes) -> str:
     if size > MAX_BYTES:
         return f"{'spec' if is_policy else 'data'}: expected at most {MAX_BYTES} bytes, got {size}"
     if len(raw) > _MAX_WHOLE_BYTES:
-        return f"metadata: expected at most {_MAX_WHOLE_BYTES} bytes of the whole object, got {len(raw)}"
+        return f"metadata: expected at most {_MAX_WHOLE_BYTES} bytes in the whole object, got {len(raw)}"
     return ""

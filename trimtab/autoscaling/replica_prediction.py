@@ -138,14 +138,14 @@ def describe_prediction(prediction: ReplicaPrediction) -> str:
     """Returns the prediction as a sentence, with the speed of each direction."""
     counts = " → ".join(map(str, prediction.counts))
     if prediction.direction is ReplicaDirection.AT_REST:
-        stays = f"At constant load the count stays at {prediction.counts[0]}"
+        stays = f"At constant load the replica count stays at {prediction.counts[0]}"
         if prediction.pull is ReplicaDirection.AT_REST:
-            return f"{stays} as long as the ratio of mean to P90 stays as it is."
+            return f"{stays} as long as the ratio of mean usage to P90 does not change."
         moves = "higher count falls" if prediction.pull is ReplicaDirection.DOWN else "lower count rises"
-        return f"{stays}, and a {moves}, whatever the load is."
-    bound = "; only the HPA's bound stops it" if prediction.ends_at_bound else ""
+        return f"{stays}, but a {moves}, whatever the load is."
+    bound = "; only the HPA's bound stops the change" if prediction.ends_at_bound else ""
     if prediction.direction is ReplicaDirection.UP:
-        speed = "each round takes 3 to 4 days at the recommender's half-life of 24 hours, an hour at 15 minutes"
+        speed = "each round takes 3 to 4 days with the recommender's half-life of 24 hours, and an hour with 15 minutes"
     else:
-        speed = "each round takes hours at the recommender's half-life of 24 hours, minutes at 15 minutes"
-    return f"At constant load the count goes {prediction.direction}: {counts}{bound}; {speed}."
+        speed = "each round takes hours with the recommender's half-life of 24 hours, and minutes with 15 minutes"
+    return f"At constant load the replica count goes {prediction.direction}: {counts}{bound}; {speed}."

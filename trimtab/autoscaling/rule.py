@@ -33,7 +33,7 @@ class Needs(StrEnum):
     NODES = "nodes (--cluster, or Node manifests)"
     USAGE = "usage history (--usage, or published recommendations)"
     REPLICAS = "the history of replica counts (--usage with several pods of a workload)"
-    MANIFESTS = "manifests (-f): in a cluster every Deployment has a replica count"
+    MANIFESTS = "manifests (-f), because in a cluster every Deployment has a replica count"
     VERSION = "the version of Kubernetes (--kubernetes 1.37, or nodes)"
     VPA_WEBHOOK = "webhook configurations and EndpointSlices (--cluster live)"
     AUTOSCALER_FLAGS = "the flags of the cluster autoscaler (its Deployment among the objects)"

@@ -43,9 +43,9 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
         lines = capture.content.count(b"\n") - 2
         click.echo(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
-        click.echo(f"not included, because this user may not list them: {', '.join(capture.forbidden)}", err=True)
+        click.echo(f"objects that this user may not list are not included: {', '.join(capture.forbidden)}", err=True)
     for problem in capture.unreadable:
-        click.echo(f"included only by name, because it cannot be read: {problem}", err=True)
+        click.echo(f"an object that cannot be read is included only by name: {problem}", err=True)
 
 
 def _choose_file(output: str, output_file: str | None) -> str | None:
@@ -56,9 +56,9 @@ def _choose_file(output: str, output_file: str | None) -> str | None:
     if output == "json":
         return output_file
     if output_file is None and ("." in output or "/" in output):
-        click.echo("-o names a format; the option of the file is -O", err=True)
+        click.echo("-o sets a format; the option for the file is -O", err=True)
         return output
-    todo = "the option of the file is -O"
+    todo = "the option for the file is -O"
     raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])
 
 

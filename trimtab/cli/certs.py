@@ -109,7 +109,7 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
         secret = _get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace)
         folder = shared.files_in_secret(secret or {})
         if secret is None or folder is None or folder.authority_key is None:
-            got = "none" if folder is None else "one of another issuer"
+            got = "none" if folder is None else "a pair that another issuer signed"
             raise UsageError([ConfigError(file=where.secret_ref, expected="a pair that the replicas issue", got=got)])
         new_files, outcome = _rotate_files(where, folder, authority=authority, forget=forget)
         kube_objects.replace_plain(Writer(client=client), shared.with_files(secret, new_files))
@@ -127,11 +127,17 @@ def _rotate_files(
         # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
             got = "a pair that an older authority signed"
-            raise UsageError([ConfigError(file=where.secret_ref, expected="a pair by the newest authority", got=got)])
+            raise UsageError(
+                [ConfigError(file=where.secret_ref, expected="a pair that the newest authority signed", got=got)]
+            )
         return files, "older authorities are no longer trusted"
     if authority:
-        return certs.next_pair(folder, now=now), "a new authority; it signs when both configurations trust it"
-    return certs.reissued_pair(folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now), "a new pair"
+        return certs.next_pair(
+            folder, now=now
+        ), "a new authority was created; it signs when both webhook configurations trust it"
+    return certs.reissued_pair(
+        folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now
+    ), "a new certificate and key were issued"
 
 
 def _get_object(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
@@ -194,7 +200,7 @@ def verb() -> None:
 @verb.command("issue")
 @_FOLDER
 @click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
-@click.option("--force", is_flag=True, help="Issue a new certificate even if none is due.")
+@click.option("--force", is_flag=True, help="Issue a new certificate even if none is due for renewal.")
 def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
     try:
@@ -215,11 +221,11 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
         return "issued"
     if force or not (folder / certs.CERTIFICATE).exists():
         certs.write_folder(folder, certs.renew(certs.read_authority(folder), names, now=now))
-        return "reissued by the existing authority"
+        return "the existing authority issued a new certificate"
     files, reasons = certs.renew_if_due(certs.read_folder(folder), names, now=now)
     if reasons:
         certs.write_folder(folder, files)
-    return "; ".join(map(str, reasons)) or "nothing was due"
+    return "; ".join(map(str, reasons)) or "no certificate was due for renewal"
 
 
 @verb.command("status")
@@ -254,7 +260,9 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output
 
 @verb.command("rotate")
 @click.option("--authority", is_flag=True, help="Also create a new authority; the old one stays trusted.")
-@click.option("--forget-old", is_flag=True, help="Stop trusting older authorities. Use it after one was stolen.")
+@click.option(
+    "--forget-old", is_flag=True, help="Stop trusting older authorities. Use it after a key of an authority was stolen."
+)
 @add_login_options
 def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
     """Rotate the webhook's certificate in the cluster without losing a review.
@@ -268,8 +276,10 @@ def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLog
 
 @verb.command("rotate-signing-key")
 @click.argument("process", type=click.Choice(signing_key.PROCESSES))
-@click.option("--yes", is_flag=True, help="Rotate the key. Without it the command only lists what it would do.")
-@click.option("--force", is_flag=True, help="Rotate even if signatures in the cluster are not authentic afterwards.")
+@click.option(
+    "--yes", is_flag=True, help="Rotate the key. Without this option the command only lists what it would do."
+)
+@click.option("--force", is_flag=True, help="Rotate the key even if signatures in the cluster become invalid.")
 @add_login_options
 def rotate_signing_keys(process: str, yes: bool, force: bool, where: InstallationLogin) -> None:
     """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and

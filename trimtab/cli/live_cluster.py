@@ -102,12 +102,14 @@ def read_live_objects(
     if LIVE not in cluster_options.paths:
         if cluster_options.kubeconfig or cluster_options.context:
             got = "--kubeconfig" if cluster_options.kubeconfig else "--context"
-            raise UsageError([ConfigError(file="command line", expected="--cluster live", got=f"{got} without it")])
+            raise UsageError(
+                [ConfigError(file="command line", expected="--cluster live", got=f"{got} without --cluster live")]
+            )
         return contents
     capture = capture_cluster(cluster_options, kinds, templates=templates)
     if capture.unreadable:
         raise RuntimeFailure(
-            "\n".join(["The cluster has objects that Trimtab cannot read; nothing was done.", *capture.unreadable])
+            "\n".join(["The cluster has objects that Trimtab cannot read, so nothing was done.", *capture.unreadable])
         )
     return [*contents, (LIVE, capture.content)]
 
@@ -152,7 +154,7 @@ def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     if LIVE not in cluster_options.paths:
-        expected = "--cluster live, to change the cluster"
+        expected = "--cluster live, because the command changes the cluster"
         raise UsageError([ConfigError(file="command line", expected=expected, got="a snapshot")])
     try:
         with closing(connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)) as client:
@@ -203,7 +205,7 @@ def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
         problems = Checkpointer(*stores, history, 0.0, WriteBudget(0, float), float).restore_history()
     except StoreUnavailable as error:
         return history, [f"The recommender's history could not be read: {error}"]
-    return history, [f"The recommender's {problem}" for problem in problems]
+    return history, [f"The recommender's history has a problem: {problem}" for problem in problems]
 
 
 def read_missing_recommendations(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:

@@ -21,19 +21,28 @@ VERBS = {
     "recommend": ("trimtab.cli.recommend.command", "Recommend requests from usage."),
     "recommender": ("trimtab.cli.recommender", "Run the recommender: collect usage and publish recommendations."),
     "compactor": ("trimtab.cli.compactor.command", "Run the compactor: drain nodes; status, history, pause, resume."),
-    "machines": ("trimtab.cli.machines.command", "Rank machine types for a workload; the autoscaler's priorities."),
-    "fleet": ("trimtab.cli.fleet.command", "Recommend, plan and report for many clusters, here or on Spark."),
+    "machines": (
+        "trimtab.cli.machines.command",
+        "Rank machine types for a workload, and set the autoscaler's priorities.",
+    ),
+    "fleet": (
+        "trimtab.cli.fleet.command",
+        "Recommend, plan and report for many clusters, on this machine or on Spark.",
+    ),
     "scheduler": ("trimtab.cli.scheduler", "Print a kube-scheduler that packs nodes: configuration, manifests."),
     "pools": ("trimtab.cli.pools.command", "Check pools; import them from another compactor's configuration."),
     "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),
-    "reserved": ("trimtab.cli.reserved.command", "Show what is reserved of nodes, by formula and as measured."),
+    "reserved": ("trimtab.cli.reserved.command", "Show what is reserved on nodes, by formula and as measured."),
     "lint": ("trimtab.cli.lint.command", "Predict where autoscalers, budgets and limits work against each other."),
-    "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs per pod."),
-    "idle": ("trimtab.cli.idle.command", "Show what could sleep, what is mostly empty, and what no pod names."),
+    "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs for each pod."),
+    "idle": (
+        "trimtab.cli.idle.command",
+        "Show workloads that could sleep, claims that are mostly empty, and objects that no pod names.",
+    ),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
-    "top": ("trimtab.cli.top.command", "Watch pools and nodes live: what is next, and what it waits for."),
+    "top": ("trimtab.cli.top.command", "Watch pools and nodes live: what is drained next, and what it waits for."),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
     "why": (
         "trimtab.cli.why.command",
@@ -42,12 +51,12 @@ VERBS = {
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
     "install": ("trimtab.cli.install.command", "Print, apply or remove what Trimtab needs in a cluster."),
-    "doctor": ("trimtab.cli.doctor.command", "Check the installation; each finding has its fix."),
+    "doctor": ("trimtab.cli.doctor.command", "Check the installation, and show the fix for each finding."),
     "webhook": ("trimtab.cli.webhook", "Serve the admission webhook."),
     "watchdog": ("trimtab.cli.watchdog", "Run the watchdog: compare running pods with policies."),
     "metrics-api": (
         "trimtab.cli.metrics_api.command",
-        "Serve custom metrics for HPAs; check rules, propose an HPA.",
+        "Serve custom metrics for HPAs, check their rules, propose an HPA.",
     ),
     "completion": ("trimtab.cli.completion", "Print a script that completes commands in a shell."),
     "version": ("trimtab.cli.help_commands", "Print the version."),
@@ -116,7 +125,7 @@ class UsageError(click.ClickException):
         for mistake in self.mistakes:
             click.echo(str(mistake), err=True)
         count = len(self.mistakes)
-        click.echo(f"{count} mistake{'s' if count > 1 else ''}; nothing was done.", err=True)
+        click.echo(f"{count} mistake{'s' if count > 1 else ''} found; nothing was done.", err=True)
 
 
 class LoginError(click.ClickException):

@@ -26,8 +26,8 @@ def add_price_option(function: F) -> F:
     """Decorate a click command with `--prices`; it receives the sources as `price_paths`."""
     return click.option(
         "--prices", "price_paths", multiple=True, metavar="FILE|URL",
-        help="What you pay, before labels, settings and list prices: OpenCost's CSV, or the JSON of its /assets or of "
-        "Prometheus' node_total_hourly_cost.",
+        help="The prices that you pay, which take precedence over labels, settings and list prices: OpenCost's "
+             "CSV, or the JSON of its /assets or of Prometheus' node_total_hourly_cost.",
     )(function)  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class _Sum:
 @live_cluster.add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
-    help="Sum by namespace, or by a label such as team of the pod or its namespace.",
+    help="Sum the costs by namespace, or by a label of the pod or its namespace, such as team.",
 )  # fmt: skip
 @output.add_output_options
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
@@ -271,7 +271,7 @@ def measure_overhead(
 @click.argument("name", metavar="RUNTIMECLASS")
 @live_cluster.add_cluster_options
 @_SUMMARIES
-@click.option("--lower", is_flag=True, help="Print the measured overhead even if the class has more.")
+@click.option("--lower", is_flag=True, help="Print the measured overhead even if the RuntimeClass has a higher one.")
 def render_runtime_class(
     name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool
 ) -> None:
@@ -313,7 +313,7 @@ def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dic
 def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
     others = sum(not is_same_list(value_or(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
     if others:
-        yield f"{others} running pods of {name} keep another overhead until they are recreated."
+        yield f"{others} running pods of {name} keep a different overhead until they are recreated."
 
 
 def _active_pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:
@@ -386,8 +386,8 @@ def _measure_class(
 
 
 def _draw_overhead(console: Console, report: RuntimeClassReport) -> None:
-    table = Table(title="What runtimes cost per pod", title_justify="left", header_style="bold")
-    for column in ("RuntimeClass", "Pods measured", "Its overhead", "Measured, with headroom"):
+    table = Table(title="The cost of runtimes for each pod", title_justify="left", header_style="bold")
+    for column in ("RuntimeClass", "Pods measured", "Present overhead", "Measured, with headroom"):
         table.add_column(column, overflow="fold")
     for row in report.classes:
         table.add_row(

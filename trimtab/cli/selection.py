@@ -45,11 +45,12 @@ def add_namespace_options(function: F) -> F:
 
     for option in (
         click.option(
-            "-A", "--all-namespaces", is_flag=True, help="All namespaces, also if one is named. This is the default."
+            "-A", "--all-namespaces", is_flag=True, help=
+                "Include all namespaces, even if one is named. This is the default."
         ),
         click.option(
             "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", shell_complete=complete_namespaces,
-            help="Only objects of this namespace. You can repeat the option.",
+            help="Include only objects of this namespace. You can repeat the option.",
         ),
     ):  # fmt: skip
         verb = option(verb)
@@ -59,7 +60,7 @@ def add_namespace_options(function: F) -> F:
 def add_selection_options(function: F) -> F:
     """Decorate a click command with `-n`, `-A` and `-l`; it receives a `selection`."""
     return click.option(
-        "-l", "--selector", metavar="SELECTOR", help="Only objects with these labels, in kubectl's syntax."
+        "-l", "--selector", metavar="SELECTOR", help="Include only objects with these labels, in kubectl's syntax."
     )(add_namespace_options(function))
 
 

@@ -33,7 +33,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
     keys = signing_keys.keys_of(secret) if secret is not None else None
     key_secret = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
-        got = "no such Secret" if secret is None else "none: the process creates the first one itself"
+        got = "no such Secret" if secret is None else "no Secret: the process itself creates the first one"
         raise UsageError([ConfigError(file=key_secret, expected="a signing key", got=got)])
     lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if process == "compactor" else ()
     yield f"{key_secret}: a new key signs, and signatures of the present key stay valid."
@@ -44,13 +44,13 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
         yield f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes"
         return
     if lost_signatures and not force:
-        expected = "nothing that only the key before the current one signed: a compactor that leads signs it anew"
+        expected = "no signature that only the key before the current one made: a compactor that leads signs again"
         raise UsageError(
             [
                 ConfigError(
                     file=key_secret,
                     expected=expected,
-                    got=f"{', '.join(lost_signatures)}; --force rotates all the same",
+                    got=f"{', '.join(lost_signatures)}; --force rotates the key anyway",
                 )
             ]
         )

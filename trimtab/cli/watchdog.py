@@ -21,7 +21,9 @@ from trimtab.watchdog.settings import Settings
 )
 @click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
 @click.option(
-    "--harm-brake", type=click.Choice(["apply", "report", "off"]), help="The action on a policy that harms pods."
+    "--harm-brake",
+    type=click.Choice(["apply", "report", "off"]),
+    help="What the watchdog does about a policy that harms pods.",
 )
 @click.option(
     "--kubeconfig",

@@ -32,7 +32,7 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
     "--cluster",
     type=click.Path(path_type=Path),
     metavar="SNAPSHOT",
-    help="The source of the facts: a snapshot, or `live` to watch the cluster.",
+    help="The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster.",
 )
 @click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file to write when the webhook serves requests.")

@@ -43,7 +43,7 @@ def reserved_pods(
         if isinstance(result, ReservedPods):
             reserved += [result] if result.replicas else []
         else:
-            notes.append(f"capacity buffer {_buffer_key(buffer)} {result}: no room is kept for it")
+            notes.append(f"no room is kept for capacity buffer {_buffer_key(buffer)}, because it {result}")
     return tuple(reserved), tuple(notes)
 
 

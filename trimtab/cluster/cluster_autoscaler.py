@@ -144,9 +144,7 @@ def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) 
     status_map = _parse_yaml_status(status)
     state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
     if state is None:
-        return Unreadable(
-            f"ConfigMap {STATUS_NAME}", "neither the YAML status of 1.30 and later nor the text before it"
-        )
+        return Unreadable(f"ConfigMap {STATUS_NAME}", "the YAML status of 1.30 and later, or the older text")
     time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
         healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
@@ -232,10 +230,10 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
     for name in (THRESHOLD_FLAG, GPU_THRESHOLD_FLAG):
         threshold = flags.get(name, "0.5")
         if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
-            wrong.append(f"--{name} is a number such as 0.5, not {threshold!r}")
+            wrong.append(f"--{name} must be a number such as 0.5, not {threshold!r}")
     enabled = flags.get(ENABLED_FLAG, "true")
     if enabled not in ("true", "false"):
-        wrong.append(f"--{ENABLED_FLAG} is true or false, not {enabled!r}")
+        wrong.append(f"--{ENABLED_FLAG} must be true or false, not {enabled!r}")
     return [*wrong, *misspelt_flags(flags)]
 
 

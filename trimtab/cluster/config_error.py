@@ -55,7 +55,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
     todo = f"fix these {MAX_MISTAKES} first"
-    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more of them", todo=todo)
+    more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more mistakes", todo=todo)
     return [*mistakes[:MAX_MISTAKES], more]
 
 

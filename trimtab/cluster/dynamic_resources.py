@@ -93,7 +93,7 @@ def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
         total.update({f"{DEVICE_PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
     # The allocation must be exactly what is requested: otherwise the counts of the nodes would not add up.
     allocated = Counter(f"{DEVICE_PREFIX}{one.driver}" for one in _allocated_devices(claim))
-    return total if total == allocated else "has other devices than it requests, or none yet"
+    return total if total == allocated else "has devices other than those that it requests, or none yet"
 
 
 def _count_request(request: DeviceRequest, drivers: Mapping[str, str]) -> tuple[str, int] | str:
@@ -110,7 +110,7 @@ def _count_request(request: DeviceRequest, drivers: Mapping[str, str]) -> tuple[
         return f"requests devices by more than class and number ({request.name})"
     driver = drivers.get(exactly.device_class_name, "")
     if not driver:
-        return f"requests devices of class {exactly.device_class_name}, which does not select by driver alone"
+        return f"requests devices of class {exactly.device_class_name}, which does not select only by driver"
     return driver, exactly.count
 
 

@@ -40,15 +40,16 @@ MAX_COUNT = MAX_SECONDS = 10**9
 POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
 """The names of pools: with Trimtab's prefix a name must still be valid as a ConfigMap's name and as a label value."""
 DIFFERENCE_NOTES = (
-    "only cpu decides whether a node is under-used, as in estafette; the memory threshold of the preset is not used",
-    "pods are evicted through the eviction API and budgets are kept; estafette deleted pods whatever their budget said",
-    "a node is drained only when all of its pods fit on other nodes; estafette relied on the number of under-used "
-    "nodes",
-    "nothing is done before you set `mode: act` for the pool",
+    "only cpu decides whether a node is under-used, as with estafette; the memory threshold of the preset is not used",
+    "Trimtab evicts pods through the eviction API and respects PodDisruptionBudgets; estafette deleted pods "
+    "without regard to them",
+    "Trimtab drains a node only if all of its pods fit on other nodes; estafette relied on the number of "
+    "under-used nodes",
+    "nothing is drained before you set `mode: act` for the pool",
 )
 TIMES_UNKNOWN = (
-    "neither its Deployment nor its Helm values are among the files: a node is under-used after 300 s and old enough "
-    "after 1200 s, the defaults of its code"
+    "neither the Deployment of estafette nor its Helm values are among the files, so Trimtab uses the defaults "
+    "of its code: a node is under-used after 300 s and old enough after 1200 s"
 )
 
 
@@ -95,7 +96,7 @@ def import_pools(documents: Iterable[Document]) -> PoolReading:
             pool = _build_pool(configuration, name, settings, contents)
             # Two documents with the same pool: neither is preferred.
             if pool is not None and name in pools:
-                expected = "a pool that no other document has"
+                expected = "a pool that no other document contains"
                 contents.mistakes.append(configuration.document.error_at((*configuration.path, name), expected, name))
             elif pool is not None:
                 pools[name] = pool

@@ -131,7 +131,7 @@ def _parse_amounts(shape: Shape, field_name: str, quantities: ResourceList) -> A
         return Unreadable(where, str(error))
     for resource in ("cpu", "memory"):
         if numbers.get(resource, 0) <= 0:
-            return Unreadable(where, f"its status has no {field_name} {resource}")
+            return Unreadable(where, f"the status of the node has no {field_name} {resource}")
     return numbers
 
 
@@ -177,7 +177,7 @@ def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInf
         groups_of_pool = {group.name for group in autoscaler.groups if is_group_of_pool(group, pool)} | groups_of_nodes
         group = next((group for group in busy if group.name in groups_of_pool or not groups_of_pool), None)
         if group is not None:
-            return f"group {group.name} ({group.scale_up})"
+            return f"node group {group.name} ({group.scale_up})"
         if groups_of_pool:
             return ""
     elif autoscaler.groups_of_pool(pool):

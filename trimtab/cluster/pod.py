@@ -346,7 +346,7 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
     except NotAQuantity as error:
         return Unreadable(where, str(error))
     negative = negative_request(shape.spec)
-    return requests if negative is None else Unreadable(where, f"it requests {negative}, which is less than zero")
+    return requests if negative is None else Unreadable(where, f"the request {negative} is below zero")
 
 
 def _required_terms(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:

@@ -199,7 +199,7 @@ def read_settings(document: Document, name: str) -> tuple[Pool | None, list[Conf
     # Both set `Pool.dry_run`, and one of them would silently win.
     if "mode" in top and "dryRun" in top:
         reader.add_mistake(
-            InvalidValue(("dryRun",), "mode or dryRun, not both", quote_value(top["dryRun"]), "leave dryRun out")
+            InvalidValue(("dryRun",), "mode or dryRun, not both", quote_value(top["dryRun"]), "remove dryRun")
         )
     _read_headroom(reader, top, pool, into)
     _read_group_options(reader, top, into)
@@ -251,7 +251,12 @@ def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: di
         else:
             keys = ("cpu", "memory", "pods", "ephemeral-storage", "count", "for")
             reader.add_mistake(
-                InvalidValue((*path, key), "a resource, count or for", quote_value(key), suggest_name(key, keys))
+                InvalidValue(
+                    (*path, key),
+                    "a resource such as cpu or memory, or `count` or `for`",
+                    quote_value(key),
+                    suggest_name(key, keys),
+                )
             )
     # A resource that the settings do not name keeps the threshold of the preset.
     into["under"] = {**pool.under, **lines}
@@ -280,7 +285,7 @@ def read_pools(documents: Iterable[Document]) -> PoolReading:
         mistakes += pool_mistakes
         if pool is not None and name in pools_by_name:
             # The first one stays; the mistake names the second.
-            mistakes.append(document.error_at(("metadata", "labels"), "a name no other pool has", name))
+            mistakes.append(document.error_at(("metadata", "labels"), "a name that no other pool has", name))
         elif pool is not None:
             pools_by_name[name] = pool
     return PoolReading(tuple(pools_by_name[name] for name in sorted(pools_by_name)), tuple(mistakes))
@@ -306,7 +311,9 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
     problem = _size_problem(text)
     if problem:
         return None, [
-            document.error_at(("data", SETTINGS_KEY), "settings of one pool", problem, "remove what is not a setting")
+            document.error_at(
+                ("data", SETTINGS_KEY), "settings of one pool", problem, "remove what is not a setting of a pool"
+            )
         ]
     # The settings are YAML within YAML: their mistakes have lines of the inner text, so the file's name says which text
     # it is.
@@ -318,7 +325,9 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
         return pool_from_preset("balanced", name), []
     if len(reading.documents) > 1:
         return None, [
-            reading.documents[1].error_at((), "one document of settings", "another one", "write them into one")
+            reading.documents[1].error_at(
+                (), "one document of settings", "a second document", "write both documents into one"
+            )
         ]
     pool, mistakes = read_settings(reading.documents[0], name)
     return pool, first_mistakes(mistakes)
@@ -333,10 +342,10 @@ def _size_problem(text: str) -> str:
     """Returns the problem with a text that is too large to be one pool's settings, or an empty string if it is not.
     Checked before YAML is parsed."""
     if len(text) > MAX_CHARACTERS:
-        return f"{len(text)} characters, of at most {MAX_CHARACTERS}"
+        return f"{len(text)} characters, but at most {MAX_CHARACTERS} are allowed"
     # Counting characters is cheap. Parsing takes time and memory for each entry, whatever its length.
     entries = sum(map(text.count, "\n,[{:"))
-    return f"{entries} lines and entries, of at most {MAX_ENTRIES}" if entries > MAX_ENTRIES else ""
+    return f"{entries} lines and entries, but at most {MAX_ENTRIES} are allowed" if entries > MAX_ENTRIES else ""
 
 
 NAME_PREFIX = "pool-"

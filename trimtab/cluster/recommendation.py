@@ -57,7 +57,7 @@ _LATEST_SECONDS = 32_503_680_000
 NO_RECOMMENDATION = Code(
     "no-recommendation",
     "The usage of this container is not known yet.",
-    "Nothing: the policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
+    "Nothing to do: the policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
 )
 
 
@@ -206,10 +206,12 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
     except (msgspec.DecodeError, RecursionError) as error:
         return Unreadable(where, str(error))
     if decoded.schema not in READABLE_SCHEMAS:
-        return Unreadable(where, f"schema {decoded.schema}; this version reads schema 1 and {SCHEMA_VERSION}")
+        return Unreadable(
+            where, f"the schema is {decoded.schema}, but this version of Trimtab reads schema 1 and {SCHEMA_VERSION}"
+        )
     # A document that a person wrote by hand may leave the checksum out.
     if decoded.checksum and decoded.checksum != workloads_checksum(plain_workloads):
-        return Unreadable(where, "the checksum does not match: it was changed or cut short")
+        return Unreadable(where, "the checksum does not match, so the text was changed or cut short")
     # One impossible number makes the whole shard suspect: a partial one would mix good and damaged recommendations.
     problem = next(_problems(decoded.workloads), None)
     return Unreadable(where, problem) if problem else decoded.workloads
@@ -248,12 +250,12 @@ def _percentile_problems(resource: str, percentiles: Percentiles | None) -> Iter
 
 def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
     if any(number is not None and number < 0 for number in (usage.days, usage.samples)):
-        yield "its days or samples are below zero"
+        yield "the number of days or of samples is below zero"
     if usage.confidence is not None and not 0 <= usage.confidence <= 1:
-        yield "its confidence is not between 0 and 1"
+        yield "the confidence is not between 0 and 1"
     moments = (usage.computed_at, usage.last_sample_at, usage.ends_at)
     if any(moment is not None and not 0 <= moment <= _LATEST_SECONDS for moment in moments):
-        yield "one of its dates is before 1970 or after 3000"
+        yield "a date is before 1970 or after 3000"
 
 
 MAX_SHARD_BYTES = 900_000
@@ -316,7 +318,7 @@ class ShardLayout:
 
 def _doubled(count: int) -> int:
     if count >= MAX_SHARDS:
-        raise ShardOverflow(f"more than {MAX_SHARDS} shards of {MAX_SHARD_BYTES} bytes")
+        raise ShardOverflow(f"there are more than {MAX_SHARDS} shards of {MAX_SHARD_BYTES} bytes")
     return 2 * count
 
 

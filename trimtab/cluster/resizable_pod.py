@@ -288,10 +288,10 @@ def _qos_of(pod: Pod) -> QoS:
 
 def _find_obstacle(pod: Pod, owner_kind: str) -> str:
     if MIRROR_ANNOTATION in value_or(pod.metadata.annotations, {}) or owner_kind == "Node":
-        return "is a static pod, which its node's own file describes"
+        return "is a static pod, which a file of its node describes"
     operating_system = value_or(pod.spec.os, None)
     if operating_system is not None and operating_system.name == "windows":
-        return "runs on Windows, whose kubelet does not resize"
+        return "runs on Windows, where the kubelet does not resize pods"
     return ""
 
 

@@ -168,7 +168,7 @@ def _capture_mistake(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
     got = f"{document.value[UNREADABLE_FIELD]}{f' (namespace {namespace})' if namespace else ''}"
-    return document.error_at((), "an object that could be read when it was captured", got)
+    return document.error_at((), "an object that could be read when the capture was made", got)
 
 
 def _with_label_selector(document: Document) -> Document:

@@ -130,13 +130,15 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
     try:
         text = unpack_gzip(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
-        return _single_mistake(file, "a whole gzip file", str(error), "copy it again; it was cut short or damaged")
+        return _single_mistake(
+            file, "a whole gzip file", str(error), "copy the file again, because it was cut short or damaged"
+        )
     except UnicodeDecodeError as error:
         return _single_mistake(
             file,
             "UTF-8 text",
             f"byte {error.object[error.start]:#04x} at offset {error.start}",
-            "save it as UTF-8",
+            "save the file as UTF-8",
         )
     # JSON is read by a parser that is many times as fast as YAML's.
     reader = _read_json if text.lstrip()[:1] in ("{", "[") else _read_yaml
@@ -144,7 +146,7 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
     line = _template_line(text, result.mistakes)
     if line is None:
         return result
-    todo = "render it first, for example with `helm template`"
+    todo = "render the template first, for example with `helm template`"
     return _single_mistake(file, "YAML", "a template ({{ … }})", todo, line)
 
 
@@ -274,7 +276,7 @@ def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     try:
         deep = line_beyond_max_depth(text)
         if deep is not None:
-            return _single_mistake(file, f"at most {MAX_DEPTH} levels of nesting", "more", "flatten it", deep)
+            return _single_mistake(file, f"at most {MAX_DEPTH} levels of nesting", "more", "reduce the nesting", deep)
         nodes = list(yaml.compose_all(text, Loader=LOADER))
     except yaml.MarkedYAMLError as error:
         return _yaml_mistake(file, text, error)
@@ -307,7 +309,7 @@ def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseRes
             file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line,
             row.index("\t") + 1,
         )  # fmt: skip
-    todo = "the file seems cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
+    todo = "the file seems to be cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
     problem = " ".join(part for part in (error.problem, error.context) if part)
     return _single_mistake(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
 

@@ -72,7 +72,7 @@ class _Builder:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 return self._build_span(next(self._events))
-        raise ValueError("no document")
+        raise ValueError("the text contains no document")
 
     def _build_span(self, event: Any) -> Span:
         start, end = event.start_mark.index, event.end_mark.index

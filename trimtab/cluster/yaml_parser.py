@@ -59,7 +59,7 @@ class YamlComposer:
         if self._has_anchors and _expands_too_far(node):
             self._add(
                 node,
-                "a document that its aliases do not multiply",
+                "a document whose aliases do not multiply its size",
                 "aliases that expand to far more",
                 "write the values out, or remove the aliases",
             )
@@ -78,7 +78,7 @@ class YamlComposer:
                 node,
                 f"a value that fits its tag {node.tag.rpartition(':')[2]}",
                 repr(node.value),
-                "remove the tag or fix the value",
+                "remove the tag, or correct the value",
             )
             return None
 
@@ -93,10 +93,10 @@ class YamlComposer:
                 continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
-                self._add(key_node, "a plain name as key", "a list or mapping", "quote it")
+                self._add(key_node, "a plain name as the key", "a list or mapping", "quote the key")
                 continue
             if key in own:
-                repetition = self._mistake(key_node, f"the key {key!r} once", "it twice", "remove one of them")
+                repetition = self._mistake(key_node, f"the key {key!r} once", "the key twice", "remove one of the keys")
                 self.repeated.append(repetition)
             own[key] = self._value(value_node)
         # A key of the mapping itself takes precedence over a merged one (YAML 1.1 merge type).

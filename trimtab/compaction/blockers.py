@@ -380,13 +380,13 @@ class EvictionChecker:
         it.
         """
         if pod.priority >= NODE_CRITICAL_PRIORITY or pool.critical_pods is ProtectCritical.ALWAYS:
-            return ": it stays where it is"
+            return ", and pods of this priority are never evicted"
         if pod.owner is None:
-            return " and no controller"
+            return " but no controller"
         if over:
-            return "" if self._ready_replicas(pod) > 1 else " and no second ready replica"
+            return "" if self._ready_replicas(pod) > 1 else " but no second ready replica"
         is_safe = pool.critical_pods is ProtectCritical.UNLESS_SAFE and pod.annotations.get(SAFE) == "true"
-        return "" if is_safe else " and no budget"
+        return "" if is_safe else " but no budget"
 
     def _ready_replicas(self, pod: PodInfo) -> int:
         """Returns the ready pods of the pod's owner: by the owner's status, or counted where the owner is not in the
@@ -405,7 +405,7 @@ class EvictionChecker:
             return None
         age = self.now - pod.created
         if age < pool.min_pod_age:
-            return r.YOUNG_POD(f"pod {pod.key} is {age} s old; the pool requires {pool.min_pod_age} s")
+            return r.YOUNG_POD(f"pod {pod.key} is {age} s old, but the pool requires {pool.min_pod_age} s")
         return None
 
     # ── budgets ──────────────────────────────────────────────────────────
@@ -434,12 +434,12 @@ class EvictionChecker:
         if not pod.is_ready and (budget.always_evictable or budget.is_healthy):
             return UNRESTRICTED
         if not pod.is_ready and not budget.allowed:
-            return Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready and budget {budget.key} lacks healthy pods"))
+            return Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready, and budget {budget.key} lacks healthy pods"))
         return Evictable(over[0]) if budget.allowed else Blocked(self._no_disruption_reason(pod, budget))
 
     def _budget_problem(self, budget: Pdb) -> Reason | None:
         if budget.selector_problem:
-            return r.BUDGET_BROKEN(f"budget {budget.key}: {budget.selector_problem}")
+            return r.BUDGET_BROKEN(f"the selector of budget {budget.key} is invalid: {budget.selector_problem}")
         if budget.is_stale:
             return r.BUDGET_STALE(f"the status of budget {budget.key} is older than the budget")
         return None

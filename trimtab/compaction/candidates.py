@@ -133,7 +133,7 @@ class CandidateChecker:
             return None
         age = self.context.now - node.created
         if age < pool.node_age:
-            return r.YOUNG(f"node {node.name} is {age} s old; pool {pool.name} requires {pool.node_age} s")
+            return r.YOUNG(f"node {node.name} is {age} s old, but pool {pool.name} requires {pool.node_age} s")
         return None
 
     def _back_off_reason(self, node: NodeInfo) -> Reason | None:
@@ -177,7 +177,9 @@ class CandidateChecker:
         since = observations.under_since.get(node.name)
         duration = at - since if since is not None else 0
         if duration < pool.under_for:
-            return r.NOT_LONG(f"node {node.name} has been under the threshold for {duration} s of {pool.under_for} s")
+            return r.NOT_LONG(
+                f"node {node.name} has been under the threshold for only {duration} s of {pool.under_for} s"
+            )
         return None
 
     def is_under_threshold(self, number: int, pool: Pool) -> bool:
@@ -198,7 +200,7 @@ def _special_node_reason(node: NodeInfo) -> Reason | None:
             f"node {node.name} is one of several hosts of a TPU slice ({node.labels[TPU_TOPOLOGY_LABEL]})"
         )
     if node.removal_taint is not None:
-        return r.GOING_NODE(f"node {node.name} is currently being deleted (taint {node.removal_taint.key})")
+        return r.GOING_NODE(f"node {node.name} is being deleted (taint {node.removal_taint.key})")
     return None
 
 
@@ -276,7 +278,7 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is disabled")
     if not nodes and any(pool.has_node(node) for node in model.nodes):
-        return r.SHARED_POOLS(f"every node of pool {pool.name} belongs to another pool too")
+        return r.SHARED_POOLS(f"every node of pool {pool.name} also belongs to another pool")
     if not nodes:
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
     members = [model.nodes[number] for number in nodes]
@@ -303,7 +305,9 @@ def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: P
     created_times = [created for number in nodes if (created := model.nodes[number].created) is not None]
     newest = max(created_times, default=None)
     if newest is not None and now.now - newest < pool.quiet:
-        return r.NOT_QUIET(f"a node joined pool {pool.name} {now.now - newest} s ago; it waits {pool.quiet} s")
+        return r.NOT_QUIET(
+            f"a node joined pool {pool.name} {now.now - newest} s ago, and the pool waits {pool.quiet} s"
+        )
     return None
 
 
@@ -322,8 +326,8 @@ def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningConte
     threshold, most = with_options(autoscaler, pool.group_options).threshold, pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(
-            f"pool {pool.name} leads, and the cluster autoscaler itself removes nodes under {threshold} %;"
-            f" lead.maxThreshold allows {most} %"
+            f"pool {pool.name} has `autoscaler: lead`, but the cluster autoscaler itself removes nodes under "
+            f"{threshold} %; lead.maxThreshold allows {most} %"
         )
     scaling = describe_scale_up(autoscaler, pool.name, nodes)
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {scaling}") if scaling else None

@@ -25,14 +25,17 @@ def _explain_drained(plan: Plan, name: str) -> Iterable[str]:
     for number, wave in enumerate(plan.waves, 1):
         for place, step in enumerate(wave.steps, 1):
             if step.node == name:
-                yield f"node {name} is drained in wave {number} of {len(plan.waves)}, as {place} of {len(wave.steps)}"
-                yield f"{step.reason}: evictions {len(step.moves)}"
+                yield (
+                    f"node {name} is drained in wave {number} of {len(plan.waves)}, as node {place} of "
+                    f"{len(wave.steps)}"
+                )
+                yield f"{step.reason}; the drain evicts {len(step.moves)}"
                 yield from map(_explain_move, step.moves)
 
 
 def _explain_move(move: Move) -> str:
     turn = f" in turn {move.turn + 1}" if move.turn else ""
-    budget = f", allowed by budget {move.budget}" if move.budget else ", no budget selects it"
+    budget = f", allowed by budget {move.budget}" if move.budget else ", and no budget selects it"
     return f"pod {move.pod} fits on node {move.target}{budget}{turn}"
 
 
@@ -54,7 +57,7 @@ def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
     if arrivals:
         sources = sorted({move.source for move in arrivals})
         origin = f"node {sources[0]}, which is drained" if len(sources) == 1 else f"{len(sources)} drained nodes"
-        yield f"it receives {len(arrivals)} pod{'' if len(arrivals) == 1 else 's'} of {origin}"
+        yield f"node {name} receives {len(arrivals)} pod{'' if len(arrivals) == 1 else 's'} of {origin}"
     if plan.refusals[name].code is WORTH_KEEPING:
         yield _explain_alternative(plan, model, name)
 
@@ -67,8 +70,12 @@ def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
     placement = drain_exactly(FreeCapacity(model), node, pods, others)
     if isinstance(placement, DrainPlacement):
         count = format_count(len(pods), "pod")
-        return f"it could be drained instead of others: before any drain other nodes have room for its {count}"
-    return f"it could not be drained instead, even before any other node is drained: {placement.reason}"
+        return (
+            f"node {name} could be drained instead of others: before any drain, other nodes have room for its {count}"
+        )
+    return (
+        f"node {name} could not be drained instead of others, even before any other node is drained: {placement.reason}"
+    )
 
 
 def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
@@ -104,11 +111,11 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
     others = [n for n, node in enumerate(model.nodes) if node.name not in drained and node.name != move.target]
     fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     example = f", for example {fits[0]}" if fits else ""
-    return f"now it would also fit on {len(fits)} of {len(others)} other nodes that stay{example}"
+    return f"at present, the pod would also fit on {len(fits)} of {len(others)} other nodes that stay{example}"
 
 
 def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
-    return (f"its node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
+    return (f"the pod's node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
@@ -119,5 +126,5 @@ def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
     others = [n for n in range(len(model.nodes)) if n != source]
     fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     if fits:
-        return (f"now it would fit on {len(fits)} of {len(others)} other nodes, for example {fits[0]}",)
+        return (f"at present, the pod would fit on {len(fits)} of {len(others)} other nodes, for example {fits[0]}",)
     return (str(no_node_reason(capacity, pod_class, others, model.pods[number].key)),)

@@ -181,7 +181,7 @@ class Planner:
             saves=self.problem.savings[node], evictions=len(self.problem.pods_to_move[node])
         )
         self.problem.refusals[node] = r.AUTOSCALERS(
-            f"node {name} is under the autoscaler's own threshold of {threshold} %: the autoscaler will remove it"
+            f"node {name} is under the autoscaler's own threshold of {threshold} %, so the autoscaler will remove it"
         )
         return True
 
@@ -293,7 +293,11 @@ class Planner:
             ]
         )  # fmt: skip
         count = format_count(len(moves), "pod")
-        says = f"node {name} has {count} to move, and other nodes have room" if moves else f"node {name} is empty"
+        says = (
+            f"node {name} has {count} to move, and other nodes have room"
+            if moves
+            else f"node {name} has no pods to move"
+        )
         reason = r.GOES(says)
         return DrainStep(
             node=name, pool=problem.pool_of[node].name, saves=problem.savings[node], moves=moves, reason=reason
@@ -318,25 +322,27 @@ class Planner:
             return cause
         if receivers[number]:
             own = (
-                f"its own pod {self.model.pods[cause].key} fits on no other node"
+                f"pod {self.model.pods[cause].key}, which runs on it, fits on no other node"
                 if isinstance(cause, int)
-                else "no rule keeps it"
+                else "no other rule keeps the node"
             )
             return r.WORTH_KEEPING(f"node {name} receives {receivers[number]} pods of drained nodes; {own}")
         if not isinstance(cause, int):
-            return r.NOT_TRIED(f"node {name} was not tried: the search reached its limit on other nodes")
+            return r.NOT_TRIED(f"node {name} was not tried, because the search reached its limit on other nodes")
         pod = self.model.pods[cause].key
-        return r.NO_PLACE(f"not all pods of node {name} fit on other nodes: {pod} does not")
+        return r.NO_PLACE(f"not all pods of node {name} fit on other nodes: pod {pod} does not")
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*self.model.inventory.notes, *self.problem.ignored]
         if self.problem.context.observations is None:
-            notes.append("there are no observations of earlier rounds: the plan assumes that pools are settled")
+            notes.append(
+                "there are no observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
+            )
         if self.problem.context.now is None:
-            notes.append("the time of the snapshot is unknown: rules that need a clock are not applied")
+            notes.append("the time of the snapshot is not known, so rules that need a clock are not applied")
         if self.problem.context.autoscaler is None:
             notes.append(
-                "the status of the cluster autoscaler is unknown: the plan assumes that it is healthy and idle"
+                "the status of the cluster autoscaler is not known, so the plan assumes that it is healthy and idle"
             )
         return tuple(notes)
 

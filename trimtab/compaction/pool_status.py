@@ -115,14 +115,14 @@ def _printer_columns() -> list[Schema]:
 _DESCRIPTIONS = {
     "mode": "act, rehearse or off.",
     "nodes": "The nodes of the pool.",
-    "draining": "Nodes that are being drained, or are empty and wait for their removal.",
+    "draining": "Nodes that are being drained, or that have no more pods to evict and wait for their removal.",
     "next": "The nodes that the last plan would drain first, as text.",
     "plan": "The nodes that the last plan would drain, in order; at most 50.",
-    "wave": "How many nodes of the plan are in the first wave.",
-    "waits": "What the next drain waits for; empty if nothing holds it up.",
+    "wave": "The number of nodes in the first wave of the plan.",
+    "waits": "What the next drain waits for. Empty if nothing delays it.",
     "savedNodes": "The nodes that were removed after a drain.",
     "saved": "What the removed nodes save, as text.",
-    "updated": "When the compactor wrote this; it writes at least every five minutes.",
+    "updated": "When the compactor wrote this status. It writes at least every five minutes.",
 }
 
 
@@ -137,7 +137,8 @@ def _schema() -> Schema:
     }
     return {
         "type": "object",
-        "description": "What a pool does, written by the compactor alone. No process reads it: the settings of a pool "
+        "description": "The state of a pool, which only the compactor writes. No process reads it: the settings of "
+        "a pool "
         "are in its ConfigMap, and what another client writes here has no effect.",
         "properties": {
             "apiVersion": {"type": "string"},

@@ -105,14 +105,15 @@ class Recheck:
                 return BUDGET_SPENT(f"budget {budget.key} allows no disruption now")
             if spent and spent + count > budget.allowed:
                 return BUDGET_SPENT(
-                    f"budget {budget.key} is spent by a node that is drained now: it allows {budget.allowed}"
+                    f"nodes that are being drained use up budget {budget.key}, which allows {budget.allowed} "
+                    "disruptions"
                 )
         return None
 
     def _limit_reason(self, node: int) -> Reason | None:
         limits, name = self.problem.limits[node], self.problem.model.nodes[node].name
         if node in self.receivers:
-            return WORTH_KEEPING(f"node {name} receives pods of a node that is drained now")
+            return WORTH_KEEPING(f"node {name} receives pods of a node that is being drained")
         return limits.rejection_reason(node) if limits is not None else None
 
     def _place_pods(self, step: DrainStep, node: int) -> Reason | None:

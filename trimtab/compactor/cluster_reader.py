@@ -67,7 +67,9 @@ class ClusterReader:
         if age > self.settings.max_watch_age_seconds:
             stale = self.settings.max_watch_age_seconds
             return NotYet(
-                reason=STALE("the API server has not answered for too long"), have=f"{age:.0f} s", need=f"{stale:g} s"
+                reason=STALE("the API server has not answered for too long"),
+                have=f"objects as of {age:.0f} s ago",
+                need=f"objects as of at most {stale:g} s ago",
             )
         return self._view(self.watch.take_snapshot())
 
@@ -142,7 +144,7 @@ class ClusterReader:
             return reason
         unreadable = self.watch.unreadable_objects()
         return (
-            f"an object cannot be read, so the state of the cluster is unknown: {unreadable[0]}" if unreadable else ""
+            f"an object cannot be read, so the state of the cluster is not known: {unreadable[0]}" if unreadable else ""
         )
 
 

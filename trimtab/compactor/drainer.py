@@ -138,7 +138,7 @@ class Drainer:
         if self.error_guard.error_count != before:
             self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
-    def release_all(self, view: ClusterView, why: str = "the compactor stops") -> None:
+    def release_all(self, view: ClusterView, why: str = "the compactor is stopping") -> None:
         """Releases every node that is not empty yet, because the process ends; except nodes that another client
         deletes.
 
@@ -219,7 +219,9 @@ class Drainer:
 
     def _correct_time(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
         self.actuator.cordon_node(node, view.versions[node.name], notes.clamp_to_now(note, view.now))
-        reason = AHEAD(f"the annotation on node {node.name} has a time in the future: its time counts from now on")
+        reason = AHEAD(
+            f"the time of the annotation on node {node.name} is in the future, so its time-outs count from now"
+        )
         self._record("corrected", reason, view, node, note)
 
     def _update_state(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> None:
@@ -255,7 +257,7 @@ class Drainer:
         """Executes the steps that change the state of the drain."""
         if isinstance(step, a.MarkEmptied):
             self.actuator.cordon_node(node, view.versions[node.name], mark_emptied(note, view.now))
-            self._record("emptied", IS_EMPTY(f"node {node.name} is empty"), view, node, note)
+            self._record("emptied", IS_EMPTY(f"node {node.name} has no more pods to evict"), view, node, note)
         elif isinstance(step, a.Release):
             self._release(view, node, note, step)
         elif isinstance(step, a.Abandon) and note.emptied is None:
@@ -281,7 +283,7 @@ class Drainer:
             self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).without_surges(step.deployment))
         if done:
             replicas = f"{step.replicas} replica{'' if step.replicas == 1 else 's'}"
-            reason = SCALED(f"Deployment {step.deployment} has {replicas} instead of {step.before}")
+            reason = SCALED(f"Deployment {step.deployment} now has {replicas} instead of {step.before}")
             self._record("scaled", reason, view, node, note)
 
     def _evict_pod(
@@ -391,7 +393,9 @@ class Drainer:
     def _close_pool(self, pool: str, view: ClusterView) -> None:
         memory = change(self.pool_states.state_of(pool), closed=view.now)
         self.pool_states.set_state(pool, memory)
-        reason = CLOSED(f"pool {pool} is closed for {self.timeouts.closed} s: {memory.strikes} drains in a row failed")
+        reason = CLOSED(
+            f"pool {pool} is closed for {self.timeouts.closed} s, because {memory.strikes} drains in a row failed"
+        )
         self.pool_states.record_decision("closed", reason, pool=pool, at=view.now)
 
     def _record(

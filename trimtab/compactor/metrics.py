@@ -23,12 +23,12 @@ from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded, add_build_info
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "capacity": ("Capacity of the pool's ready nodes, in cores, bytes or pods by resource.", ("pool", "resource")),
+    "capacity": ("Capacity of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource")),
     "allocatable": (
-        "The allocatable amount of the pool's ready nodes, in cores, bytes or pods by resource.", ("pool", "resource"),
+        "Allocatable amount of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource"),
     ),
     "requested": (
-        "Requests of pods on the pool's ready nodes, in cores, bytes or pods by resource, DaemonSets included.",
+        "Requests of the pods on the pool's ready nodes by resource, in cores, bytes or pods, including DaemonSets.",
         ("pool", "resource"),
     ),
     "full_nodes": (
@@ -38,10 +38,10 @@ _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Ready nodes that are at or below the pool's `underUsed` thresholds now, for however short a time.", ("pool",),
     ),
     "cost_dollars_per_hour": ("The present cost of the pool's nodes; absent if no price is known.", ("pool",)),
-    "unpriced_nodes": ("Nodes without a known price: the cost does not contain them.", ("pool",)),
-    "unreadable_objects": ("Nodes and pods with invalid amounts: the sums do not contain them.", ("pool", "what")),
+    "unpriced_nodes": ("Nodes without a known price, which the cost does not include.", ("pool",)),
+    "unreadable_objects": ("Nodes and pods with invalid amounts, which the sums do not include.", ("pool", "what")),
     "node_info": (
-        "1 for each node of the pool: joins the metrics of other exporters with pools, zones and types.",
+        "1 for each node of the pool; joins the metrics of other exporters with pools, zones and machine types.",
         ("pool", "node", "zone", "instance_type"),
     ),
     "node_cost_dollars_per_hour": ("The present cost of a node; absent if its price is not known.", ("pool", "node")),
@@ -132,28 +132,34 @@ class Metrics:
                                  "pool", "result")  # fmt: skip
         self.drains = counter("drains", "Drains that ended: removed (the node), released (uncordoned), abandoned.",
                               "pool", "how", "reason")  # fmt: skip
-        self.twice = gauge("repeatedly_moved_pods", "Pods whose predecessor was moved a short time before.")
-        self.pending = counter("pending_seconds", "Seconds that successors of evicted pods waited for a node, summed.")
-        self.saved = gauge("removed_nodes", "Nodes that were removed after a drain, since the pool exists.", "pool")
-        self.gained = gauge("savings", "Savings of all nodes removed after a drain, in the unit of the label.",
+        self.twice = gauge("repeatedly_moved_pods", "Pods whose predecessor was moved only a short time before.")
+        self.pending = counter(
+            "pending_seconds", "Seconds that successors of evicted pods waited for a node, in total."
+        )
+        self.saved = gauge(
+            "removed_nodes", "Nodes that were removed after a drain, since the pool was created.", "pool"
+        )
+        self.gained = gauge("savings",
+            "Savings of all nodes that were removed after a drain, in the unit of the label.",
                             "pool", "unit")  # fmt: skip
         self.worth = gauge(
-            "plan_savings", "What the last plan saves if it is carried out, in the unit of the label.", "unit"
+            "plan_savings", "Savings of the last plan if it is carried out, in the unit of the label.", "unit"
         )
         self.plan_seconds = gauge("plan_duration_seconds", "The duration of the last plan.")
         self.scaler = gauge(
             "autoscaler_healthy",
-            "1 if the autoscaler is healthy, 0 if it is unhealthy or silent, NaN if that is not known.",
+            "1 if the autoscaler is healthy, 0 if it is unhealthy or silent, NaN if its health is not known.",
         )
         self.closed = gauge("pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool")
         self.paused = gauge("paused", "1 while the compactor is paused.")
-        self.unread = counter("unreadable_states", "States of pools that could not be read and were set aside.", "pool")
+        self.unread = counter("unreadable_states", "States of pools that could not be read and were copied.", "pool")
         self.others = gauge(
-            "foreign_nodes", "Nodes with the annotation of a compactor of another namespace: they are left alone."
+            "foreign_nodes",
+            "Nodes with the annotation of a compactor of another namespace, which this compactor does not change.",
         )
         self.doubtful = gauge(
             "unauthentic_nodes",
-            "Nodes with an annotation that this compactor did not sign for them: they are left alone.",
+            "Nodes with a compactor's annotation that this compactor did not sign, which it does not change.",
         )
         self.resizes = counter(
             "resizes", "Resizes of running pods by result: resized, verified, reverted, stopped (a revert found no "
@@ -162,15 +168,20 @@ class Metrics:
         self.open_resizes = gauge("open_resizes", "Resizes in progress, by phase.", "pool", "phase")
         self.resize_freed = gauge(
             "resize_freed",
-            "What verified resizes gave up since the pool exists, in cores or bytes.",
+            "Requests that verified resizes freed since the pool was created, in cores or bytes.",
             "pool",
             "resource",
         )
         self.unresized = gauge(
-            "unresized_pods", "Pods that policies want to resize and that stay, by reason code.", "pool", "reason"
+            "unresized_pods",
+            "Pods that policies want to resize but that were not resized, by reason code.",
+            "pool",
+            "reason",
         )
-        self.uncovered = gauge("uncovered_resizes", "Pods that policies want to resize on nodes of no pool.")
-        self.backing_off = gauge("resize_backoffs", "Workloads that back off after a failed resize.", "pool")
+        self.uncovered = gauge(
+            "uncovered_resizes", "Pods that policies want to resize on nodes that are not in exactly one pool."
+        )
+        self.backing_off = gauge("resize_backoffs", "Workloads whose resizes back off after a failure.", "pool")
         self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
         self.faults = counter("errors", "Errors of the compactor by operation; each is in the log.", "kind")
         for kind in WORK_KINDS:
@@ -182,7 +193,7 @@ class Metrics:
         )
         Gauge(
             f"{prefix}data_age_seconds",
-            "Seconds since what the watch holds was last known to be right; NaN while it does not lead.",
+            "Seconds since the watched objects were last known to be current; NaN while this replica does not lead.",
             registry=registry,
         ).set_function(age)
 

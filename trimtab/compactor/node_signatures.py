@@ -52,11 +52,15 @@ class NodeSigner:
     def signature_problem(self, pool: str, serial: int, text: str, signature: str) -> str:
         """Returns why this is no valid state of the pool, or an empty string when it is one."""
         if not signature:
-            return "it has no signature"
+            return "the state has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
-            return "its signature is not of this compactor for this pool"
+            return "the signature of the state was not made by this compactor for this pool"
         least = self.serials.get(pool, 0)
-        return f"it is an older state: its number is {serial}, the current one is {least}" if serial < least else ""
+        return (
+            f"the state is older than the current one: its number is {serial}, the current number is {least}"
+            if serial < least
+            else ""
+        )
 
     def read_secret(self) -> Mapping[str, Any] | None:
         """Returns the Secret, or None if it no longer holds the keys: then everything must be read again. Raises
@@ -78,7 +82,7 @@ class NodeSigner:
         secret = self.read_secret()
         if secret is None:
             raise OtherKeys(
-                f"Secret {self.namespace}/{SECRET} no longer holds the keys that were read: they are read again"
+                f"Secret {self.namespace}/{SECRET} no longer contains the keys that were read, so it is read again"
             )
         serials = {**_serials(secret), pool: serial}
         text = base64.b64encode(msgspec.json.encode(serials)).decode()

@@ -139,7 +139,7 @@ class CompactionPlanner:
                 pool.name for pool in view.pools if self._fails_alone(pool, model, view, context)
             )
         reasons = {
-            pool: ODD_POOL(f"planning in pool {pool} failed because of a bug in Trimtab; see the log")
+            pool: ODD_POOL(f"the plan for pool {pool} failed because of a bug in Trimtab; see the log")
             for pool in self._failing_pools
         }
         reduced = make_plan(model, _without(view.pools, self._failing_pools), context)

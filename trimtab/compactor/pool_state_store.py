@@ -34,7 +34,7 @@ from trimtab.kube.objects import Writer
 from trimtab.kube.resources import ListSource
 from trimtab.runtime.log import Logger
 
-DELETED = "it was deleted"
+DELETED = "the ConfigMap was deleted"
 """The problem of a state that existed and is gone."""
 MAX_REASON_LENGTH = 1000
 """The maximum length of a reported reason: a webhook's message or a list of pods may be much longer."""
@@ -88,7 +88,10 @@ class PoolStates:
                 # A user who deletes a pool deletes its state too: there is nothing to report.
                 if why.problem == DELETED:
                     continue
-                sentence = f"a state of pool {pool}, which does not exist, cannot be read and is left alone: {why}"
+                sentence = (
+                    f"a state of pool {pool}, which does not exist, cannot be read, so Trimtab leaves it "
+                    f"unchanged: {why}"
+                )
             self.record_decision("unreadable", UNREAD(sentence), pool=pool if exists else "", at=at)
 
     def state_of(self, pool: str) -> PoolState:
@@ -192,7 +195,7 @@ class ConfigMapPoolStateStore:
             self._skip_serials(pool)
             copy = self._copy_unreadable(shape, pool)
             self.log.warning("state.unreadable", where=state.where, problem=state.problem, kept=copy)
-            return pool, Unreadable(state.where, f"{state.problem}; it is kept in ConfigMap {copy}")
+            return pool, Unreadable(state.where, f"{state.problem}; a copy is in ConfigMap {copy}")
         self._serials[pool] = _parse_serial(shape.data.get(SERIAL, ""))
         if shape.data and self.signing.is_of_previous_key(*_signed_fields(shape)):
             self._of_previous_key.add(pool)

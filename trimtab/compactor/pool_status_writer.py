@@ -93,7 +93,7 @@ class PoolStatusWriter:
     def _report(self, problem: str) -> None:
         if problem != self._problem:
             self._problem = problem
-            self.log.warning("pool-status.not-written", problem=problem, effect="nothing but `kubectl get pools`")
+            self.log.warning("pool-status.not-written", problem=problem, effect="only `kubectl get pools` is affected")
 
 
 def object_name(pool: str) -> str:

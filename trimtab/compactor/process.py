@@ -105,7 +105,11 @@ class Process:
                 self.metrics.keys.set(0)
                 if str(error) != trouble:
                     trouble = str(error)
-                    self.log.error("signing-keys.not-read", error=trouble, effect="nothing is done without them")
+                    self.log.error(
+                        "signing-keys.not-read",
+                        error=trouble,
+                        effect="the compactor does nothing until it has read the signing keys",
+                    )
                 self.replica.wait_while_leading(self.settings.retry_period_seconds)
             else:
                 self.metrics.keys.set(1)

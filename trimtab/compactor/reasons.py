@@ -4,20 +4,32 @@ from trimtab.cluster.reason import Code
 
 UNREAD = Code(
     "state-unreadable",
-    "The state of a pool cannot be read, or its signature is not valid. It was copied, and a new state begins.",
-    "Read the message for the place of the copy; `trimtab compactor resume --pool NAME` reopens the pool at once.",
+    "The state of a pool cannot be read, or its signature is not valid. The compactor copied the state and began "
+    "a new one.",
+    "The message names the copy; `trimtab compactor resume --pool NAME` reopens the pool at once.",
 )  # fmt: skip
-EVICTED = Code("pod-evicted", "The pod was evicted to drain its node.", "Nothing: its successor runs on another node.")
-REFUSED = Code("eviction-refused", "The API server rejected the eviction for now.", "Nothing: it is tried again.")
-IS_EMPTY = Code("node-drained", "All its pods are ready on other nodes; the cluster autoscaler removes it.", "Nothing.")
-SCALED = Code("workload-surged", "A workload of one replica has two while its pod moves, or one again.", "Nothing.")
+EVICTED = Code(
+    "pod-evicted", "The pod was evicted to drain its node.", "Nothing to do: its successor runs on another node."
+)
+REFUSED = Code(
+    "eviction-refused", "The API server rejected the eviction for now.", "Nothing to do: the compactor tries again."
+)
+IS_EMPTY = Code(
+    "node-drained",
+    "All pods of the node are ready on other nodes, and the cluster autoscaler removes the node.",
+    "Nothing.",
+)
+SCALED = Code(
+    "workload-surged", "A workload with one replica was scaled to two while its pod moves, or back to one.", "Nothing."
+)
 SURGE_LEFT = Code(
-    "workload-left-surged", "A drain gave a workload a second replica, and the annotation on its node is gone.",
-    "Scale the workload to one replica if it has two and you want one.",
+    "workload-left-surged",
+        "A drain gave a workload a second replica, but the annotation on its node no longer exists.",
+    "If the workload has two replicas and you want one, scale it to one.",
 )  # fmt: skip
 POLICIES_UNSEEN = Code(
-    "policies-not-synced", "Not everything on which policies depend has been read yet.",
-    "Wait, or see the log for a missing permission.",
+    "policies-not-synced", "The compactor has not yet read all objects on which policies depend.",
+    "Wait, or check the log for a missing permission.",
 )  # fmt: skip
 UNSEEN = Code(
     "cluster-not-synced",
@@ -26,16 +38,17 @@ UNSEEN = Code(
 )
 STALE = Code(
     "data-too-old",
-    "The API server has not answered for too long, and the compactor does not act on old data.",
+    "The API server has not answered for too long, and the compactor does not use outdated data.",
     "Wait.",
 )
-PLANNED = Code("plan-changed", "A plan was made that differs from the one before.", "Nothing.")
+PLANNED = Code("plan-changed", "The compactor made a plan that differs from the one before.", "Nothing.")
 BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
-    "cordon-refused", "The API server rejects the cordon: the node is left alone for a while.",
-    "Read the message: a webhook or a policy engine rejects it, or `trimtab doctor` reports a missing permission.",
+    "cordon-refused", "The API server rejects the cordon, so the compactor does not drain the node for a while.",
+    "The message names the cause: a webhook or a policy engine rejects the cordon, or `trimtab doctor` reports a "
+    "missing permission.",
 )  # fmt: skip
 ODD_POOL = Code(
-    "pool-not-planned", "Planning in this pool failed because of a bug in Trimtab: none of its nodes is drained.",
+    "pool-not-planned", "The plan for this pool failed because of a bug in Trimtab, so none of its nodes is drained.",
     "See the log for the traceback, and report the bug.",
 )  # fmt: skip

@@ -62,7 +62,7 @@ class RemovedNodes:
         collector, done = ErrorCollector(), False
         with collector.collect_errors():
             if self.actuator.scale_deployment(name, 2, 1):
-                sentence = f"Deployment {name} has 1 replica again: the drain has ended"
+                sentence = f"Deployment {name} was scaled back to 1 replica, because the drain has ended"
                 self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
             done = True

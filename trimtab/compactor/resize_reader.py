@@ -74,7 +74,7 @@ class ResizeReader:
         if age > self.max_age_seconds:
             return NotYet(
                 reason=STALE("the API server has not answered for too long"),
-                have=f"{age:.0f} s", need=f"{self.max_age_seconds:g} s",
+                have=f"pods as of {age:.0f} s ago", need=f"pods as of at most {self.max_age_seconds:g} s ago",
             )  # fmt: skip
         return {pod.uid: pod for pod in self._informers.values_of("Pod")}
 
@@ -94,7 +94,7 @@ class ResizeReader:
             except KubeFault as error:
                 # Without knowledge nothing is resized; it is tried again in the next round.
                 self._checked_at = None
-                return NOT_SUPPORTED(f"whether the cluster can resize pods is not known: {error}")
+                return NOT_SUPPORTED(f"it is not known whether the cluster can resize pods: {error}")
             self._obstacle = NOT_SUPPORTED(f"this cluster cannot resize running pods: {problem}") if problem else None
         return self._obstacle
 

@@ -229,9 +229,9 @@ class Resizer:
 
     def _stop_reason(self, pool: Pool, view: ClusterView) -> Reason | None:
         if view.paused:
-            return r.NOT_ACTING(f"everything is paused: {view.paused}")
+            return r.NOT_ACTING(f"the compactor is paused: {view.paused}")
         if pool.dry_run or not pool.enabled:
-            return r.NOT_ACTING(f"pool {pool.name} {'rehearses' if pool.enabled else 'is disabled'}")
+            return r.NOT_ACTING(f"pool {pool.name} {'is in dry run' if pool.enabled else 'is disabled'}")
         if not is_any_open(pool.windows, view.now):
             return r.NOT_ACTING(f"no window of pool {pool.name} is open")
         return self.obstacle
@@ -281,7 +281,7 @@ class Resizer:
         proposals = [each for each in current if each.pool == name and each.uid not in memory.resizes.open]
         stop = self._stop_reason(pool, view) if pool is not None else r.NOT_ACTING(f"pool {name} does not exist")
         if self.shutdown.is_requested:
-            stop = r.NOT_ACTING("the compactor stops")
+            stop = r.NOT_ACTING("the compactor is stopping")
         resize_view = ResizeView(
             now=view.now, pods=self._pods, free=free, use=use, in_flight=frozenset(self._in_flight), stop=stop,
             unready_nodes=frozenset(node.name for node in view.inventory.nodes if not node.is_ready),
@@ -396,11 +396,11 @@ class Resizer:
         only in a pool that acts."""
         pod = next((each for each in view.inventory.pods if each.uid == uid), None)
         if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
-            return r.NOT_ACTING("its pool evicts nothing now")
+            return r.NOT_ACTING("the pool of the pod evicts no pods now")
         if not is_any_open(pool.windows, view.now):
             return r.NOT_ACTING(f"no window of pool {pool.name} is open")
         if uid in self._evict_at:
-            return r.WAITS("its eviction was refused a moment ago")
+            return r.WAITS("the API server refused the eviction of the pod a moment ago")
         if (
             self.pool_states.state_of(pool.name).to_observations({}).recent_evictions(view.now)
             >= pool.evictions_per_hour
@@ -411,7 +411,7 @@ class Resizer:
         if isinstance(verdict, Blocked):
             return verdict.reason
         if not isinstance(verdict, Evictable):
-            return r.CANNOT(f"pod {pod.key} is not evicted")
+            return r.CANNOT(f"a drain would not evict pod {pod.key}")
         if verdict.budget is not None and view.inventory.pdbs[verdict.budget].allowed < 1:
             return r.WAITS(f"budget {view.inventory.pdbs[verdict.budget].key} allows no disruption now")
         return None
@@ -427,7 +427,7 @@ class Resizer:
             if what == "resize-verified":
                 self._told.add(step.record.owner)
         elif isinstance(step, Revert) and step.is_new:
-            reason = step.reason.code(f"pod {step.record.pod} is reverted: {step.reason}")
+            reason = step.reason.code(f"the resize of pod {step.record.pod} is reverted: {step.reason}")
             self._tell("resize-reverted", reason, pool, view, step.record, None)
         elif isinstance(step, Advance) and step.stops_pool:
             self._tell("resize-stopped", step.reason, pool, view, step.record, None)

@@ -224,7 +224,7 @@ class ReadmissionWatcher:
                 list_sources(own), {**projections_by_kind(own), **dict.fromkeys(TEMPLATE_KINDS, keep_template)}
             )
         if not self._fact_informers.is_synced:
-            reason = POLICIES_UNSEEN("the facts on which policies depend have not been read yet")
+            reason = POLICIES_UNSEEN("the objects on which policies depend have not been read yet")
             return NotYet(reason=reason, have="some lists", need="all of them")
         self._apply_changes()
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))

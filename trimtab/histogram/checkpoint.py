@@ -65,7 +65,7 @@ def decode_v1(text: str) -> ShardV1:
     """Decode a text of schema 1. Raises DamagedHistogram where the checksum does not match, and what msgspec raises."""
     shard = msgspec.json.decode(text, type=ShardV1)
     if shard.checksum != compute_checksum(shard):
-        raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
+        raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
     return shard
 
 
@@ -215,7 +215,9 @@ def decode(where: str, text: str) -> Shard | Unreadable:
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE_SCHEMAS:
-            return Unreadable(where, f"schema {schema}; this version reads the schemas 1 and {CURRENT_SCHEMA}")
+            return Unreadable(
+                where, f"the schema is {schema}, but this version of Trimtab reads the schemas 1 and {CURRENT_SCHEMA}"
+            )
         shard = _decode_v1_shard(text) if schema == 1 else _decode_v2(text)
         for containers in shard.workloads.values():
             for container in containers.values():
@@ -236,7 +238,7 @@ def _decode_v2(text: str) -> Shard:
     """Decode a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
     stored = msgspec.json.decode(text, type=_Text)
     if stored.checksum != compute_checksum(stored):
-        raise DamagedHistogram("the checksum does not match: the text was changed or cut short")
+        raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
     workloads = msgspec.msgpack.decode(zlib.decompress(stored.workloads), type=Workloads)
     return Shard(count=stored.count, widths=stored.widths, until=stored.until, day=stored.day, workloads=workloads)
 
@@ -259,7 +261,7 @@ def _upgrade_container(one: StoredContainerV1) -> StoredContainer:
 
 def _check_day_count(part: WindowPart | None) -> None:
     if part is not None and len(unpack_days(part.days)) != len(part.hours):
-        raise DamagedHistogram("the number of days differs from the number of their hours")
+        raise DamagedHistogram("the number of days differs from the number of lists of hours")
 
 
 def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredContainer:

@@ -111,10 +111,10 @@ def check_row(row: DailyRow) -> int:
     """Returns the day of a row. Raises DamagedHistogram where the row contradicts itself."""
     days = unpack_days(row.histogram)
     if len(days) != 1:
-        raise DamagedHistogram(f"{row.container}: {len(days)} days in one row")
+        raise DamagedHistogram(f"{row.container}: the row contains {len(days)} days")
     day = days[0][0]
     if not day * DAY <= row.first <= row.last < (day + 1) * DAY or not 0 <= row.hours <= ALL_HOURS:
-        raise DamagedHistogram(f"{row.container}: its seconds are not those of its day")
+        raise DamagedHistogram(f"{row.container}: the seconds of the row are not those of its day")
     return day
 
 
@@ -134,7 +134,9 @@ def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
     kills: list[OomRecord] = []
     for row in rows:
         if row.resource not in parts:
-            raise DamagedHistogram(f"{row.container}: a row of {row.resource}; there are rows of cpu and memory")
+            raise DamagedHistogram(
+                f"{row.container}: the row is of {row.resource}, but only rows of cpu and memory are supported"
+            )
         parts[row.resource].add_row(row)
         if row.oom is not None:
             kills.append(row.oom)

@@ -178,9 +178,9 @@ class Histogram:
         """Replace the content by that of a checkpoint. Raises CheckpointRejected and changes nothing then."""
         unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.bucket_count]
         if unknown_buckets:
-            raise CheckpointRejected(f"bucket {unknown_buckets[0]}, which is not one of {self.scale.bucket_count}")
+            raise CheckpointRejected(f"bucket {unknown_buckets[0]} is not one of the {self.scale.bucket_count} buckets")
         if total < 0:
-            raise CheckpointRejected(f"a negative total weight: {total}")
+            raise CheckpointRejected(f"the total weight {total} is negative")
         stored_weight = sum(buckets.values())
         factor = total / stored_weight if stored_weight else 0.0
         self.weights = {bucket: weight * factor for bucket, weight in buckets.items()}
@@ -243,7 +243,7 @@ class AggregateContainerState:
     def record_oom(self, timestamp: float, request: float) -> None:
         """Add an OOM kill. The bump of an earlier kill does not count for this one. Raises TooOld."""
         if self.last_memory is not None and timestamp < self.last_memory - self.interval:
-            raise TooOld(f"an OOM kill {self.last_memory - timestamp:.0f} s before the last sample")
+            raise TooOld(f"the OOM kill is {self.last_memory - timestamp:.0f} s before the last sample")
         self._add_memory(timestamp, bytes_after_kill(max(self.peak, request)), oom=True)
 
     def _add_memory(self, timestamp: float, used_bytes: float, *, oom: bool) -> None:
@@ -303,7 +303,9 @@ class CheckpointHistory:
 def decode_checkpoint(status: CheckpointStatus, half_life: float = DAY) -> CheckpointHistory:
     """Decode a checkpoint's status. Raises CheckpointRejected where the VPA would reject it."""
     if status.version != CHECKPOINT_VERSION:
-        raise CheckpointRejected(f"version {status.version or 'none'}; only {CHECKPOINT_VERSION} is supported")
+        raise CheckpointRejected(
+            f"the version is {status.version or 'none'}, but only {CHECKPOINT_VERSION} is supported"
+        )
     return CheckpointHistory(
         cpu=_decode_histogram(status.cpu_histogram, CPU_SCALE, half_life),
         memory=_decode_histogram(status.memory_histogram, MEMORY_SCALE, half_life),

@@ -23,12 +23,12 @@ SPARE = 1.5
 
 CLAIM_MOSTLY_EMPTY = Code(
     "claim-mostly-empty",
-    "Most of the claim's volume was free whenever it was measured.",
-    "Create a smaller claim, copy the content and mount that one: a claim cannot shrink.",
+    "Most of the claim's volume was free at each measurement.",
+    "Create a smaller claim, copy the content and mount the new claim: a claim cannot shrink.",
 )
 CLAIM_CLASS_DEAR = Code(
     "claim-class-dear",
-    "Another StorageClass of the same provisioner costs less per GiB.",
+    "Another StorageClass of the same provisioner costs less for each GiB.",
     "Measure the volume's operations and throughput; if the cheaper class serves them, move the claim.",
 )
 
@@ -89,7 +89,8 @@ def _empty_finding(usage: VolumeUsage, price: StorageClassPrice | None) -> Claim
     proposed = max(1, -(-int(usage.used_bytes * SPARE) // GIB)) * GIB
     saved = None if price is None else (usage.capacity_bytes - proposed) / GIB * price.dollars_per_gib
     sentence = (
-        f"{usage.used_bytes / GIB:.1f} of {usage.capacity_bytes / GIB:.1f} GiB are used; {proposed // GIB} GiB would do"
+        f"{usage.used_bytes / GIB:.1f} of {usage.capacity_bytes / GIB:.1f} GiB are used; {proposed // GIB} GiB "
+        "would be enough"
     )
     return ClaimFinding(
         namespace=usage.namespace, claim=usage.claim, reason=CLAIM_MOSTLY_EMPTY(sentence), used_bytes=usage.used_bytes,
@@ -108,7 +109,7 @@ def _dear_finding(
     speed = "and is at least as fast" if as_fast else "and may be slower"
     sentence = (
         f"{other.name} ({other.volume_type}) costs ${other.dollars_per_gib:g} a GiB, {price.name} "
-        f"({price.volume_type}) ${price.dollars_per_gib:g}, {speed}"
+        f"({price.volume_type}) costs ${price.dollars_per_gib:g}, {speed}"
     )
     return ClaimFinding(
         namespace=usage.namespace, claim=usage.claim, reason=CLAIM_CLASS_DEAR(sentence), used_bytes=usage.used_bytes,

@@ -28,48 +28,48 @@ from trimtab.idle.unjudged_objects import (
 
 VOLUME_RELEASED = Code(
     "volume-released",
-    "The volume's claim is gone, and no other claim can bind to it. It is still paid for.",
-    "Look at its content, then delete the PersistentVolume and the disk, or clear its claimRef to use it again.",
+    "The claim of the volume no longer exists, and no other claim can bind to it. The volume is still paid for.",
+    "Check its content, then delete the PersistentVolume and the disk, or clear its claimRef to use it again.",
 )
 CLAIM_UNMOUNTED = Code(
     "claim-unmounted",
     "No pod, no pod template and no other object names the claim.",
-    "Look at its content, then delete the claim; take a VolumeSnapshot first if you are not sure.",
+    "Check its content, then delete the claim; take a VolumeSnapshot first if you are not sure.",
 )
 LOAD_BALANCER_WITHOUT_ENDPOINTS = Code(
     "load-balancer-without-endpoints",
-    "The Service has a load balancer, and no pod and no endpoint behind it.",
+    "The Service has a load balancer, but no pod and no endpoint behind it.",
     "Delete the Service, or make it a ClusterIP until its pods exist.",
 )
 CONFIG_MAP_UNNAMED = Code(
     "config-map-no-pod-names",
-    "No pod names the ConfigMap, no pod template does, and no other object mentions it.",
-    "Ask its author; then delete it.",
+    "No pod, no pod template and no other object names the ConfigMap.",
+    "Ask the author of the ConfigMap, then delete it.",
 )
 SECRET_UNNAMED = Code(
     "secret-no-pod-names",
-    "No pod names the Secret, no pod template, service account or Ingress does, and no other object mentions it.",
-    "Ask its author; then delete it, and revoke what it holds.",
+    "No pod, pod template, ServiceAccount, Ingress or other object names the Secret.",
+    "Ask the author of the Secret, then delete it, and revoke its content.",
 )
 NODE_WITHOUT_GROUP = Code(
     "node-without-group",
-    "The node shows no node group, while other nodes do: no autoscaler removes it.",
-    "Find out who created the machine, then drain and delete it, or label it with its group.",
+    "The node belongs to no node group, while other nodes do: no autoscaler removes it.",
+    "Find out who created the machine, then drain and delete it, or label the node with its group.",
 )
 NO_PODS_READ = Code(
     "orphans-need-pods",
-    "Whether a pod names an object is known only if pods and their templates were read with their environments.",
-    "Give the output of kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml, or --cluster live.",
+    "Trimtab knows whether a pod names an object only if pods and their templates were read with their environments.",
+    "Pass the output of kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml, or --cluster live.",
 )
 NO_GROUPS_READ = Code(
     "orphans-need-node-groups",
-    "No node shows a node group, so none stands out.",
-    "Nothing, if the machines have no groups; otherwise label the nodes trimtab.dev/pool.",
+    "No node shows a node group, so no node is an exception.",
+    "If the machines have no groups, do nothing; otherwise label the nodes trimtab.dev/pool.",
 )
 PODS_MISSING = Code(
     "orphan-pods-missing",
-    "A workload should have pods behind the load balancer, and has none now.",
-    "Look at why the workload has no pods.",
+    "A workload should have pods behind the load balancer, but has none now.",
+    "Find out why the workload has no pods.",
 )
 
 _CODES = {"ConfigMap": CONFIG_MAP_UNNAMED, "Secret": SECRET_UNNAMED, "PersistentVolumeClaim": CLAIM_UNMOUNTED}
@@ -207,7 +207,7 @@ def _volume_findings(manifests: Iterable[Manifest]) -> Iterator[_Finding]:
         if phase not in ("Released", "Failed") or _mapping(manifest.get("metadata")).get("deletionTimestamp"):
             continue
         claim = _mapping(spec.get("claimRef"))
-        sentence = f"{phase}: its claim {claim.get('namespace')}/{claim.get('name')} is gone"
+        sentence = f"the volume is {phase}: its claim {claim.get('namespace')}/{claim.get('name')} no longer exists"
         yield _storage_orphan(
             manifest, VOLUME_RELEASED(sentence), _mapping(spec.get("capacity")).get("storage"),
             spec.get("storageClassName"),
@@ -227,7 +227,7 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
             continue
         metadata, spec, status = (_mapping(manifest.get(part)) for part in ("metadata", "spec", "status"))
         if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
-            yield UnjudgedObject(name, OWNER_DECIDES("it has an owner, or is being deleted"))
+            yield UnjudgedObject(name, OWNER_DECIDES("the claim has an owner, or is being deleted"))
             continue
         requests = _mapping(_mapping(spec.get("resources")).get("requests"))
         size = _mapping(status.get("capacity")).get("storage") or requests.get("storage")
@@ -273,11 +273,15 @@ def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_
         selector = _mapping(_mapping(service.get("spec")).get("selector"))
         workload, replicas = _workload_behind(name[1], selector, by_kind) if selector else ("", 0)
         if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
-            yield UnjudgedObject(name, OWNER_DECIDES("it has an owner, or is being deleted"))
+            yield UnjudgedObject(name, OWNER_DECIDES("the Service has an owner, or is being deleted"))
         elif replicas:
-            yield UnjudgedObject(name, PODS_MISSING(f"{workload} should have {replicas} pods behind it"))
+            yield UnjudgedObject(name, PODS_MISSING(f"{workload} should have {replicas} pods behind the Service"))
         else:
-            sentence = f"no pod is behind it; {workload} has 0 replicas" if workload else "no pod is behind it"
+            sentence = (
+                f"no pod is behind the Service; {workload} has 0 replicas"
+                if workload
+                else "no pod is behind the Service"
+            )
             yield Orphan(name, LOAD_BALANCER_WITHOUT_ENDPOINTS(sentence), _created(service))
 
 
@@ -330,7 +334,7 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
         return
     yield from ("Node" for _ in machines)
     for node in without:
-        yield Orphan(name_of(node), NODE_WITHOUT_GROUP("it shows no node group"), _created(node))
+        yield Orphan(name_of(node), NODE_WITHOUT_GROUP("the node shows no node group"), _created(node))
 
 
 def _is_kept_apart(node: Manifest) -> bool:

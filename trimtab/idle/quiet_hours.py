@@ -29,8 +29,8 @@ QUIET_SHARE_OF_PEAK = 0.1
 
 TOO_FEW_WEEKS = Code(
     "quiet-hours-need-weeks",
-    "Quiet hours of a week are known only after every hour of it was observed at least twice.",
-    "Give usage of at least 14 days.",
+    "The quiet hours of a week are known only after every hour of it was observed at least twice.",
+    "Provide usage of at least 14 days.",
 )
 
 
@@ -100,7 +100,7 @@ def find_quiet_hours(
     # Clocks that are set forward leave out one hour of one week: the neighbours tell that the week was observed.
     lacking = [n for n, values in enumerate(cells) if len(values) < min_weeks]
     if len(lacking) > 1 or (lacking and len(cells[lacking[0]]) < min_weeks - 1):
-        have = f"{HOURS_PER_WEEK - len(lacking)} of {HOURS_PER_WEEK} hours of the week, {min_weeks} weeks each"
+        have = f"{HOURS_PER_WEEK - len(lacking)} of {HOURS_PER_WEEK} hours of the week, each in {min_weeks} weeks"
         sentence = f"{len(lacking)} hours of the week were observed in fewer than {min_weeks} weeks"
         return NotYet(reason=TOO_FEW_WEEKS(sentence), have=have, need=f"{min_weeks} weeks of usage")
     if request_cores:

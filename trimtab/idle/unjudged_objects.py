@@ -18,23 +18,24 @@ from trimtab.idle.object_mentions import Manifest, Name, iterate_pod_specs, name
 
 OWNER_DECIDES = Code(
     "orphan-owner-decides",
-    "The object has an owner: the garbage collector deletes it with the owner.",
-    "Nothing. If the owner is not needed, delete the owner.",
+    "The object has an owner, and the garbage collector deletes it with the owner.",
+    "Nothing to do. If the owner is not needed, delete the owner.",
 )
 CONTROLLER_WRITES = Code(
     "orphan-controller-writes-it",
-    "A controller writes the object, by the names of its field managers: it also reads it.",
-    "Nothing. If the controller is gone, delete the object yourself.",
+    "A controller writes the object, as the names of its field managers show, and also reads it.",
+    "Nothing to do. If the controller no longer exists, delete the object yourself.",
 )
 OPERATOR_LABEL = Code(
     "orphan-operator-label",
     "A label or annotation of the object belongs to an operator, which finds its objects by it.",
-    "Name the domain with --own-domain if it is your organization's and selects nothing.",
+    "If the domain is your organization's and nothing selects by it, name it with --own-domain.",
 )
 API_READER = Code(
     "orphan-read-through-the-api",
-    "A pod may read every object of this kind in the namespace through the API, by its service account's rights.",
-    "Look at what the program reads, or give its role resourceNames.",
+    "A pod may read every object of this kind in the namespace through the API, by the permissions of its "
+    "service account.",
+    "Find out what the program reads, or set resourceNames in its role.",
 )
 PLATFORM_OBJECT = Code(
     "orphan-of-the-platform",
@@ -44,17 +45,17 @@ PLATFORM_OBJECT = Code(
 WEBHOOK_CERTIFICATE = Code(
     "orphan-webhook-certificate",
     "The Secret has the name of a certificate, and its namespace serves a webhook or an aggregated API.",
-    "Nothing, while that webhook is served.",
+    "Nothing to do while that webhook is served.",
 )
 HELM_RELEASE = Code(
     "orphan-helm-release",
-    "The object stores a release of Helm: helm reads it.",
+    "The object stores a release of Helm, which reads it.",
     "Uninstall the release with helm if it is not needed.",
 )
 ACCOUNT_TOKEN = Code(
     "orphan-service-account-token",
     "The Secret is a token of a service account: clients outside of the cluster may use it.",
-    "Delete it only when no client outside of the cluster logs in with it.",
+    "Delete the Secret only if no client outside of the cluster logs in with it.",
 )
 
 SYSTEM_NAMESPACES = frozenset(("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gmp-system"))
@@ -127,9 +128,9 @@ def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None
     owners = metadata.get("ownerReferences")
     if isinstance(owners, list) and owners:
         owner = _mapping(owners[0])
-        return OWNER_DECIDES(f"it belongs to {owner.get('kind')} {owner.get('name')}")
+        return OWNER_DECIDES(f"the object belongs to {owner.get('kind')} {owner.get('name')}")
     if metadata.get("deletionTimestamp"):
-        return OWNER_DECIDES("it is being deleted")
+        return OWNER_DECIDES("the object is being deleted")
     return (
         _reason_by_name(name, metadata, facts)
         or _reason_by_writer(metadata)
@@ -142,14 +143,14 @@ def _reason_by_name(name: Name, metadata: Manifest, facts: ReaderFacts) -> Reaso
     kind, namespace, own = name
     labels = _mapping(metadata.get("labels"))
     if own.startswith("sh.helm.release.v1.") or (labels.get("owner") == "helm" and "version" in labels):
-        return HELM_RELEASE("it stores a release of Helm")
+        return HELM_RELEASE("the object stores a release of Helm")
     account = _mapping(metadata.get("annotations")).get("kubernetes.io/service-account.name")
     if account:
-        return ACCOUNT_TOKEN(f"it is a token of the service account {account}")
+        return ACCOUNT_TOKEN(f"the Secret is a token of the service account {account}")
     if namespace in SYSTEM_NAMESPACES or namespace.startswith("openshift-"):
-        return PLATFORM_OBJECT(f"namespace {namespace} is the platform's")
+        return PLATFORM_OBJECT(f"namespace {namespace} belongs to the platform")
     if kind == "ConfigMap" and (own in ROOT_CA_MAPS or own in facts.common_names):
-        return PLATFORM_OBJECT("every namespace has a ConfigMap of this name")
+        return PLATFORM_OBJECT("every namespace has a ConfigMap with this name")
     return None
 
 
@@ -158,7 +159,7 @@ def _reason_by_writer(metadata: Manifest) -> Reason | None:
     for entry in managers if isinstance(managers, list) else ():
         manager = str(_mapping(entry).get("manager") or "")
         if manager and not _PEOPLE.search(manager):
-            return CONTROLLER_WRITES(f"{manager} writes it")
+            return CONTROLLER_WRITES(f"{manager} writes the object")
     return None
 
 
@@ -166,11 +167,11 @@ def _reason_by_label(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
     for key in _labels_of(manifest):
         domain, slash, _ = key.partition("/")
         if slash and key not in _PLAIN_KEYS and domain not in _PLAIN_DOMAINS and domain not in facts.own_domains:
-            return OPERATOR_LABEL(f"it has {key}")
+            return OPERATOR_LABEL(f"the object has {key}")
     # Sidecars of dashboards and alert rules select by labels without a domain.
     for key in _labels_of(manifest):
         if key.endswith(("_dashboard", "_datasource", "_alert", "_rule", "_notifier")):
-            return OPERATOR_LABEL(f"it has {key}")
+            return OPERATOR_LABEL(f"the object has {key}")
     return None
 
 
@@ -179,7 +180,7 @@ def _reason_by_namespace(name: Name, facts: ReaderFacts) -> Reason | None:
     if kind == "Secret" and namespace in facts.webhook_namespaces and _CERTIFICATE.search(own):
         return WEBHOOK_CERTIFICATE(f"namespace {namespace} serves a webhook or an aggregated API")
     reader = facts.readable.get((kind, namespace))
-    return API_READER(f"the service account {reader} may read every {kind} of {namespace}") if reader else None
+    return API_READER(f"the service account {reader} may read every {kind} in {namespace}") if reader else None
 
 
 def _labels_of(manifest: Manifest) -> Iterator[str]:

@@ -304,10 +304,10 @@ def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = 
         except KubeFault as error:
             is_changed, error_text = False, str(error)
         if error_text and error_text != last_error:
-            log.warning("no certificate yet", why=error_text)
+            log.warning("there is no certificate yet", why=error_text)
         last_error = error_text or last_error
         if clock.elapsed_seconds() > deadline:
             raise MissingKeyPair(
-                f"no certificate within {patience:g} s: {last_error or 'API servers do not trust it yet'}"
+                f"there is no certificate after {patience:g} s: {last_error or 'API servers do not trust it yet'}"
             )
         pause.wait(0.0 if is_changed else 1.0)

@@ -64,7 +64,7 @@ class RequestRefused(KubeFault):
     """The API server refused the request, with its own message."""
 
     def __init__(self, doing: str, code: int, status: ApiStatus, retry_after: float | None = None) -> None:
-        message = status.message or status.reason or "no reason given"
+        message = status.message or status.reason or "the response gives no reason"
         super().__init__(
             f"{doing}: {code} {status.reason}: {message}" if status.reason else f"{doing}: {code}: {message}"
         )

@@ -106,7 +106,7 @@ class Recorder:
             "eventTime": self._micro_time(), "reportingController": self.controller, "reportingInstance": self.instance,
             "action": action, "reason": reason, "note": note, "type": kind, "regarding": _reference(about),
         }  # fmt: skip
-        doing = f"record {reason} of {about.kind} {about.name}"
+        doing = f"create an Event {reason} about {about.kind} {about.name}"
         try:
             self.writer.write("POST", collection_path(LIST_SOURCES["Event"], namespace), body, doing=doing)
         except Conflict:
@@ -120,7 +120,9 @@ class Recorder:
         body = {"series": {"count": series.count, "lastObservedTime": self._micro_time()}}
         path = object_path(LIST_SOURCES["Event"], about.namespace or "default", name)
         try:
-            self.writer.write("PATCH", path, body, doing=f"count Event {name}", content_type=MERGE_PATCH)
+            self.writer.write(
+                "PATCH", path, body, doing=f"increase the count of Event {name}", content_type=MERGE_PATCH
+            )
         except NotFound:  # the server has deleted it: create it again
             self._series_by_name[name] = self._create(name, about, *rest)
             return True

@@ -84,7 +84,7 @@ def reopen_node(
         spec["taints"] = [msgspec.to_builtins(taint) for taint in taints]
     if spec:
         body["spec"] = spec
-    path, doing = object_path(LIST_SOURCES["Node"], "", name), f"reopen Node {name}"
+    path, doing = object_path(LIST_SOURCES["Node"], "", name), f"uncordon Node {name}"
     return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
 
 
@@ -125,7 +125,7 @@ def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, befo
 
 def scale_to_zero(writer: Writer, kind: str, namespace: str, name: str) -> bool:
     """Scale to 0 replicas from any number; False if the object does not exist."""
-    path, doing = object_path(LIST_SOURCES[kind], namespace, name, "scale"), f"stop {kind} {namespace}/{name}"
+    path, doing = object_path(LIST_SOURCES[kind], namespace, name, "scale"), f"scale {kind} {namespace}/{name} to 0"
     try:
         writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE_PATCH)
     except NotFound:

@@ -138,5 +138,5 @@ def replace_plain(writer: Writer, document: Mapping[str, Any]) -> None:
         "PUT",
         object_path(LIST_SOURCES[kind], namespace, name),
         document,
-        doing=f"store {object_ref(kind, name, namespace)}",
+        doing=f"update {object_ref(kind, name, namespace)}",
     )

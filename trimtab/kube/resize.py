@@ -103,9 +103,9 @@ def find_resize_obstacle(client: Client) -> str:
     # Some platforms write 33+.
     digits = "".join(character for character in version.minor if character.isdecimal())
     if version.major == "1" and digits and int(digits) < MIN_MINOR:
-        return f"it runs Kubernetes 1.{digits}"
+        return f"the API server runs Kubernetes 1.{digits}"
     doing = "list the resources of the core API"
     listed: _ResourceList = decode_as(client.get("/api/v1", doing=doing), _ResourceList, doing)
     if all(resource.name != _RIGHT for resource in listed.resources):
-        return "its API server does not serve pods/resize (feature InPlacePodVerticalScaling)"
+        return "the API server does not serve pods/resize (feature InPlacePodVerticalScaling)"
     return ""

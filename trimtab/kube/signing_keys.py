@@ -43,7 +43,7 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
     for _ in range(_MAX_ATTEMPTS):
         secret = objects.get_plain(client, "Secret", name, namespace)
         if secret is None:
-            raise NoSigningKeys(f"Secret {namespace}/{name} does not exist: `trimtab install` renders it")
+            raise NoSigningKeys(f"Secret {namespace}/{name} does not exist: `trimtab install` creates it")
         keys = keys_of(secret)
         if keys is not None:
             return keys
@@ -54,7 +54,7 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
         # Another replica stored a key first: read that one and use it.
         except Conflict:
             continue
-    raise NoSigningKeys(f"Secret {namespace}/{name} was changed by others {_MAX_ATTEMPTS} times while a key was stored")
+    raise NoSigningKeys(f"other clients changed Secret {namespace}/{name} {_MAX_ATTEMPTS} times while a key was stored")
 
 
 def rotate_keys(keys: SigningKeys) -> SigningKeys:

@@ -94,7 +94,7 @@ def _discover_sources(client: Client) -> tuple[list[ListSource], list[str]]:
         try:
             sources += _sources_of_version(client, version, f"/apis/{version}")
         except KubeFault as error:
-            unreadable.append(f"group {group.name}: {error}")
+            unreadable.append(f"API group {group.name}: {error}")
     return sources, unreadable
 
 

@@ -67,23 +67,23 @@ class ExpanderMap:
 def parse_expander_map(text: str) -> ExpanderMap | InvalidMap | UnjudgedMap:
     """Returns the map as the autoscaler reads it (gopkg.in/yaml.v2 into map[int][]string, then Go's regexp)."""
     if not text:
-        return InvalidMap("it is empty")
+        return InvalidMap("the map is empty")
     try:
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.composer.ComposerError as error:
-        return UnjudgedMap(f"its anchors and aliases: {error}")
+        return UnjudgedMap(f"the anchors and aliases of the map: {error}")
     except yaml.YAMLError as error:
-        return InvalidMap(f"it is not YAML: {error}")
+        return InvalidMap(f"the map is not YAML: {error}")
     except (ValueError, RecursionError) as error:
         return UnjudgedMap(str(error))
     if len(documents) > 1:
-        return UnjudgedMap("it has more than one document")
+        return UnjudgedMap("the map has more than one document")
     if not documents or documents[0] is None:
         return ExpanderMap({}, {})
     node = documents[0]
     if not isinstance(node, yaml.MappingNode):
         is_null = isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
-        return ExpanderMap({}, {}) if is_null else InvalidMap("it is not a mapping of priorities to lists")
+        return ExpanderMap({}, {}) if is_null else InvalidMap("the map is not a mapping of priorities to lists")
     texts: dict[int, tuple[str, ...]] = {}
     unjudged = ""
     for key, value in node.value:
@@ -113,7 +113,11 @@ def _read_priority(node: yaml.Node) -> int | InvalidMap | UnjudgedMap:
 def _read_patterns(node: yaml.Node) -> tuple[str, ...] | InvalidMap | UnjudgedMap:
     if isinstance(node, yaml.ScalarNode):
         is_null = node.tag.endswith(":null")
-        return UnjudgedMap("a list is missing") if is_null else InvalidMap("a pattern is not in a list")
+        return (
+            UnjudgedMap("the list of patterns of a priority is missing")
+            if is_null
+            else InvalidMap("a pattern is not in a list")
+        )
     if not isinstance(node, yaml.SequenceNode):
         return InvalidMap("the patterns of a priority are not a list")
     patterns: list[str] = []

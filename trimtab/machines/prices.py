@@ -32,13 +32,13 @@ PRICE_LABEL = "trimtab.dev/price"
 NO_PRICE = Code(
     "price-unknown",
     "The price of a node of this type is not known.",
-    "Name it in the pool's prices, give a price file (--prices), or label the node trimtab.dev/price with "
+    "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
 )
 OTHER_REGION = Code(
     "price-of-another-region",
-    "The list price of this machine type is known for another region only, and prices differ between regions.",
-    "Name it in the pool's prices, give a price file (--prices), or label the node trimtab.dev/price with "
+    "The list price of this machine type is known only for another region, and prices differ between regions.",
+    "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
 )
 SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
@@ -133,8 +133,11 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
     # A price of another region may be wrong by tens of percent; no price is better than a wrong one.
     if amount and own_region and own_region != region:
         return NotYet(
-            reason=OTHER_REGION(f"the list price of {kind} is known for {region}; node {node.name} is in {own_region}"),
-            have=f"type {kind} in {own_region}, the list price of {region}", need=f"a price for it in {own_region}",
+            reason=OTHER_REGION(
+                f"the list price of {kind} is known for {region}, but node {node.name} is in {own_region}"),
+            have=
+                f"type {kind} in {own_region}, with a list price only for {region}", need=
+                f"a price of this type in {own_region}",
         )  # fmt: skip
     return _unknown_price(node)
 
@@ -166,7 +169,7 @@ def _unknown_price(node: NodeInfo) -> NotYet:
     kind = node.labels.get(INSTANCE_TYPE_LABEL, "") or "unknown"
     return NotYet(
         reason=NO_PRICE(f"the price of node {node.name} is not known"),
-        have=f"type {kind}{' on spot' if is_spot(node) else ''}", need="a price for it",
+        have=f"type {kind}{' on spot' if is_spot(node) else ''}", need="a price of this type",
     )  # fmt: skip
 
 
@@ -255,7 +258,7 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=str(error))]
     missing = [column for column in REQUIRED_COLUMNS if column not in (rows[0] if rows else ())]
     if missing:
-        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no {', '.join(missing)}")]
+        return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no column {', '.join(missing)}")]
     nodes: dict[Key, int] = {}
     of_type: dict[tuple[str, str], list[int]] = {}
     mistakes: list[ConfigError] = []
@@ -265,7 +268,7 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
             continue
         amount = parse_price(row["MarketPriceHourly"])
         if amount is None:
-            wanted = f"dollars an hour above 0, below {MAX_PRICE}, under MarketPriceHourly"
+            wanted = f"dollars an hour above 0 and below {MAX_PRICE} in the column MarketPriceHourly"
             got = f"{quote_value(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
             mistakes.append(ConfigError(file=name, expected=wanted, got=got))
             continue

@@ -68,7 +68,7 @@ def read_request(method: str, raw_path: bytes, query: bytes) -> ApiRequest:
     if segments[:2] != ["apis", GROUP] or segments[2:3] not in ([], [VERSION]):
         return NOT_FOUND
     if method != "GET":
-        return InvalidRequest(405, "MethodNotAllowed", f"{method} is not supported: metrics are only read")
+        return InvalidRequest(405, "MethodNotAllowed", f"{method} is not supported: metrics can only be read")
     if len(segments) <= 3:
         return DiscoveryRequest("/" + "/".join(segments), is_version=len(segments) == 3)
     # Only pods have metrics; nodes, namespaces and other objects have none.
@@ -79,7 +79,7 @@ def read_request(method: str, raw_path: bytes, query: bytes) -> ApiRequest:
 
 def _read_metric_request(namespace: str, name: str, metric: str, parameters: dict[str, list[str]]) -> ApiRequest:
     if any(parameters.get("metricLabelSelector", ())):
-        message = "metricLabelSelector is not served: a rule selects series by its `labels`, and gives them a name"
+        message = "metricLabelSelector is not supported: a rule selects series by its `labels` and names them"
         return InvalidRequest(400, "BadRequest", message)
     text = (parameters.get("labelSelector") or [""])[0]
     try:

@@ -65,7 +65,7 @@ def decode_access_review(body: bytes) -> AccessAnswer:
     try:
         status = msgspec.json.decode(body, type=_Review).status
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidResponse(f"review access: {error}") from error
+        raise InvalidResponse(f"create a SubjectAccessReview: {error}") from error
     return AccessAnswer(status.allowed and not status.denied, status.reason)
 
 
@@ -73,7 +73,9 @@ def ask_api_server(client: Client) -> Callable[[dict[str, Any]], AccessAnswer]:
     """Returns a function that asks the API server. It raises any KubeFault."""
 
     def ask(review: dict[str, Any]) -> AccessAnswer:
-        body = client.request("POST", PATH, body=review, deadline=REVIEW_TIMEOUT_SECONDS, doing="review access")
+        body = client.request(
+            "POST", PATH, body=review, deadline=REVIEW_TIMEOUT_SECONDS, doing="create a SubjectAccessReview"
+        )
         return decode_access_review(body)
 
     return ask

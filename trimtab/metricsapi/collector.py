@@ -121,7 +121,7 @@ class Collector:
         enough."""
         with self._lock:
             if self._warm_since is None:
-                return False, "waiting for the rules and the pods"
+                return False, "the process waits for the rules and the pods"
             waited = self.elapsed() - self._warm_since
             missing = sum(count < 2 for count in self._attempts.values())
             self._is_warm = (

@@ -71,7 +71,7 @@ class BodyReader:
         if self._size > MAX_BODY_BYTES:
             return BODY_TOO_LARGE(f"the body has more than {MAX_BODY_BYTES} bytes")
         if b"\0" in part:
-            return BODY_MALFORMED("the body has a zero byte: it is not text")
+            return BODY_MALFORMED("the body contains a zero byte, so it is not text")
         end = part.rfind(b"\n") + 1
         if not end:
             self._rest += part
@@ -95,7 +95,7 @@ class BodyReader:
         if (problem := self._problems.get(number)) is not None:
             return problem
         if not self._found[number]:
-            return SERIES_MISSING(f"no series {one.name}{dict(one.labels) or ''} in a body of {self._size} bytes")
+            return SERIES_MISSING(f"the body of {self._size} bytes has no series {one.name}{dict(one.labels) or ''}")
         return self._found[number]
 
     def _read_lines(self, block: bytes) -> None:

@@ -66,7 +66,7 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
     """Returns the proposal, or what is missing for one."""
     rates = sorted(point.rate for point in points)
     if len(rates) < MIN_POINTS:
-        reason = TOO_LITTLE_HISTORY(f"{len(rates)} points in the history")
+        reason = TOO_LITTLE_HISTORY(f"the history has {len(rates)} points")
         return NotYet(reason=reason, have=f"{len(rates)} points", need=f"{MIN_POINTS}")
     quiet, busy = rates[len(rates) // 20], rates[-1 - len(rates) // 20]
     if busy < MIN_SPREAD * quiet or busy <= 0:
@@ -79,7 +79,7 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
     threshold = (terms.cpu_request * terms.utilization - base) / slope
     if threshold <= 0:
         wanted = terms.cpu_request * terms.utilization
-        reason = REQUEST_TOO_SMALL(f"{wanted:.3g} cores are wanted at most, and {base:.3g} are needed without load")
+        reason = REQUEST_TOO_SMALL(f"at most {wanted:.3g} cores are wanted, but {base:.3g} are needed without load")
         return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base:.3g}")
     least, most = _replica_range(points, threshold)
     return HpaProposal(

@@ -20,10 +20,12 @@ class Metrics:
         self.registry = registry
         add_build_info(registry)
         self.rules = Gauge("trimtab_metrics_api_rules", "Rules of metrics that are in force.", registry=registry)
-        self.targets = Gauge("trimtab_metrics_api_targets", "Pages of pods that are scraped.", registry=registry)
+        self.targets = Gauge(
+            "trimtab_metrics_api_targets", "Pages of pods that the process scrapes.", registry=registry
+        )
         self.invalid_rules = Gauge(
             "trimtab_metrics_api_invalid_rules",
-            "1 if the ConfigMap of rules is invalid or cannot be read: the last valid rules stay in force.",
+            "1 if the ConfigMap of rules is invalid or cannot be read, while the last valid rules stay in force.",
             registry=registry,
         )
         self.samples = Counter(
@@ -37,12 +39,13 @@ class Metrics:
         )
         self.answers = Counter(
             "trimtab_metrics_api_answers",
-            "Answers to requests for a metric: `values`, `empty` (no pod has a value now), `unknown` (no rule).",
+            "Responses to requests for a metric: `values`, `empty` (no pod has a value now), `unknown` (no rule).",
             ["answer"],
             registry=registry,
         )
         self.seconds = LabelledHistogram(
-            "trimtab_metrics_api_request_duration_seconds", "Time of an answer, authorization included.", _BOUNDS,
+            "trimtab_metrics_api_request_duration_seconds",
+                "Duration of a response, including the authorization.", _BOUNDS,
             registry,
         )  # fmt: skip
 
@@ -58,7 +61,7 @@ class Metrics:
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds when the serving certificate ends."""
         Gauge(
-            "trimtab_metrics_api_certificate_expiry_timestamp_seconds", "When the serving certificate ends.",
+            "trimtab_metrics_api_certificate_expiry_timestamp_seconds", "When the serving certificate expires.",
             registry=self.registry,
         ).set_function(nan_on_error(read))  # fmt: skip
 
@@ -80,5 +83,5 @@ class _PodValues(RegistryCollector):
         yield family
 
     def _family(self) -> GaugeMetricFamily:
-        says = "Pods with a value of a metric (`served`), or with samples and no value now (`withheld`)."
+        says = "Pods with a value of a metric (`served`), or with samples but no value now (`withheld`)."
         return GaugeMetricFamily("trimtab_metrics_api_pods", says, labels=["metric", "state"])

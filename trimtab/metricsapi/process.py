@@ -88,7 +88,7 @@ def _write_first_authorities(settings: Settings, client: Client) -> None:
     try:
         config = read_request_header_config(client)
         if isinstance(config, Unreadable):
-            raise CannotServe(f"{config}; without it no client can be identified")
+            raise CannotServe(f"{config}; without this ConfigMap no client can be identified")
         write_client_authorities(settings.client_ca_file, config)
     except (KubeFault, OSError) as error:
         raise CannotServe(str(error)) from error

@@ -97,7 +97,7 @@ def query_prometheus(settings: Settings) -> RunQuery:
                 # No retry: the next query comes soon, and an old answer is of no use.
                 retry_policy=RetryPolicy(deadline=settings.query_interval_seconds, tries=1),
             )
-            return decode_answer(api.get("/api/v1/query", {"query": rule.query}, f"query of {rule.name}"), rule)
+            return decode_answer(api.get("/api/v1/query", {"query": rule.query}, f"run the query of {rule.name}"), rule)
         except (UsageFault, OSError, UnicodeError) as error:
             return QUERY_FAILED(f"{rule.name}: {error}")
 

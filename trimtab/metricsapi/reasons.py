@@ -4,14 +4,15 @@ from trimtab.cluster.reason import Code
 
 SERIES_MISSING = Code(
     "metric-series-missing",
-    "The scraped body has no series with the name and the labels of the rule: no value is served, and no zero.",
-    "Compare `series` and `labels` of the rule with what the pod exposes. Many counters appear with the first event.",
+    "The scraped body has no series with the name and the labels of the rule, so no value is served, not even zero.",
+    "Compare `series` and `labels` of the rule with the metrics of the pod. Many counters appear only with the "
+    "first event.",
 )
 BODY_MALFORMED = Code(
     "metric-body-malformed",
-    "A line of the wanted series, or the whole body, is not in Prometheus' text format. A sum without it would be"
-    " wrong, so no value is served.",
-    "Fetch the pod's metrics by hand: the sentence has the line.",
+    "A line of the series, or the whole body, is not in Prometheus' text format. A sum without the line would be "
+    "wrong, so no value is served.",
+    "Read the pod's metrics yourself: the message quotes the line.",
 )
 BODY_TOO_LARGE = Code(
     "metric-body-too-large",
@@ -22,11 +23,11 @@ SCRAPE_FAILED = Code(
     "metric-scrape-failed",
     "A pod could not be scraped: no connection, a certificate that is not trusted, another status than 200, or a"
     " response that was cut short.",
-    "The sentence has the cause. A NetworkPolicy in the pod's namespace must admit the metrics API.",
+    "The message names the cause. A NetworkPolicy in the pod's namespace must admit the metrics API.",
 )
 SCRAPE_FILE_MISSING = Code(
     "metric-scrape-file-missing",
-    "A rule names a token or an authority that is not in the scrape Secret: the pod is not scraped.",
+    "A rule names a token or an authority that is not in the scrape Secret, so the pod is not scraped.",
     "Add the file to the Secret `trimtab-metrics-scrape`, or correct the name in the rule.",
 )
 QUERY_FAILED = Code(
@@ -42,36 +43,37 @@ FIRST_SAMPLE = Code(
 )
 STALE_SAMPLE = Code(
     "metric-sample-stale",
-    "The newest sample is older than the `maxAge` of the rule: no value is served, and no zero.",
-    "See why the pod is not scraped, or the query gives nothing for it: `trimtab_metrics_api_failures_total`.",
+    "The newest sample is older than the `maxAge` of the rule, so no value is served, not even zero.",
+    "Find out why the pod is not scraped, or why the query returns nothing for it: see "
+    "`trimtab_metrics_api_failures_total`.",
 )
 WIDE_GAP = Code(
     "metric-sample-gap",
-    "The two newest samples are so far apart that their rate says nothing about now.",
+    "The two newest samples are so far apart that their rate does not describe the present.",
     "Wait for the next scrape.",
 )
 CLOSE_SAMPLE = Code(
     "metric-sample-too-close",
-    "A sample is too close to the one before it: their rate would be mostly noise.",
-    "Nothing. The next sample counts.",
+    "A sample is too close to the one before it, so their rate would be mostly noise.",
+    "Nothing to do: the next sample is used.",
 )
 TOO_LITTLE_HISTORY = Code(
     "hpa-history-too-short",
-    "There are too few moments at which both the rate and the cpu of a pod are known.",
-    "Give a longer history.",
+    "There are too few points in time at which both the rate and the cpu of a pod are known.",
+    "Provide a longer history.",
 )
 HISTORY_TOO_FLAT = Code(
     "hpa-history-too-flat",
-    "The rate hardly changed, so nothing says how much cpu a request costs.",
-    "Give a history with a quiet and a busy time, such as a whole day.",
+    "The rate hardly changed, so it is not known how much cpu a request costs.",
+    "Provide a history with a quiet and a busy time, such as a whole day.",
 )
 CPU_UNRELATED = Code(
     "hpa-cpu-unrelated-to-metric",
-    "The cpu of the pods does not follow the metric: as a measure of load it would mislead the HPA.",
-    "Choose another metric, or one per kind of request.",
+    "The cpu of the pods does not depend on the metric, which would mislead the HPA as a measure of load.",
+    "Choose another metric, or one for each kind of request.",
 )
 REQUEST_TOO_SMALL = Code(
     "hpa-request-below-base",
-    "The wanted part of the cpu request is less than what a pod needs without any request.",
+    "The target part of the cpu request is less than what a pod needs without any request.",
     "Raise the cpu request, or the utilization.",
 )

@@ -52,7 +52,9 @@ def read_config(data: Mapping[str, Any]) -> RequestHeaderConfig | Unreadable:
     ca = data.get("requestheader-client-ca-file")
     where = f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}"
     if not isinstance(ca, str) or "BEGIN CERTIFICATE" not in ca:
-        return Unreadable(where, "it has no requestheader-client-ca-file: the API server has no aggregation layer")
+        return Unreadable(
+            where, "the ConfigMap has no requestheader-client-ca-file: the API server has no aggregation layer"
+        )
     try:
         return RequestHeaderConfig(
             client_ca=ca,

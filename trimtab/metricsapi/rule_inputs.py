@@ -34,7 +34,7 @@ def read_request_header_config(client: Client) -> RequestHeaderConfig | Unreadab
     """Returns how API servers of this cluster name users. Raises any KubeFault."""
     document = get_plain(client, "ConfigMap", CONFIG_NAME, CONFIG_NAMESPACE)
     if document is None:
-        return Unreadable(f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}", "it does not exist")
+        return Unreadable(f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}", "the ConfigMap does not exist")
     return read_config(document.get("data") or {})
 
 

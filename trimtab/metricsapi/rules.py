@@ -157,7 +157,7 @@ def _read_document(document: Document) -> RulesReading:
         reader.add_mistake(InvalidValue(("rules",), f"at most {MAX_RULES} rules", str(len(entries))))
     rules = [_read_rule(reader, entry, ("rules", number)) for number, entry in enumerate(entries[:MAX_RULES])]
     for path in _repeated_names(rules):
-        reader.add_mistake(InvalidValue(path, "another name than that of an earlier rule"))
+        reader.add_mistake(InvalidValue(path, "a name that no earlier rule has"))
     if reader.mistakes:
         return RulesReading(mistakes=tuple(first_mistakes(reader.mistakes)))
     return RulesReading(tuple(rule for rule in rules if rule is not None))
@@ -229,7 +229,7 @@ def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], 
     if source is SampleSource.SCRAPE and "pods" not in section:
         yield InvalidValue((*path, "pods"), "labels of the pods to scrape, such as {app: web}", "nothing")
     if values.get("token") is not None and not values.get("endpoint", ScrapeEndpoint()).is_secure:
-        todo = "a token is sent over verified TLS only"
+        todo = "a token is sent only over verified TLS"
         yield InvalidValue((*path, "endpoint", "scheme"), "https, because `token` is set", "http", todo)
 
 

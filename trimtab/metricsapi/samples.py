@@ -83,7 +83,11 @@ def value_of_pair(
     age = now - pair.new.at
     if age > rule.max_age_seconds:
         reason = STALE_SAMPLE(f"the newest sample of {rule.name} is {age:.0f} s old")
-        return NotYet(reason=reason, have=f"{age:.0f} s", need=f"at most {rule.max_age_seconds} s")
+        return NotYet(
+            reason=reason,
+            have=f"a sample that is {age:.0f} s old",
+            need=f"a sample of at most {rule.max_age_seconds} s",
+        )
     if rule.kind is MetricKind.GAUGE:
         return MetricValue(int(pair.new.total * 1000), pair.new.at)
     if pair.old is None:
@@ -91,7 +95,9 @@ def value_of_pair(
     gap = pair.new.at - pair.old.at
     if not 0 < gap <= max_gap_seconds:
         reason = WIDE_GAP(f"the two newest samples of {rule.name} are {gap:.0f} s apart")
-        return NotYet(reason=reason, have=f"{gap:.0f} s", need=f"at most {max_gap_seconds:.0f} s")
+        return NotYet(
+            reason=reason, have=f"samples {gap:.0f} s apart", need=f"samples at most {max_gap_seconds:.0f} s apart"
+        )
     return MetricValue(int(pair.increase / gap * 1000), pair.new.at, round(gap))
 
 
@@ -120,7 +126,7 @@ class SampleStore:
         pair = self._pairs.get((uid, rule.name))
         # A gauge has no gap: a newer value is always better.
         if pair is not None and rule.kind is MetricKind.RATE and sample.at - pair.new.at < self.min_gap_seconds:
-            return CLOSE_SAMPLE(f"{sample.at - pair.new.at:.1f} s after the one before")
+            return CLOSE_SAMPLE(f"the sample is only {sample.at - pair.new.at:.1f} s newer than the one before")
         self._pairs[uid, rule.name] = SamplePair(sample) if pair is None else pair.followed_by(sample)
         return None
 

@@ -174,7 +174,7 @@ class PodScraper:
             if (problem := reader.read_part(part)) is not None:
                 return problem
             if elapsed_seconds() > deadline:
-                return SCRAPE_FAILED(f"{connection.host}:{connection.port}: no whole body before the timeout")
+                return SCRAPE_FAILED(f"{connection.host}:{connection.port}: no complete body before the timeout")
         if response.length:
             return BODY_MALFORMED(f"the body ends {response.length} bytes too early")
         return reader.finish_body()
@@ -261,10 +261,10 @@ def _unpacked_parts(response: http.client.HTTPResponse) -> Iterator[bytes]:
             yield unpacker.decompress(part, PART_BYTES)
             part = unpacker.unconsumed_tail
     if not unpacker.eof:
-        raise zlib.error("the packed body ends too early")
+        raise zlib.error("the compressed body ends too early")
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "timed out"
+        return "the connection timed out"
     return str(getattr(error, "strerror", None) or error) or type(error).__name__

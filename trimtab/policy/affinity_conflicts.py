@@ -114,7 +114,7 @@ def _describe_conflict(impossible: _KeyRequirements) -> str:
     if _requires_presence_and_absence({r.operator for r in same}):
         return f"label {key} must both exist and be absent"
     words = " and ".join(map(_describe_requirement, same[:_MAX_QUOTED])) + (
-        " and more" if len(same) > _MAX_QUOTED else ""
+        " and other conditions" if len(same) > _MAX_QUOTED else ""
     )
     return f"no value of label {key} is {words}"
 

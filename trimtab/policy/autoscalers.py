@@ -224,22 +224,22 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
     """
     update_policy = vpa.spec.update_policy
     if update_policy.update_mode not in _UPDATING_MODES:
-        return f"its mode {update_policy.update_mode} does not change running pods"
+        return f"the VPA's mode {update_policy.update_mode} does not change running pods"
     if not subject.owners or subject.owners[0].kind not in _EVICTABLE_OWNERS:
         if not subject.owners:
-            return "it does not evict a pod without a controller"
-        return f"it does not evict pods of a {subject.owners[0].kind}"
+            return "the VPA does not evict a pod without a controller"
+        return f"the VPA does not evict pods of a {subject.owners[0].kind}"
     if any(
         requirement.change_requirement == "TargetLowerThanRequests"
         for requirement in update_policy.eviction_requirements
     ):
-        return "its eviction requirements only let it lower requests"
+        return "the VPA's eviction requirements allow it only to lower requests"
     min_replicas = MIN_REPLICAS if update_policy.min_replicas is None else update_policy.min_replicas
     replicas = subject.replicas
     if replicas is None and min_replicas > 1:
-        return f"the number of replicas of {subject.top_owner} is not known, and its updater needs {min_replicas}"
+        return f"the number of replicas of {subject.top_owner} is not known, and the VPA's updater needs {min_replicas}"
     if replicas is not None and replicas.wanted < min_replicas:
-        return f"its updater does not act on fewer than {min_replicas} replicas"
+        return f"the VPA's updater does not act on fewer than {min_replicas} replicas"
     return ""
 
 

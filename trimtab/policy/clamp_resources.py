@@ -132,7 +132,7 @@ def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
     if state.resource not in POD_LEVEL:
         return state
-    reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not say `guaranteed: change`")
+    reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not set `guaranteed: change`")
     if state.request is not None and not state.request.changes_guaranteed:
         draft.leave_unchanged(state.request_name, reason, policy=state.request.policy)
         state = replace(state, request=None)
@@ -151,7 +151,7 @@ def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _Conta
     # A request of 100% of the limit and a limit of once the request agree with each other: both stay.
     if _factor(wanted_limit.factor) * share.percent == 100 and not share.bounded:
         return state
-    reason = reasons.CIRCULAR(f"{share.policy} makes the request a share of this limit")
+    reason = reasons.CIRCULAR(f"{share.policy} computes the request as a share of this limit")
     draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
     return replace(state, limit=None)
 
@@ -206,7 +206,7 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
     """Returns why the limit cannot be removed, or None if it can."""
     facts, resource = state.subject.facts, state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
-        return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas are not listed yet")
+        return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas have not been listed yet")
     bound = state.bounds.limit_restored_by
     if bound is not None:
         sentence = f"LimitRange {bound.by} would set a {resource} limit again, or requires one"
@@ -242,7 +242,9 @@ def _clamp_request(
     vpa = state.vpa
     # The VPA would multiply the limit by its target divided by the request: a smaller request means a larger limit.
     if vpa is not None and vpa.keeps_ratio and fixed_limit is not None:
-        reason = reasons.VPA_RATIO(f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} stays")
+        reason = reasons.VPA_RATIO(
+            f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} is not changed"
+        )
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
     number = quantity.scheduler_value(state.resource, wanted.value)
@@ -261,7 +263,7 @@ def _clamp_request(
     limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")] if floors else ()
     # A LimitRange is enforced by the API server; a policy's wish is not worth a refused pod.
     if number <= 0 or any(number < floor for floor in limit_range_floors):
-        reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request meets LimitRange and limit together")
+        reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request satisfies both the LimitRange and the limit")
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
     return quantity.format_quantity(state.resource, number), bound_reason
@@ -282,13 +284,17 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> l
     if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
         return floors
     if vpa is not None:
-        floors.append((vpa.floor, f"VPA {vpa.name} would not leave it below"))
+        floors.append((vpa.floor, f"VPA {vpa.name} would not leave the request below"))
     minimum, ratio = state.bounds.min, state.bounds.ratio
     if ratio is not None and fixed_limit is not None:
         floor = -(-quantity.parse(fixed_limit) * quantity.NANO_PER_UNIT // quantity.parse(ratio.value))
-        floors.append((_round_up_nano(state, floor), f"the limit:request ratio of LimitRange {ratio.by} requires"))
+        floors.append(
+            (_round_up_nano(state, floor), f"the limit:request ratio of LimitRange {ratio.by} requires at least")
+        )
     if minimum is not None:
-        floors.append((quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} min is"))
+        floors.append(
+            (quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} requires at least")
+        )
     return floors
 
 
@@ -299,11 +305,11 @@ def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) ->
     largest = state.subject.facts.largest_node.get(state.resource)
     # A device is not capped: a container that asks for four of them cannot work with two.
     if largest and "/" not in state.resource:
-        ceilings.append((largest, "the largest node holds"))
+        ceilings.append((largest, "the capacity of the largest node is"))
     if vpa is not None and vpa.ceiling is not None:
-        ceilings.append((vpa.ceiling, f"VPA {vpa.name} maxAllowed is"))
+        ceilings.append((vpa.ceiling, f"VPA {vpa.name} allows at most"))
     if maximum is not None:
-        ceilings.append((_round_down(state, maximum.value), f"LimitRange {maximum.by} max is"))
+        ceilings.append((_round_down(state, maximum.value), f"LimitRange {maximum.by} allows at most"))
     if fixed_limit is not None:
         ceilings.append((_round_down(state, fixed_limit), "the limit is"))
     return ceilings
@@ -347,7 +353,9 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
         lowest = -(-peak * (100 + PEAK_HEADROOM_PERCENT) // 100 // (1 << 20)) * (1 << 20)
         highest = None if state.bounds.max is None else _round_down(state, state.bounds.max.value)
         if amount < lowest and highest is not None and highest < lowest:
-            reason = reasons.LIMIT_BELOW_PEAK(f"a LimitRange allows {_format(state, highest)}, the peak is {usage.max}")
+            reason = reasons.LIMIT_BELOW_PEAK(
+                f"a LimitRange allows {_format(state, highest)}, but the peak is {usage.max}"
+            )
             draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
             return author_limit
         amount = max(amount, lowest)
@@ -369,7 +377,7 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
         return limit
     # The second call sees the limit of the first one, which is not the author's.
     if not draft.was_set_before(state.limit_name, author_limit):
-        sentence = f"the limit {author_limit} is the author's, and {_format(state, amount)} is less"
+        sentence = f"the author set the limit {author_limit}, and {_format(state, amount)} is less"
         draft.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
     return author_limit
 
@@ -380,7 +388,7 @@ def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Writ
     if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
     wanted = state.limit or state.request
-    reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, and the container has used {usage.max}")
+    reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, but the container has used {usage.max}")
     draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
 
 

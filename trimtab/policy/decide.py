@@ -279,7 +279,7 @@ def _untrusted_marker(subject: PodContext) -> FieldKept:
     if subject.settings.signer.keys is None:
         reason = reasons.MARKER_UNVERIFIED("no signing key is available to verify the annotation")
     else:
-        reason = reasons.MARKER_NOT_OURS("Trimtab did not write the annotation for this pod within the last seconds")
+        reason = reasons.MARKER_NOT_OURS("Trimtab did not write this annotation for this pod within the last seconds")
     return FieldKept(field=f"annotations[{changed_annotation.ANNOTATION}]", policy="", reason=reason)
 
 
@@ -380,7 +380,9 @@ def _run_step(
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
         draft.restore_savepoint(savepoint)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
-        draft.leave_unchanged(name, reasons.ACTION_FAILED(f"{name} failed with {type(error).__name__}"), loud=True)
+        draft.leave_unchanged(
+            name, reasons.ACTION_FAILED(f'the step "{name}" failed with {type(error).__name__}'), loud=True
+        )
 
 
 def _watched_changes(

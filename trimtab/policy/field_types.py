@@ -110,7 +110,7 @@ def _check_usage_rule(value: Any) -> str:
         raise ValueError(usage_rule.EXPECTED_RULE)
     rule = usage_rule.parse(value)
     if not rule.is_published:
-        raise ValueError("a percentile that recommendations hold: p5, p50, p90, p95, p99, max or adaptive")
+        raise ValueError("a percentile that recommendations contain: p5, p50, p90, p95, p99, max or adaptive")
     return str(rule)
 
 
@@ -187,8 +187,8 @@ Required = Annotated[
     bool,
     Field(
         strict=True,
-        description="Deny a pod that would run without this, and say why. Only with `match.namespaces`; fails open"
-        " while the webhook is down.",
+        description="Deny a pod that would run without this action, and state why. Only with `match.namespaces`; pods "
+        "are admitted while the webhook is down.",
     ),
 ]
 """True: a pod must not run without what this action sets."""

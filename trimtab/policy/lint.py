@@ -20,13 +20,14 @@ from trimtab.policy.required_action_rules import required_actions
 SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
 AUTHOR_CHOOSES = Code(
     "match-chosen-by-author",
-    "A policy with a required action matches by a field that the pod's author sets: a pod without it is not denied.",
-    "Match by namespace alone where the action must hold against every author.",
+    "A policy with a required action matches by a field that the pod's author sets: a pod without that field is "
+    "not denied.",
+    "Match only by namespace if the action must be enforced against every author.",
 )
 NOT_IN_CLUSTER = Code(
     "not-in-the-cluster",
     "The policy names a namespace, or nodes, that the cluster does not have now.",
-    "Correct the name. Nothing to do for a node group that grows from zero, or a namespace that is created later.",
+    "Correct the name. If a node group grows from zero, or the namespace is created later, do nothing.",
 )
 NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner.", "Raise `rollout` above 0%.")
 
@@ -85,10 +86,10 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
         if not any(all(shape.labels.get(key) == value for key, value in selector.items()) for shape in shapes):
             labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield NOT_IN_CLUSTER(
-                f"RuntimeClass {runtime_class.metadata.name} selects nodes of {labels}, and there is none"
+                f"RuntimeClass {runtime_class.metadata.name} selects nodes of {labels}, but there is no such node"
             )
     if actions.runtime_class and actions.runtime_class.name not in facts.runtime_classes:
-        denies = ", and every pod that the policy matches is denied" if _requires_class(policy) else ""
+        denies = ", so every pod that the policy matches is denied" if _requires_class(policy) else ""
         yield _NO_CLASS(f"RuntimeClass {actions.runtime_class.name} does not exist{denies}")
     # The system's two classes always exist (pkg/apis/scheduling, SystemPriorityClasses).
     class_names = {*facts.priority_classes, *CRITICAL}
@@ -125,18 +126,18 @@ def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> It
     for label in placement.require:
         if not any(requirement_matches(label.selector_requirement, shape.labels) for shape in shapes):
             kind = f"{label.label} {format_requirement(label.selector_requirement)}"
-            yield NOT_IN_CLUSTER(f"the cluster has no node of label {kind}")
+            yield NOT_IN_CLUSTER(f"the cluster has no node with the label {kind}")
         # A pod that chooses a value without nodes would stay Pending.
         for value in label.among:
             if not any(shape.labels.get(label.label) == value for shape in shapes):
                 yield NOT_IN_CLUSTER(
-                    f"the cluster has no node of label {label.label} In {value}, which a pod may choose"
+                    f"the cluster has no node with the label {label.label} In {value}, which a pod may choose"
                 )
     for group in placement.require_any:
         requirements = [label.selector_requirement for label in group]
         if not any(all(requirement_matches(item, shape.labels) for item in requirements) for shape in shapes):
             kind = " and ".join(f"{item.key} {format_requirement(item)}" for item in requirements)
-            yield NOT_IN_CLUSTER(f"the cluster has no node of labels {kind}, a group of requireAny")
+            yield NOT_IN_CLUSTER(f"the cluster has no node with the labels {kind}, a group of requireAny")
 
 
 def _namespace_labels(policy: PodPolicy) -> Iterator[str]:
@@ -158,11 +159,11 @@ def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
     for conditions in (match, *match.exclude):
         for field, word in _AUTHOR_FIELDS:
             if getattr(conditions, field):
-                yield AUTHOR_CHOOSES(f"an action is required, and the match reads {word}")
+                yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}")
 
 
 _AUTHOR_FIELDS = (
     ("pod_labels", "podLabels"), ("pod_selector", "podSelector"), ("runtime_classes", "runtimeClasses"),
     ("vpa", "vpa"), ("hpa", "hpa"),
-    ("containers", "containers; the image of a running one can be changed as well"),
+    ("containers", "containers; the image of a running container can be changed as well"),
 )  # fmt: skip

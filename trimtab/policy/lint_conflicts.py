@@ -16,13 +16,14 @@ from trimtab.policy.podpolicy import Match, NamespaceMatch, PodPolicy
 
 DISAGREES = Code(
     "policies-conflict",
-    "Two policies of equal priority want different values of one field for the same pods; the first by name decides.",
-    "Give one of them a higher priority, or narrow a match.",
+    "Two policies of equal priority set different values of one field for the same pods; the policy whose name "
+    "sorts first decides.",
+    "Give one of the policies a higher priority, or narrow the `match` of one of them.",
 )
 NEVER_DECIDES = Code(
     "always-overruled",
     "A policy of higher priority matches every pod of this one and decides every field that this one sets.",
-    "Raise this policy's priority, or narrow the other one's match.",
+    "Raise this policy's priority, or narrow the `match` of the other policy.",
 )
 
 
@@ -36,7 +37,7 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
             continue
         differences = find_differences(policy.spec.actions, other.spec.actions)
         if differences and can_meet(policy.spec.match, other.spec.match):
-            text = ", ".join(f"{one.field} {one.own} (there {one.other})" for one in differences)
+            text = ", ".join(f"{one.field} {one.own} ({one.other} in the other policy)" for one in differences)
             yield DISAGREES(f"{other.name} also has priority {other.spec.priority} and decides first: {text}")
 
 

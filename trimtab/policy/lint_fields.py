@@ -20,13 +20,13 @@ from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
     "unusual-amount",
-    "An amount is far from what any container requests: its unit is missing or wrong.",
+    "An amount is far from what any container requests, so its unit is missing or wrong.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
     "ineffective-bound",
     "One of two amounts of a rule has no effect because of the other.",
-    "Raise `otherwise` to `min` at least, or lower `min`.",
+    "Raise `otherwise` to at least `min`, or lower `min`.",
 )
 NEVER_MEANS = Code(
     "never-matches",
@@ -40,18 +40,18 @@ NO_SUCH_NODE = Code(
 )
 WEIGHT_UNREAD = Code(
     "weight-without-effect",
-    "A weight counts only under `prefer`.",
-    "Remove it, or move the entry from `require` to `prefer`.",
+    "A weight has an effect only in `prefer`.",
+    "Remove the weight, or move the entry from `require` to `prefer`.",
 )
 
 WORD_UNREAD = Code(
     "field-without-effect",
-    "A field of the policy has no effect with the other fields.",
-    "Remove it, or set the field that uses it.",
+    "A field of the policy has no effect in combination with the other fields.",
+    "Remove the field, or set the field that uses it.",
 )
 EVERY_CONTAINER = Code(
     "resource-for-every-container",
-    "Every container of the pods gets the extended resource, and each piece is taken from a node.",
+    "Every container of the pods gets the extended resource, and each amount is taken from a node.",
     "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
 )
 
@@ -104,9 +104,9 @@ def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Rea
     yield from _check_quantities(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
     # Valid, because `min` wins; but then `otherwise` has no effect.
     if rule.otherwise and rule.min and quantity.compare_quantities(rule.otherwise, rule.min) < 0:
-        yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, which is given instead")
+        yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, so the request is the min")
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
-        yield WORD_UNREAD(f"{where}.percent is read with `from: limit` and `from: request` only")
+        yield WORD_UNREAD(f"{where}.percent is read only with `from: limit` and `from: request`")
 
 
 def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, str | None]]) -> Iterator[Reason]:
@@ -148,7 +148,7 @@ def _check_sizes(policy: PodPolicy) -> Iterator[Reason]:
         for word, seconds in (("minSeconds", period.min_seconds), ("maxSeconds", period.max_seconds)):
             if seconds is not None and seconds > _MAX_SECONDS:
                 days = seconds // 86400
-                yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days: a drain waits that long")
+                yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days, and a drain waits that long")
 
 
 def _check_match(policy: PodPolicy) -> Iterator[Reason]:
@@ -160,11 +160,11 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
             if suggestion:
                 yield NEVER_MEANS(f"no pod is owned by a {kind}: did you mean {suggestion}?")
     if any(_has_equal_conditions(conditions, match) for conditions in match.exclude):
-        yield NEVER_MEANS("it excludes everything that it includes")
+        yield NEVER_MEANS("`match` excludes everything that it includes")
     namespaces = match.namespaces or NamespaceMatch()
     for name in namespaces.include:
         if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
-            yield NEVER_MEANS(f"namespace {name} is included, and excluded by {', '.join(namespaces.exclude)}")
+            yield NEVER_MEANS(f"namespace {name} is included, but also excluded by {', '.join(namespaces.exclude)}")
         # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_SETTINGS.system_namespaces:
             yield NEVER_MEANS(f"pods of {name} are never changed")
@@ -214,4 +214,4 @@ def _check_placement(placement: PlacementAction) -> Iterator[Reason]:
     for word, labels in (("require", placement.require), *(("requireAny", group) for group in placement.require_any)):
         for label in labels:
             if label.weight is not None:
-                yield WEIGHT_UNREAD(f"placement.{word} of {label.label} has weight {label.weight}")
+                yield WEIGHT_UNREAD(f"placement.{word} of {label.label} has the weight {label.weight}")

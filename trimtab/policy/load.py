@@ -94,7 +94,7 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
     line, _ = twin.position_of(("metadata", "name"))
     place = f"{twin.file}:{line}" if line else twin.file
     return document.error_at(
-        ("metadata", "name"), "a name of its own", repr(name), f"{place} has a policy of that name"
+        ("metadata", "name"), "a name that no other policy has", repr(name), f"{place} has a policy with this name"
     )
 
 
@@ -179,7 +179,7 @@ def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
         case "unexpected_keyword_argument" | "extra_forbidden":
             return _unknown_field(document, path, fields_at(path))
         case "missing" | "missing_keyword_only_argument":
-            return document.error_at(path, "a value", "nothing", "it has no default")
+            return document.error_at(path, "a value", "nothing", "the field has no default")
         case "literal_error":
             return _invalid_choice(document, path, error["ctx"]["expected"], error["input"])
         case "value_error" | "assertion_error":

@@ -64,8 +64,8 @@ def allows_opt_out(policy: PodPolicy, subject: PodContext) -> bool:
 def opt_out_reason(subject: PodContext) -> Reason:
     """Returns the reason that names who opted out. Call it only for a pod that has opted out."""
     if subject.opt_out == "pod":
-        return reasons.OPTED_OUT(f"the pod says {OPT_OUT}")
-    return reasons.OPTED_OUT(f"namespace {subject.namespace} says {OPT_OUT}")
+        return reasons.OPTED_OUT(f"the pod has {OPT_OUT}")
+    return reasons.OPTED_OUT(f"namespace {subject.namespace} has {OPT_OUT}")
 
 
 def pod_test(match: Match) -> PodPredicate:

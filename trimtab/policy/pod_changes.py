@@ -172,7 +172,9 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
             return False
         if self.is_foreign(name, before):
             self.leave_unchanged(
-                name, reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, is now {before}"), loud=True
+                name,
+                reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, but is now {before}"),
+                loud=True,
             )
             return False
         self.changes.append(FieldChange(field=name, before=before, after=after, policy=self.policy, reason=reason))
@@ -186,7 +188,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         """
         manager = applied_by(self.subject, author_field or name)
         if manager:
-            reason = reasons.APPLIED(f"{name} stays as it is written: the pod itself is managed by {manager}")
+            reason = reasons.APPLIED(f"{name} is not changed, because {manager} manages the pod itself")
             self.leave_unchanged(name, reason, loud=True, policy=policy)
         return bool(manager)
 
@@ -200,7 +202,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
             return True
         if first[1] != after:
             self.leave_unchanged(
-                name, reasons.OVERRULED(f"{first[0]} decided {name} ({_shown(first[1])}, not {_shown(after)})")
+                name, reasons.OVERRULED(f"{first[0]} already decided {name} ({_shown(first[1])}, not {_shown(after)})")
             )
         return False
 

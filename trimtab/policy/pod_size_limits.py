@@ -55,7 +55,7 @@ class SizeExcess:
     most: int
 
     def __str__(self) -> str:
-        return f"the pod holds {self.count} {self.what}, and Trimtab decides about pods of at most {self.most}"
+        return f"the pod has {self.count} {self.what}, but Trimtab decides about pods with at most {self.most}"
 
 
 def find_excess_bytes(raw: bytes) -> SizeExcess | None:
@@ -178,7 +178,7 @@ def _count_affinity_terms(affinity: Affinity) -> Iterator[tuple[str, int, int]]:
     lists = [items for term in terms for items in (term.match_expressions, term.match_fields) if items is not UNSET]
     yield "expressions", sum(map(len, lists)), LIMITS.expressions
     values = sum(len(expression.values) for items in lists for expression in items)
-    yield "values of expressions", values, LIMITS.expression_values
+    yield "values of affinity expressions", values, LIMITS.expression_values
 
 
 def _node_terms(affinity: Affinity) -> list[NodeSelectorTerm]:

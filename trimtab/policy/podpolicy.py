@@ -58,7 +58,7 @@ class PolicySelectorRequirement:
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
             # The same rule as apimachinery's (labels.NewRequirement), so that no selector fails later.
-            raise ValueError("values with In and NotIn, and only with them")
+            raise ValueError("values if the operator is In or NotIn, and only then")
 
 
 @policy_type

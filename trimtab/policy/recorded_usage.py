@@ -18,22 +18,24 @@ def describe_origin(resource: str, usage: Percentiles) -> str:
     """Explains the adaptive request, such as "P98 of recent days, since P95 was passed on 3 of 9 days"."""
     # `bound` names what set the adaptive number instead of the percentile (see `sizing/adaptive_bounds.py`).
     if usage.bound == "last-day":
-        return "what the last 24 hours used"
+        return "the usage of the last 24 hours"
     if usage.bound == "largest-pod":
-        return f"what the largest pods use, such as {usage.pod}"
+        return f"the usage of the largest pods, such as {usage.pod}"
     if usage.bound == "oom-kill":
         return describe_oom_kill(usage)
     if usage.bound == "three-times":
-        return "three times the largest use"
+        return "three times the largest usage"
     days = f"{usage.record} day{'' if usage.record == 1 else 's'}"
     if usage.share is None or usage.share < 1:
         share = usage.share or 0.0
         peaks = "recent peaks" if resource == "memory" else "recent days"
-        since = f", since P95 was passed on {usage.passed} of {days}" if usage.passed and share > 0.95 else ""
+        since = f", because P95 was exceeded on {usage.passed} of {days}" if usage.passed and share > 0.95 else ""
         return f"P{share * 100:.3g} of {peaks}{since}"
     headroom = _headroom(resource, usage)
-    exceeded = f", since {usage.passed} of {days} went beyond the days before" if usage.passed else ""
-    return f"the largest {'peak' if resource == 'memory' else 'use'} of {days}{headroom}{exceeded}"
+    exceeded = (
+        f", because the usage on {usage.passed} of {days} exceeded that of the days before" if usage.passed else ""
+    )
+    return f"the largest {'peak' if resource == 'memory' else 'usage'} of {days}{headroom}{exceeded}"
 
 
 def _headroom(resource: str, usage: Percentiles) -> str:
@@ -41,14 +43,14 @@ def _headroom(resource: str, usage: Percentiles) -> str:
         return ""
     largest, request = (quantity.scheduler_value(resource, amount) for amount in (usage.max, usage.request))
     extra = request / largest - 1 if largest else 0.0
-    return f" and {extra:.0%}" if extra >= 0.005 else ""
+    return f" plus {extra:.0%}" if extra >= 0.005 else ""
 
 
 def describe_oom_kill(usage: Percentiles) -> str:
     """Explains the request of a container that was killed because it ran out of memory."""
     times = "once" if usage.kills == 1 else f"{usage.kills} times"
     when = f", last on {format_timestamp(usage.killed)[:10]}" if usage.killed is not None else ""
-    return f"the least it needs after it was killed because it ran out of memory ({times}{when})"
+    return f"the least that the container needs after it was killed because it ran out of memory ({times}{when})"
 
 
 def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
@@ -56,19 +58,22 @@ def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reas
     are skipped."""
     for sign in remaining_signs(resource, usage, amount):
         if sign == CHANGED:
-            yield reasons.CHANGED_RECENTLY(f"the last day's use of {resource} is unlike that of the days before")
+            yield reasons.CHANGED_RECENTLY(f"the {resource} usage of the last day differs from that of the days before")
         elif sign == GROWS:
-            yield reasons.GROWS(f"the use of {resource} grew on nearly every day of the last week")
+            yield reasons.GROWS(f"the {resource} usage grew on nearly every day of the last week")
         elif sign == PODS_DIFFER:
             yield reasons.PODS_DIFFER(_pods_differ(resource, usage))
         elif sign == RARE_PEAKS:
             largest = f" of {usage.max}" if usage.max is not None else ""
-            yield reasons.RARE_PEAKS(f"the largest peak{largest} is not covered: it is rare, or days ago")
+            yield reasons.RARE_PEAKS(f"the largest peak{largest} is not covered, because it is rare or days ago")
 
 
 def _pods_differ(resource: str, usage: Percentiles) -> str:
     amount: Written = usage.pod_use if usage.pod_use is not None else "far more"
-    return f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods, and is not covered"
+    return (
+        f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods, and the request "
+        "does not cover it"
+    )
 
 
 def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:

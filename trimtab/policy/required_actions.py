@@ -107,7 +107,7 @@ def _find_unmet_action(
             reasons_by_field.get(field) or reasons_by_field.get(action.name) or reasons_by_field.get(action.word)
         )
         tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
-        return reasons.REQUIRED(f"{turn.name} requires {field}, and the pod would run without it{tail}")
+        return reasons.REQUIRED(f"{turn.name} requires {field}, but the pod would run without it{tail}")
     return None
 
 
@@ -118,7 +118,7 @@ def _is_shared_failure(field: FieldKept) -> bool:
 
 def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:
     """Returns why a pod is denied that could not be decided on, because these policies may require something of it."""
-    return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, and it could not be decided: {cause}")
+    return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, but it could not be decided: {cause}")
 
 
 def requiring_policy_names(applicable: ApplicablePolicies | None) -> tuple[str, ...]:

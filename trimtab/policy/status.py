@@ -8,16 +8,19 @@ from typing import Any
 import msgspec
 
 MATCHED = "Pods that the policy matches and its rollout includes."
-CHANGED = "Pods that have its change."
+CHANGED = "Pods that have the policy's change."
 UNPATCHED = (
-    "Pods that it would change and did not: they are older than the policy, or the webhook did not receive them."
+    "Pods that the policy would change but did not: they are older than the policy, or the webhook did not "
+    "receive them."
 )
-WOULD = "Pods that it would change if it were not in mode warn or audit."
-SKIPPED = "Pods that it matches and leaves unchanged: opted out, not in the rollout, or paused."
+WOULD = "Pods that the policy would change if it were not in mode warn or audit."
+SKIPPED = (
+    "Pods that the policy matches but leaves unchanged, because they are opted out, not in the rollout, or paused."
+)
 OVERRULED = "Pods for which a policy of higher priority decided a field differently."
 LAST_ERROR = "The error in the document, or the failure of one of its actions. Empty if there is none."
 OBSERVED = "The generation of the spec that this status describes."
-HARM = "Failures of pods that it matches and did not change. The pods that it changed are compared with them."
+HARM = "Failures of pods that the policy matches but did not change. The pods that it changed are compared with them."
 
 LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 """Types of conditions."""

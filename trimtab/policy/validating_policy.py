@@ -83,7 +83,7 @@ def _build_policy(policy: PodPolicy) -> Manifest:
     validations = [
         {
             "expression": _allow_opted_out(policy, text),
-            "message": f"{policy.name} requires {field} of the pod, and the pod lacks it",
+            "message": f"{policy.name} requires {field} of the pod, but the pod lacks it",
         }
         for field, text in _field_expressions(policy)
     ]
@@ -133,7 +133,9 @@ def _condition_expressions(conditions: Conditions, where: str) -> Iterator[str]:
     for field in Conditions.__dataclass_fields__:
         if field not in _EXPRESSIBLE and getattr(conditions, field):
             # The API server evaluates validating policies after all webhooks, on the pod as they changed it.
-            raise NotExpressible(f"{where}.{to_camel(field)}: CEL does not know it, or sees another value of it")
+            raise NotExpressible(
+                f"{where}.{to_camel(field)}: CEL does not know this field, or reads another value of it"
+            )
     namespaces = conditions.namespaces
     if namespaces is not None and namespaces.include:
         yield f"request.namespace.matches({cel_regex(namespaces.include)})"
@@ -152,7 +154,7 @@ _EXPRESSIBLE = frozenset({"namespaces", "pod_labels", "pod_selector", "container
 
 def _container_expression(containers: Containers, where: str) -> str:
     if containers.roles:
-        raise NotExpressible(f"{where}.roles: the roles of containers are Trimtab's own")
+        raise NotExpressible(f"{where}.roles: only Trimtab knows the roles of containers")
     if containers.requests:
         # CEL's quantity library compares exact amounts, and the scheduler rounds them up.
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
@@ -193,8 +195,8 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
                     raise NotExpressible("spec.actions.labels.fromNamespace: the value depends on the namespace")
                 if name == "labels" and settings.from_pod:
                     raise NotExpressible(
-                        "spec.actions.labels.fromPod: the value depends on the submitted pod, "
-                        "and CEL sees only the stored one"
+                        "spec.actions.labels.fromPod: the value depends on the submitted pod, but CEL reads only "
+                        "the stored one"
                     )
                 for key, value in sorted((settings.add or {}).items()):
                     at = f"object.metadata.{name}"
@@ -226,8 +228,8 @@ def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str
     if settings.prefer or settings.tolerate:
         field = "prefer" if settings.prefer else "tolerate"
         raise NotExpressible(
-            f"spec.actions.placement.{field}: CEL cannot express what else may satisfy it; use a separate policy for "
-            "`require`"
+            f"spec.actions.placement.{field}: CEL cannot express what else may satisfy this field; use a "
+            "separate policy for `require`"
         )
     if settings.require_any:
         raise NotExpressible(
@@ -263,7 +265,7 @@ def _requirement_expression(requirement: SelectorRequirement) -> str:
 
 def _limit_expressions(policy: PodPolicy, settings: LimitsAction) -> Iterator[tuple[str, str]]:
     if policy.spec.match.containers is not None:
-        raise NotExpressible("spec.actions.limits: with `match.containers` it applies to some containers only")
+        raise NotExpressible("spec.actions.limits: with `match.containers` this action applies only to some containers")
     for resource, rule in limit_rules(settings):
         if rule == "keep":
             raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know what the limit was before")

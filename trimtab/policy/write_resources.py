@@ -102,7 +102,9 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
     quota = find_newly_unmet_quota(draft, spec)
     if quota is not None:
         for field_change in changes:
-            reason = reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} would refuse the pod: it counts more than this")
+            reason = reasons.QUOTA_COUNTS_LIMIT(
+                f"ResourceQuota {quota} would refuse the pod, because it counts more than this resource"
+            )
             draft.leave_unchanged(field_change.field, reason, loud=True, policy=field_change.policy)
         return
     draft.spec = spec
@@ -125,7 +127,9 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
     # Merged with the entries of earlier admissions, which other fields may still need.
     text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in shares.items()})
     policy = next(iter(shares.values()))[0].policy
-    reason = reasons.POLICY_SAYS("it records what the author wrote, so that a share is taken of it once")
+    reason = reasons.POLICY_SAYS(
+        "the annotation records what the author wrote, so that the share is computed only once"
+    )
     draft.record_change(f"annotations[{ANNOTATION}]", earlier_text, text, reason, policy)
     draft.metadata = with_written_requests(draft.metadata, text)
 
@@ -224,9 +228,9 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     for name, old, new, wanted in sides:
         if new is None and old is not None and draft.was_removed_before(name):
             # An earlier call of the webhook in this very request, by the signed annotation.
-            sentence = f"an earlier call removed it, it is now {old}"
+            sentence = f"an earlier call removed the value, but it is now {old}"
         elif new is not None and draft.is_foreign(name, _text(old)):
-            sentence = f"an earlier call made it {draft.applied_before[name]}, it is now {old}"
+            sentence = f"an earlier call set the value to {draft.applied_before[name]}, but it is now {old}"
         else:
             continue
         draft.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=wanted.policy)

@@ -56,9 +56,11 @@ class Checkpointer:
     def restore_history(self) -> tuple[Unreadable, ...]:
         """Restore the stored history; returns the texts that cannot be read. Raises StoreUnavailable."""
         texts = self.shard_backend.load_texts()
-        shards, unreadable = _decode_shards({f"checkpoint {number}": (number, text) for number, text in texts.items()})
+        shards, unreadable = _decode_shards(
+            {f"usage checkpoint {number}": (number, text) for number, text in texts.items()}
+        )
         days, unreadable_days = _decode_shards(
-            {f"day {name.day}-{name.tag}": (name, text) for name, text in self.days.load_texts().items()}
+            {f"usage of the day {name.day}-{name.tag}": (name, text) for name, text in self.days.load_texts().items()}
         )
         restore_history(self.history, [*shards.values(), *days.values()])
         layout = _current_layout(shards.values())
@@ -130,7 +132,7 @@ class Checkpointer:
         while self.stored_bytes + size > self.max_stored_bytes:
             if not self.days.drop_oldest():
                 raise ShardOverflow(
-                    f"{self.stored_bytes} bytes of usage are stored, and at most {self.max_stored_bytes} are allowed"
+                    f"{self.stored_bytes} bytes of usage are stored, but at most {self.max_stored_bytes} are allowed"
                 )
 
     def _record_write(self, shard: int, _workloads: Sequence[str]) -> None:

@@ -25,7 +25,8 @@ class DemotionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.groups = Gauge(
             "trimtab_recommender_demoted_node_groups",
-            "Node groups that come last in the autoscaler's priority map because the cloud had no nodes for them.",
+            "Node groups with the lowest priority in the autoscaler's priority map, because the cloud had no "
+            "nodes for them.",
             registry=registry,
         )
 
@@ -62,7 +63,7 @@ class GroupDemoter:
 
     def _decide(self, document: dict[str, Any] | None, now: int) -> DemotedMap | MapLeftAlone:
         if document is None:
-            return MapLeftAlone("there is none", is_expected=True)
+            return MapLeftAlone("there is no priority map", is_expected=True)
         annotations = document["metadata"].get("annotations") or {}
         return update_demotions(document.get("data") or {}, annotations, self._read_autoscaler(), now)
 

@@ -34,36 +34,40 @@ class Metrics:
         self.recommended = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
         self.missing = gauge(
             "containers_without_recommendation",
-            "Containers without a recommendation for a resource, by the reason's code.",
+            "Containers without a recommendation for a resource, by reason code.",
             "resource",
             "reason",
         )
         self.collected = gauge(
-            "collected_timestamp_seconds", "When usage was last read completely; NaN: never by this replica."
+            "collected_timestamp_seconds", "When usage was last read completely; NaN if this replica has never read it."
         )
         self.collected.set(float("nan"))
-        self.samples = counter("series", "Series of usage with new values.")
+        self.samples = counter("series", "Series of usage that had new values in the last reading.")
         self.dropped_samples = counter(
-            "ignored_samples", "Samples that were dropped: not a number, below zero, or more than any machine has."
+            "ignored_samples",
+            "Samples that were dropped because they are not a number, below zero, or more than any machine has.",
         )
         self.writes = counter(
-            "writes", "ConfigMaps written: shards of usage or of recommendations, or parameters of a namespace.", "what"
+            "writes",
+            "ConfigMaps that were written: shards of usage or of recommendations, or parameters of a namespace.",
+            "what",
         )
-        self.shards = gauge("shards", "Shards (ConfigMaps) that exist: of usage or of recommendations.", "what")
-        self.stored_bytes = gauge(
-            "stored_bytes", "Bytes of text in ConfigMaps: of usage or of recommendations.", "what"
-        )
+        self.shards = gauge("shards", "Shards (ConfigMaps) of usage or of recommendations that exist.", "what")
+        self.stored_bytes = gauge("stored_bytes", "Bytes of text in ConfigMaps of usage or of recommendations.", "what")
         self.max_stored_bytes = gauge(
             "max_stored_bytes",
-            "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); beyond it the oldest days go.",
+            "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); above it the oldest days "
+            "are deleted.",
         )
         self.unsaved_seconds = gauge(
             "checkpoint_age_seconds",
-            "Age of the shard of usage that was written longest ago: what an unexpected end would lose.",
+            "Age of the shard of usage that was written longest ago, which is what an unexpected end of the "
+            "process would lose.",
         )
         self.missed_readings = counter(
             "missed_collections",
-            "Readings of current usage that were missed: one took too long, or the loop did not use them in time.",
+            "Readings of present usage that were missed, because one took too long or the loop did not use them "
+            "in time.",
         )
         self.unreadable = gauge(
             "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
@@ -107,31 +111,39 @@ class ReservationMetrics:
 
         self.overhead = gauge(
             "node_overhead",
-            "Kubelet and container runtime of one node, in cores or bytes by resource, as p50, p95 and max.",
+            "Usage of the kubelet and container runtime of one node by resource, in cores or bytes, as p50, p95 "
+            "and max.",
             "resource",
             "statistic",
         )
         self.base = gauge(
-            "node_overhead_base", "The fitted use of a node without pods, in cores or bytes by resource.", "resource"
+            "node_overhead_base",
+            "The fitted usage of the kubelet and runtime on a node without pods by resource, in cores or bytes.",
+            "resource",
         )
         self.per_pod = gauge(
-            "node_overhead_per_pod", "What each pod adds to that use, in cores or bytes by resource.", "resource"
+            "node_overhead_per_pod",
+            "The usage that each pod adds to that of the kubelet and runtime by resource, in cores or bytes.",
+            "resource",
         )
         self.reserved = gauge(
-            "node_reserved", "What most nodes reserve now for kube and system, in cores or bytes by resource.",
+            "node_reserved", "The present reservation (kube and system) of most nodes by resource, in cores or bytes.",
             "resource",
         )  # fmt: skip
         self.recommended = gauge(
-            "node_reserved_recommended", "The recommended reservation of a node, in cores or bytes by resource.",
+            "node_reserved_recommended", "The recommended reservation of a node by resource, in cores or bytes.",
             "resource",
         )  # fmt: skip
-        self.coverage = gauge("overhead_coverage_ratio", "The share of the pool's nodes whose use is known, 0 to 1.")
+        self.coverage = gauge(
+            "overhead_coverage_ratio", "The share of the pool's nodes whose kubelet usage is known, from 0 to 1."
+        )
         self.change = gauge(
             "reservation_change", "1 for the decision about the pool: keep, raise, lower, wait or unknown.", "change"
         )
         self.dollars = gauge(
             "reserved_dollars_per_hour",
-            "Dollars for what is reserved and unused (unused), or used beyond the reservation (overdraft).",
+            "Dollars for reserved resources that are not used (unused), or for usage beyond the reservation "
+            "(overdraft).",
             "kind",
         )
 

@@ -320,7 +320,7 @@ def check_daily_history(settings: Settings) -> None:
         return
     if not settings.cluster_name:
         history, name = (variable_name(NAME, field) for field in ("daily_history", "cluster_name"))
-        raise ValueError(f"{name}: expected the name of this cluster, since {history} is set")
+        raise ValueError(f"{name}: expected the name of this cluster, because {history} is set")
     import_arrow()
 
 

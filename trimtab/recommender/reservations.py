@@ -202,7 +202,7 @@ def _decode_stored(name: str, text: str) -> tuple[PoolRuntime, OverheadHistory] 
     try:
         stored = msgspec.json.decode(text, type=_StoredHistory)
     except msgspec.DecodeError as error:
-        return Unreadable(name, f"it is damaged: {error}")
+        return Unreadable(name, f"the history is damaged: {error}")
     history = decode_history(name, stored.text, HISTORY_DAYS)
     return history if isinstance(history, Unreadable) else (PoolRuntime(stored.pool, stored.runtime), history)
 

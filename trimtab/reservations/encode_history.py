@@ -61,9 +61,9 @@ def decode_history(where: str, text: str, max_days: int) -> OverheadHistory | Un
     try:
         content = msgspec.json.decode(gzip.decompress(base64.b64decode(text, validate=True)), type=_History)
     except (ValueError, OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
-        return Unreadable(where, f"it is damaged: {error}")
+        return Unreadable(where, f"the history is damaged: {error}")
     if content.version != _VERSION:
-        return Unreadable(where, f"it has version {content.version}, and this release reads {_VERSION}")
+        return Unreadable(where, f"the history has version {content.version}, but this release reads {_VERSION}")
     return OverheadHistory(
         max_days=max_days, nodes=content.nodes, moments=content.moments, complete=content.complete,
         first=content.first, last=content.last, max_pods_by_day=content.max_pods_by_day,

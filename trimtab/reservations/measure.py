@@ -66,8 +66,10 @@ def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | N
     """Returns what the pool's nodes use; NotYet without any sample."""
     if not history.groups:
         return NotYet(
-            reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own use"),
-            have=f"{history.moments} answers without it, {silent_nodes} silent nodes", need="one node that reports it",
+            reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own usage"),
+            have=
+                f"{history.moments} responses without it, and {silent_nodes} nodes "
+                "that do not answer", need="one node that reports it",
         )  # fmt: skip
     return PoolUse(
         cpu=_resource_use(history, CPU), memory=_resource_use(history, MEMORY), nodes=len(history.nodes),
@@ -105,8 +107,10 @@ def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved
     """
     if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
         return NotYet(
-            reason=reasons.LOW_COVERAGE(f"{use.nodes} nodes were measured, {use.silent_nodes} were not"),
-            have=f"{use.node_coverage:.0%} of the nodes, {use.coverage:.0%} of the samples", need=f"{MIN_COVERAGE:.0%}",
+            reason=reasons.LOW_COVERAGE(f"{use.nodes} nodes were measured, but {use.silent_nodes} were not"),
+            have=
+                f"{use.node_coverage:.0%} of the nodes and {use.coverage:.0%} "
+                "of the samples", need=f"{MIN_COVERAGE:.0%}",
         )  # fmt: skip
     pods = use.max_pods if max_pods is None else max_pods
     cpu = max(use.cpu.p95, _predicted_use(use.cpu, pods))
@@ -149,7 +153,7 @@ def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int
     `now`: what is reserved, or published, or None if it is not known. `span_seconds`: the time that was measured.
     """
     if now is None:
-        reason = reasons.RESERVED_UNKNOWN("what is reserved now is not known")
+        reason = reasons.RESERVED_UNKNOWN("the present reservation is not known")
         return ReservationChange(kind=ChangeKind.RAISE, reserved=recommended, reason=reason)
     cpu = _beyond_tolerance(now.millicores, recommended.millicores, TOLERANCE_MILLICORES)
     memory = _beyond_tolerance(now.memory_bytes, recommended.memory_bytes, TOLERANCE_BYTES)
@@ -165,11 +169,15 @@ def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int
         reason = reasons.TOO_SMALL(f"{_describe_change(now, raised)} for new nodes")
         return ReservationChange(kind=ChangeKind.RAISE, reserved=raised, reason=reason)
     if min(cpu, memory) == 0 and wanted == now:
-        sentence = f"the need of {_describe_reserved(recommended)} is close to {_describe_reserved(now)}"
+        sentence = (
+            f"the recommended reservation of {_describe_reserved(recommended)} is close to {_describe_reserved(now)}"
+        )
         return ReservationChange(kind=ChangeKind.KEEP, reserved=now, reason=reasons.WITHIN_TOLERANCE(sentence))
     if span_seconds < MIN_DAYS_TO_LOWER * DAY_SECONDS:
         days = span_seconds / DAY_SECONDS
-        sentence = f"{_describe_change(now, wanted)} after {MIN_DAYS_TO_LOWER} days, measured are {days:.1f}"
+        sentence = (
+            f"{_describe_change(now, wanted)} after {MIN_DAYS_TO_LOWER} days; so far {days:.1f} days were measured"
+        )
         return ReservationChange(kind=ChangeKind.WAIT, reserved=now, reason=reasons.LOWER_LATER(sentence))
     reason = reasons.TOO_LARGE(_describe_change(now, wanted))
     return ReservationChange(kind=ChangeKind.LOWER, reserved=wanted, reason=reason)
@@ -203,7 +211,7 @@ def profile_of_use(name: str, use: PoolUse) -> Profile:
     """
     rules = {resource: _measured_rule(use) for resource, use in ((CPU, use.cpu), (MEMORY, use.memory))}
     return Profile(
-        name=name, title="What was measured", source="trimtab reserved measure", cpu=rules[CPU], memory=rules[MEMORY]
+        name=name, title="Measured usage", source="trimtab reserved measure", cpu=rules[CPU], memory=rules[MEMORY]
     )
 
 

@@ -53,9 +53,9 @@ def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
     span = max(pods) - min(pods) if pods else 0.0
     if len(points) < MIN_POINTS or span < MIN_POD_SPAN:
         return NotYet(
-            reason=TOO_FLAT(f"the measured nodes differ by {span:.0f} pods"),
+            reason=TOO_FLAT(f"the numbers of pods on the measured nodes differ only by {span:.0f}"),
             have=f"{format_count(len(points), 'group')} of nodes, {span:.0f} pods apart",
-            need=f"{MIN_POINTS} groups, {MIN_POD_SPAN} pods apart",
+            need=f"{MIN_POINTS} groups of nodes, {MIN_POD_SPAN} pods apart",
         )
     slope = max(0.0, weighted_median(_pair_slopes(points)))
     base = weighted_median((point.amount - slope * point.pods, point.weight) for point in points)

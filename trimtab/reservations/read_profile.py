@@ -212,7 +212,8 @@ class _Reader:
             if "percent" not in values and not self.mistakes:
                 self._add(_InvalidField((*path, index, "percent"), "a percentage from 0 to 100", "none"))
             if low is None or (end is not None and end <= low):
-                self._add(_InvalidField((*path, index), "brackets in ascending order, one without upTo last",
+                self._add(_InvalidField((*path, index),
+                    "brackets in ascending order, and only the last one without upTo",
                                         "a bracket that begins after its end"))  # fmt: skip
                 break
             brackets.append(

@@ -4,23 +4,25 @@ from trimtab.cluster.reason import Code
 
 NO_SAMPLES = Code(
     "overhead-not-measured",
-    "No kubelet of the pool reported what it and the container runtime use.",
-    "Check that the nodes answer, and that the account may `get` nodes/proxy; or read from Prometheus.",
+    "No kubelet of the pool reported the usage of itself and the container runtime.",
+    "Check that the nodes answer, and that the account may `get` nodes/proxy; or read the usage from Prometheus.",
 )
 TOO_FLAT = Code(
     "overhead-slope-unknown",
-    "The measured nodes have nearly the same number of pods: what each pod adds is not separable from the base.",
-    "Measure longer, or several pools together. Until then what was measured counts, without a model.",
+    "The measured nodes have nearly the same number of pods, so the usage that each pod adds cannot be separated "
+    "from the base.",
+    "Measure longer, or several pools together. Until then Trimtab uses the measured amounts without a model.",
 )
 LOW_COVERAGE = Code(
     "overhead-coverage-low",
     "Too few nodes or moments were measured to recommend a reservation.",
-    "Find out why nodes are silent; a reservation for nodes that were not measured would be a guess.",
+    "Find out why nodes do not answer; a reservation for nodes that were not measured would be a guess.",
 )
 WITHIN_TOLERANCE = Code(
     "reserved-within-tolerance",
-    "The measured need is close to what is reserved now.",
-    "Nothing: a change of the reservation replaces nodes or restarts kubelets, so small differences stay.",
+    "The measured need is close to the present reservation.",
+    "Nothing to do: a change of the reservation replaces nodes or restarts kubelets, so small differences are "
+    "not corrected.",
 )
 TOO_SMALL = Code(
     "reserved-too-small",
@@ -29,16 +31,16 @@ TOO_SMALL = Code(
 )
 TOO_LARGE = Code(
     "reserved-too-large",
-    "More is reserved than the kubelet and the runtime ever used.",
-    "Lower the reservation with the next change of nodes; never below the measured maximum of memory.",
+    "The reservation is larger than the kubelet and the runtime ever used.",
+    "Lower the reservation when nodes are replaced, but never below the measured maximum of memory.",
 )
 LOWER_LATER = Code(
     "reserved-lower-later",
-    "More is reserved than was used so far, and too little time was measured to lower it.",
-    "Measure for seven days: a peak of the week may be missing.",
+    "The reservation is larger than the usage so far, but the time that was measured is too short to lower it.",
+    "Measure for seven days, because the week may have a peak that is not included yet.",
 )
 RESERVED_UNKNOWN = Code(
     "reserved-not-known",
-    "What is reserved on the nodes now is not known.",
-    "Give the nodes (--cluster), so that their capacity and allocatable show it.",
+    "The present reservation of the nodes is not known.",
+    "Pass the nodes (--cluster): their capacity and allocatable amounts show the reservation.",
 )

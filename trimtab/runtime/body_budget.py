@@ -11,7 +11,7 @@ class TooManyBodies(Exception):
     """The budget has no room for that many more bytes, in total or for this address."""
 
     def __init__(self) -> None:
-        super().__init__("the server already holds too many large request bodies")
+        super().__init__("the server already processes too many large request bodies")
 
 
 class BodyBudget:

@@ -102,7 +102,7 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
     )  # fmt: skip
     return [
         _renamed_variable(name, process)
-        or _variable_error(name, "a setting's name", quote_value(name), _suggest_variable(name, names, process))
+        or _variable_error(name, "the name of a setting", quote_value(name), _suggest_variable(name, names, process))
         for name in unknown
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
     ]
@@ -125,7 +125,9 @@ def _renamed_variable(name: str, process: str) -> ConfigError | None:
     new = RENAMED[process].get(name.removeprefix(PREFIX))
     if new is None:
         return None
-    return _variable_error(name, "a setting's name", "one that was renamed", f"use {variable_name(process, new)}")
+    return _variable_error(
+        name, "the name of a setting", "one that was renamed", f"use {variable_name(process, new)} instead"
+    )
 
 
 def _variable_error(variable: str, expected: str, got: str, todo: str = "") -> ConfigError:

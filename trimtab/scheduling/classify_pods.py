@@ -155,11 +155,11 @@ class PodClassifier:
             is SchedulerPlacement.UNKNOWN
         ):
             return UNJUDGED(
-                f"scheduler {pod.requirements.scheduler} places pod {pod.key}, and Trimtab does not know how; if it"
-                " filters nodes as kube-scheduler does, list it under schedulers in the pool's settings"
+                f"scheduler {pod.requirements.scheduler} places pod {pod.key}, but Trimtab does not know how; if "
+                "it filters nodes as kube-scheduler does, list it under schedulers in the pool's settings"
             )
         if pod.has_device_claims and isinstance(devices := self._devices(pod), str):
-            return UNJUDGED(f"pod {pod.key} holds resource claims that only the scheduler can place: {devices}")
+            return UNJUDGED(f"pod {pod.key} has resource claims that only the scheduler can allocate: {devices}")
         if isinstance(pod.requirements.requests, Unreadable):
             return UNJUDGED(str(pod.requirements.requests))
         if selects_copied_labels(pod.requirements):

@@ -150,7 +150,7 @@ def _closed_text(capacity: FreeCapacity, node: int) -> str:
         return "is cordoned"
     if capacity.world.nodes[node].removal_taint is not None:
         return "is being deleted"
-    return "receives no pods here" if capacity.world.nodes[node].is_ready else "is not ready"
+    return "accepts no pods here" if capacity.world.nodes[node].is_ready else "is not ready"
 
 
 def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
@@ -167,8 +167,8 @@ def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
         if amount and free[number][node] < amount:
             resource, available = names[number], max(0, free[number][node])
             return NO_ROOM(
-                f"node {name} has {quantity.format_quantity(resource, available)} of {resource} free; "
-                f"the pod requests {quantity.format_quantity(resource, amount)}"
+                f"node {name} has {quantity.format_quantity(resource, available)} of {resource} free, but the "
+                f"pod requests {quantity.format_quantity(resource, amount)}"
             )
     return None
 
@@ -188,7 +188,9 @@ def _affinity_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     if pod_class.affinity is None or satisfies_affinity(capacity, pod_class.affinity, node):
         return None
     keys = ", ".join(sorted({group.key for group in pod_class.affinity.groups}))
-    return NO_COMPANY(f"no pod that its affinity requires is near node {capacity.world.nodes[node].name} (by {keys})")
+    return NO_COMPANY(
+        f"no pod that the affinity of the pod requires is near node {capacity.world.nodes[node].name} (by {keys})"
+    )
 
 
 def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
@@ -197,7 +199,7 @@ def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Re
         if not satisfies_spread(capacity, spread, node):
             domain = spread.group.domain_of[node]
             if domain < 0:
-                return UNEVEN(f"node {name} has no label {spread.group.key}, over which the pod is spread")
+                return UNEVEN(f"node {name} lacks the label {spread.group.key}, over which the pod is spread")
             count, least = spread_counts(capacity, spread, domain)
             return UNEVEN(
                 f"with the pod, {spread.group.key} of node {name} would have {count + spread.self_count} matching pods "

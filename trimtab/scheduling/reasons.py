@@ -4,8 +4,8 @@ from trimtab.cluster.reason import Code
 
 NODE_CLOSED = Code(
     "node-takes-no-pods",
-    "The node receives no new pods: it is cordoned, not ready, being drained or deleted, or cannot be read.",
-    "Nothing, if that is intended. Uncordon a node that was cordoned by hand with `kubectl uncordon`.",
+    "The node accepts no new pods: it is cordoned, not ready, being drained or deleted, or cannot be read.",
+    "If that is intended, do nothing. Uncordon a node that a user cordoned with `kubectl uncordon`.",
 )
 NOT_SELECTED = Code(
     "node-not-selected",
@@ -15,7 +15,7 @@ NOT_SELECTED = Code(
 NOT_TOLERATED = Code(
     "taint-not-tolerated",
     "The node has a taint that the pod does not tolerate.",
-    "Add a toleration to the pod, or leave the node to the pods that it was tainted for.",
+    "Add a toleration to the pod, or leave the node to the pods for which it was tainted.",
 )
 NO_ROOM = Code(
     "no-room",
@@ -55,5 +55,6 @@ UNEVEN = Code(
 UNJUDGED = Code(
     "unknown-placement-rule",
     "Trimtab does not know all the conditions under which this pod can be scheduled.",
-    "Read the message: it names a scheduler, resource claims, or volumes or namespaces missing in the snapshot.",
+    "The message names the cause: a scheduler, resource claims, or volumes or namespaces that are missing in the "
+    "snapshot.",
 )

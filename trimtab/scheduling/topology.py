@@ -204,7 +204,7 @@ def resolve_namespaces(
     if not selector.match_labels and not selector.match_expressions:
         return None
     if not labels_by_namespace:
-        return "the pod's affinity selects namespaces by label, and the snapshot does not contain them all"
+        return "the pod's affinity selects namespaces by label, but the snapshot does not contain all namespaces"
     return frozenset(names) | {name for name, labels in labels_by_namespace.items() if labels_match(selector, labels)}
 
 

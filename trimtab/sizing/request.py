@@ -50,7 +50,7 @@ def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
 
 
 def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
-    """Returns a description of what a percentile is of: "P95 over 14 days", "P99 of peaks and 15% over 14 days"."""
+    """Returns a description of what a percentile is of: "P95 over 14 days", "P99 of peaks plus 15% over 14 days"."""
     share = (
         "P95"
         if rule.percentile is None
@@ -59,7 +59,7 @@ def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
         else "the largest"
     )
     of_what = {"cpu": "", "memory": " of peaks"} if share != "the largest" else {"cpu": " use", "memory": " peak"}
-    headroom = f" and {rule.headroom_percent}%" if rule.headroom_percent else ""
+    headroom = f" plus {rule.headroom_percent}%" if rule.headroom_percent else ""
     return f"{share}{of_what[statistics.resource]}{headroom} over {statistics.span_text}"
 
 
@@ -171,7 +171,9 @@ def propose_request(
     if isinstance(statistics, UsageStatistics) and _limit_would_kill(current, statistics, target):
         target = _round_up("memory", statistics.max)
         proposal_reasons.append(
-            REQUEST_RAISED(f"it used up to {_format(current, target)}, and its limit changes with the request")
+            REQUEST_RAISED(
+                f"the container used up to {_format(current, target)}, and its limit changes with the request"
+            )
         )
     for bounded, reason in _apply_bounds(current, settings, target):
         target = bounded
@@ -205,8 +207,8 @@ def _amount_from_usage(
         ]
     else:
         code = OOM_KILLED if adaptive.bound == OOM_KILL else FROM_USAGE
-        headroom = f", and {rule.headroom_percent}%" if rule.headroom_percent else ""
-        text = f"{_capitalize(describe_origin(resource, published))}{headroom}, {statistics.span_text} known"
+        headroom = f" plus {rule.headroom_percent}%" if rule.headroom_percent else ""
+        text = f"{_capitalize(describe_origin(resource, published))}{headroom}, from {statistics.span_text} of usage"
         proposal_reasons = [code(f"{text}, is {_format(current, target)}{vpa}")]
     if adaptive is not None and not vpa_corrects and adaptive.floor and _round_up(resource, adaptive.floor) > target:
         target = _round_up(resource, adaptive.floor)
@@ -218,11 +220,13 @@ def _amount_from_usage(
         and _round_up(resource, adaptive.pod_use) > target
     ):
         target = _round_up(resource, adaptive.pod_use)
-        proposal_reasons.append(FROM_USAGE(f"the average use of pod {adaptive.pod} is {_format(current, target)}"))
+        proposal_reasons.append(FROM_USAGE(f"the average usage of pod {adaptive.pod} is {_format(current, target)}"))
     if not vpa_corrects:
         proposal_reasons += find_doubts(resource, published, target)
     if statistics.is_young:
-        proposal_reasons.append(YOUNG_HISTORY(f"the history of its {resource} is only {statistics.span_text}"))
+        proposal_reasons.append(
+            YOUNG_HISTORY(f"the {resource} history of the container is only {statistics.span_text}")
+        )
     return target, proposal_reasons
 
 
@@ -256,16 +260,16 @@ def _amount_from_vpa(
 def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Reason | None:
     """Returns the reason why another controller or the container's role decides, or None if the usage decides."""
     if current.role is Role.INIT:
-        return reasons.INIT_CONTAINER("an init container ends before the others begin")
+        return reasons.INIT_CONTAINER("an init container ends before the other containers begin")
     if current.vpa is not None and current.vpa.has_recommendation:
-        return VPA_DECIDES(f"VPA {current.vpa.name} recommends its {current.resource} already")
+        return VPA_DECIDES(f"VPA {current.vpa.name} already recommends the {current.resource} request")
     if current.vpa is not None and current.vpa.keeps_ratio and current.limit is not None:
         return VPA_RATIO(f"VPA {current.vpa.name} would multiply the limit of {_format(current, current.limit)}")
     if current.qos is QoS.GUARANTEED and not settings.guaranteed:
-        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed: its request and limit have to change together")
+        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed, so its request and limit have to change together")
     if current.hpa is not None and not settings.allow_hpa:
         return reasons.HPA_COUNTS(
-            f"HPA {current.hpa.name} aims at {_format_target(current.hpa)} of the {current.resource} request"
+            f"HPA {current.hpa.name} scales by {_format_target(current.hpa)} of the {current.resource} request"
         )
     return None
 
@@ -278,7 +282,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
     if needed <= current.limit:
         return None
     need = f"{_capitalize(describe_oom_kill(build_percentiles(statistics)))} is {_format(current, needed)}"
-    return reasons.LIMIT_TOO_SMALL(f"{need}, and its limit is {_format(current, current.limit)}")
+    return reasons.LIMIT_TOO_SMALL(f"{need}, but its limit is {_format(current, current.limit)}")
 
 
 def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: int) -> Iterator[tuple[int, Reason]]:
@@ -289,7 +293,7 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
         yield target, REQUEST_RAISED(f"the smallest request is {_format(current, min_amount)}")
     if vpa is not None and target < vpa.floor:
         target = vpa.floor
-        yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods below {_format(current, target)}")
+        yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods with a request below {_format(current, target)}")
     if vpa is not None and vpa.ceiling is not None and target > vpa.ceiling:
         target = vpa.ceiling
         yield target, REQUEST_CAPPED(f"VPA {vpa.name} allows at most {_format(current, target)}")
@@ -297,7 +301,9 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
         target = current.most
         yield (
             target,
-            reasons.OVER_NODE(f"no node that the pod may use has more than {_format(current, target)} for it"),
+            reasons.OVER_NODE(
+                f"no node that the pod may use has more than {_format(current, target)} for the container"
+            ),
         )
     if current.limit is not None and target > current.limit and current.qos is not QoS.GUARANTEED:
         target = current.limit
@@ -324,14 +330,16 @@ def _weigh_change(
     if _is_too_young_to_change(current, statistics):
         return Unchanged(
             YOUNG_HISTORY(
-                f"the current request is {_format(current, current.request or 0)}, and its history is less than a day"
+                f"the current request is {_format(current, current.request or 0)}, but the history is less than a day"
             )
         )
     rule = settings.rule_of(current.resource)
     if current.vpa_down and proposal_reasons[0].code in (FROM_USAGE, OOM_KILLED) and rule != P5:
         instead = rule.percentile_name.upper() if rule.percentile is not None else "the static request"
         proposal_reasons.append(
-            reasons.VPA_DOWN(f"the webhook of VPA {current.vpa_down} cannot act, so {instead} instead of P5")
+            reasons.VPA_DOWN(
+                f"the webhook of VPA {current.vpa_down} cannot change pods, so the request is {instead} instead of P5"
+            )
         )
     if current.hpa is not None:
         proposal_reasons.append(reasons.HPA_COUNTS(_hpa_consequence(current, current.hpa, target)))
@@ -354,11 +362,11 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
 def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
     """Returns what the HPA does with a different request at the same load."""
     if not current.request:
-        return f"HPA {hpa.name} cannot scale without a request; with one it aims at {_format_target(hpa)} of it"
+        return f"HPA {hpa.name} cannot scale without a request; with one it scales by {_format_target(hpa)} of it"
     # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
     replicas = max(1, ceil(current.replicas * current.request / target - 1e-9))
     change = f"{current.replicas} replicas become about {replicas}"
-    return f"HPA {hpa.name} aims at {_format_target(hpa)} of the request: {change}"
+    return f"HPA {hpa.name} scales by {_format_target(hpa)} of the request: {change}"
 
 
 def _format_target(hpa: Hpa) -> str:

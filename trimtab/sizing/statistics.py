@@ -147,7 +147,7 @@ def compute_confidence(resource: str, seconds: int, samples: int, age: int = 0) 
 def _missing_history(resource: str, window: DailyHistograms, samples: int) -> NotYet:
     unit = "peaks" if resource == "memory" else "samples"
     return NotYet(
-        reason=INSUFFICIENT(f"too little is known of its {resource}"),
+        reason=INSUFFICIENT(f"too little {resource} usage of the container is known"),
         have=f"{window.observed_seconds / HOUR:.1f} hours, {samples} {unit}",
         need=required_history(resource),
     )

@@ -25,7 +25,7 @@ FILE_NAME = "usage.parquet"
 SCHEMA_KEY, SCHEMA_VERSION = b"trimtab.daily-rows", b"1"
 BATCH_ROWS = 8192
 """Rows that are decoded at once."""
-INSTALL_HINT = "The extra `fleet` is not installed: pip install 'trimtab[fleet]' adds what reads and writes Parquet."
+INSTALL_HINT = "The extra `fleet`, which reads and writes Parquet, is not installed; run pip install 'trimtab[fleet]'."
 KEY_COLUMNS = ("namespace", "kind", "workload", "container", "resource")
 _OOM_COLUMNS = ("oom_at", "oom_used", "oom_count", "oom_last")
 
@@ -185,7 +185,7 @@ class DailyStore:
         with _faults(where), self._filesystem.open_input_file(path) as source:
             file = arrow.parquet.ParquetFile(source, page_checksum_verification=True)
             if (file.schema_arrow.metadata or {}).get(SCHEMA_KEY) != SCHEMA_VERSION:
-                raise GarbledSource(f"{where}: not a file of daily rows of version {SCHEMA_VERSION.decode()}")
+                raise GarbledSource(f"{where} is not a file of daily rows of version {SCHEMA_VERSION.decode()}")
             names = row_schema().names
             for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
                 yield batch.select(names)

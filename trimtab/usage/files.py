@@ -93,7 +93,10 @@ class Rows:
         dropped = [
             (count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._dropped.items()
         ]
-        return [f"{self.file}: {count} {what}, the first in line {line}: left out." for count, what, line in dropped]
+        return [
+            f"{self.file}: {count} {what} could not be used (the first in line {line})."
+            for count, what, line in dropped
+        ]
 
     def report_long_row(self, line: int, expected: int, got: int) -> None:
         """Record a row with more cells than columns: most likely decimal commas, and there is no way to tell where."""
@@ -177,7 +180,7 @@ def csv_rows(file: str, content: bytes) -> Rows:
     lines, cells = csv.reader(io.StringIO(text), delimiter=delimiter), first.split(delimiter)
     header, start = (["timestamp", "value"], 1) if parse_moment(cells[0]) is not None else ([], 2)
     if header and len(cells) > len(header):
-        expected = "column names in the first line, since there are more than two columns"
+        expected = "column names in the first line, because there are more than two columns"
         rows.mistakes.append(ConfigError(file=file, line=1, expected=expected, got=quote_value(first)))
         return rows
     try:
@@ -218,7 +221,7 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
     columns = ("timestamp", *NAMES, *AMOUNTS, *LABELS)
     unknown = [name for name in header if name not in columns]
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")
-    todo = f"columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
+    todo = f"the columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
     expected = "columns timestamp and cpu, memory or value"
     return ConfigError(file=file, line=1, expected=expected, got=quote_value(",".join(header)), todo=todo)
 
@@ -239,7 +242,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import ArrowException
         from pyarrow import parquet as reader
     except ImportError:
-        todo = "pip install 'trimtab[parquet]', or give the samples as CSV"
+        todo = "pip install 'trimtab[parquet]', or samples as CSV"
         rows.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", got="none", todo=todo))
         return rows
     try:

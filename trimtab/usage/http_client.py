@@ -78,7 +78,9 @@ class HttpApi:
                 status, body, retry_after = self._send(path, query)
             except urllib3.exceptions.ReadTimeoutError:
                 refusal = self._refusal(
-                    doing, 504, f"timed out: no answer within {self.retry_policy.deadline:g} seconds"
+                    doing,
+                    504,
+                    f"the request timed out: there was no response within {self.retry_policy.deadline:g} seconds",
                 )
                 if last or final(refusal):
                     raise refusal from None
@@ -182,8 +184,11 @@ _AUTH_HINT = (
     " (log in with --token-file, or with --header-file and a line such as Authorization: Bearer … or Basic …; "
     "the recommender with TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE or TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE)"
 )
-_REDIRECT_HINT = " (the server redirects to another address: a log-in page, or a path is missing, such as /prometheus)"
-_HINTS = {401: _AUTH_HINT, 403: _AUTH_HINT, 404: " (is the API at this address, or below a path such as /prometheus?)",
+_REDIRECT_HINT = (
+    " (the server redirects to another address: a log-in page, or the URL lacks a path such as /prometheus)"
+)
+_HINTS = {401: _AUTH_HINT, 403: _AUTH_HINT, 404:
+    " (check whether the API is at this address or below a path such as /prometheus)",
          **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECT_HINT)}  # fmt: skip
 
 
@@ -199,7 +204,7 @@ def _error_message(body: bytes) -> str:
         text = error.error or error.message
     except (msgspec.DecodeError, UnicodeError):
         text = ""
-    return text or body[:300].decode(errors="replace").strip() or "no reason given"
+    return text or body[:300].decode(errors="replace").strip() or "the response gives no reason"
 
 
 _CONNECT_ERRORS = (
@@ -212,10 +217,10 @@ _LIBRARY_PREFIX = re.compile(r"^<?\w*HTTPS?Connection\w*[^:]*: ", re.ASCII)
 _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
 """The alert of a server that got no client certificate, or one that it does not trust."""
 _CLIENT_CERTIFICATE_HINT = (
-    " (the server requires a client certificate, or does not trust this one: --certificate and --key; the recommender "
-    "with TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
+    " (the server requires a client certificate or does not trust this one: set --certificate and --key; for the "
+    "recommender set TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
 )
-_PLAIN_HTTP_HINT = " (the server does not use TLS: http:// instead of https://?)"
+_PLAIN_HTTP_HINT = " (the server does not use TLS: try http:// instead of https://)"
 
 
 def _describe_error(error: Exception) -> str:

@@ -112,7 +112,7 @@ def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
     try:
         return msgspec.json.decode(body, type=_Summary).pods or ()
     except msgspec.DecodeError as error:
-        raise InvalidResponse(f"summary of a kubelet: {error}") from None
+        raise InvalidResponse(f"the summary of a kubelet: {error}") from None
 
 
 def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
@@ -179,7 +179,7 @@ class Kubelets:
     def _read_node(self, node: str) -> list[KubeletReading] | KubeFault:
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary"
         try:
-            return list(readings_of_summary(self.client.get(path, doing=f"summary of node {node}")))
+            return list(readings_of_summary(self.client.get(path, doing=f"the summary of node {node}")))
         except KubeFault as fault:
             return fault
 

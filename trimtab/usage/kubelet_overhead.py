@@ -91,7 +91,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     try:
         summary = msgspec.json.decode(body, type=_Summary)
     except msgspec.DecodeError as error:
-        raise InvalidResponse(f"summary of a kubelet: {error}") from None
+        raise InvalidResponse(f"the summary of a kubelet: {error}") from None
     node = summary.node
     parts = {stats.name: stats for stats in node.system_containers or ()}
     whole = _Stats(cpu=node.cpu, memory=node.memory)
@@ -100,7 +100,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     seconds = {name: stats.cpu.usage_core_nano_seconds for name, stats in {**parts, "node": whole}.items()}
     second = parse_timestamp(node.cpu.time) or parse_timestamp(node.memory.time)
     if not node.node_name or second is None:
-        raise InvalidResponse("summary of a kubelet: it has no node.nodeName, or no time")
+        raise InvalidResponse("the summary of a kubelet has no node.nodeName or no time")
     return NodeOverhead(
         node=node.node_name, second=second, pods=len(summary.pods or ()),
         millicores=None if cpu is None else cpu / _MILLI, memory_bytes=memory,
@@ -174,7 +174,7 @@ def settings_of_configz(body: bytes) -> KubeletSettings:
             eviction_memory=config.eviction_hard.get("memory.available", "100Mi"), max_pods=config.max_pods,
         )  # fmt: skip
     except (msgspec.DecodeError, NotAQuantity) as error:
-        raise InvalidResponse(f"configuration of a kubelet: {error}") from None
+        raise InvalidResponse(f"the configuration of a kubelet: {error}") from None
 
 
 def read_overheads(client: Client, nodes: Iterable[str]) -> Iterator[NodeOverhead | KubeFault]:
@@ -188,7 +188,7 @@ def _read_node(client: Client, node: str) -> NodeOverhead | KubeFault:
     # Without `only_cpu_and_memory` the kubelet measures the disks of all pods: a hundred times the work.
     path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary?only_cpu_and_memory=true"
     try:
-        return overhead_of_summary(client.get(path, doing=f"summary of node {node}"))
+        return overhead_of_summary(client.get(path, doing=f"the summary of node {node}"))
     except KubeFault as fault:
         return fault
 
@@ -197,6 +197,6 @@ def read_kubelet_settings(client: Client, node: str) -> KubeletSettings | KubeFa
     """Returns the reservations in the configuration of a node's kubelet, or the fault."""
     path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
     try:
-        return settings_of_configz(client.get(path, doing=f"configuration of the kubelet of node {node}"))
+        return settings_of_configz(client.get(path, doing=f"the configuration of the kubelet of node {node}"))
     except KubeFault as fault:
         return fault

@@ -54,7 +54,7 @@ def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tu
         ("requests", _ALLOWED_QUERY % ("requests", memory)),
     ):  # fmt: skip
         amount_series = prometheus.query_range(
-            amount_query, first, end, _STEP_SECONDS, f"the memory {name} of what was killed"
+            amount_query, first, end, _STEP_SECONDS, f"read the memory {name} of killed containers"
         )
         amounts[name] = {
             _container_of(series): dict(zip(series.times, series.values, strict=True)) for series in amount_series

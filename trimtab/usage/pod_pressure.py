@@ -50,7 +50,7 @@ def pressures_of_summary(body: bytes) -> Iterator[tuple[PodKey, int]]:
     try:
         pods = msgspec.json.decode(body, type=_Stalls).pods or ()
     except msgspec.DecodeError as error:
-        raise InvalidResponse(f"summary of a kubelet: {error}") from None
+        raise InvalidResponse(f"the summary of a kubelet: {error}") from None
     for pod in pods:
         shares = [part.psi.some.avg60 for part in (pod.cpu, pod.memory) if part.psi is not None]
         if shares:
@@ -96,8 +96,12 @@ class PodPressures:
         for node in nodes:
             path = f"/api/v1/nodes/{path_segment(node)}/proxy"
             try:
-                pressures |= pressures_of_summary(self.client.get(f"{path}/stats/summary", doing=f"read {node}"))
-                periods |= periods_of_metrics(self.client.get(f"{path}/metrics/cadvisor", doing=f"read {node}"))
+                pressures |= pressures_of_summary(
+                    self.client.get(f"{path}/stats/summary", doing=f"read the summary of node {node}")
+                )
+                periods |= periods_of_metrics(
+                    self.client.get(f"{path}/metrics/cadvisor", doing=f"read the summary of node {node}")
+                )
             except KubeFault:
                 continue
         for key, (stalls, count) in periods.items():

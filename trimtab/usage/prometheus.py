@@ -127,7 +127,7 @@ class Prometheus:
         # A part that can be divided is not retried whole when it is too large: its halves are the retry.
         halves = _halves(piece, self.query_plan.step_seconds)
         final = _is_too_much if halves else _is_never_final
-        doing = f"{piece.resource} of {piece.namespace}"
+        doing = f"read {piece.resource} of {piece.namespace}"
         try:
             return [(piece, self.source.get("/api/v1/query_range", self._range_query(piece), doing, final))]
         except RefusedSource as error:
@@ -158,7 +158,7 @@ class Prometheus:
 
     def _label_values(self, label: str, match: str, start: int, end: int) -> list[str]:
         query = {"match[]": self._selector(match), "start": str(start), "end": str(end)}
-        body = self.source.get(f"/api/v1/label/{label}/values", query, f"the names of every {label}")
+        body = self.source.get(f"/api/v1/label/{label}/values", query, f"list the values of the label {label}")
         return sorted(self._decode(body, _Labels).data)
 
     def _selector(self, match: str) -> str:
@@ -204,7 +204,7 @@ class Prometheus:
         have the endpoint."""
         query = {"match[]": self._selector(self._join_matchers("")), "start": str(start), "end": str(end)}
         try:
-            body = self.source.get("/api/v1/labels", query, "the names of labels")
+            body = self.source.get("/api/v1/labels", query, "list the names of labels")
         except RefusedSource as error:
             # Servers without this endpoint, and proxies that allow only some of them, refuse in different ways.
             if error.status not in (400, 403, 404, 405):
@@ -238,13 +238,13 @@ class Prometheus:
         try:
             yield from parse_labels(body)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.public_address}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
 
     def _decode(self, body: bytes, shape: type[Any]) -> Any:
         try:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
-            raise GarbledSource(f"{self.source.public_address}: an answer of {len(body)} bytes: {error}") from None
+            raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
 
 
 class _OwnerMetric(NamedTuple):

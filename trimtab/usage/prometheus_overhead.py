@@ -62,9 +62,9 @@ def _max_memory(source: OverheadSource | None, amounts: Mapping[str, float | Non
     """Returns the most memory since the step before, from the same series as the memory of the moment."""
     if source is OverheadSource.SYSTEM_CONTAINERS:
         # The two need not peak together: their sum is never too small.
-        kubelet, runtime = amounts["kubelet max memory"], amounts["runtime max memory"]
+        kubelet, runtime = amounts["kubelet memory peak"], amounts["runtime memory peak"]
         return None if kubelet is None or runtime is None else kubelet + runtime
-    return amounts["node less pods max memory"] if source is OverheadSource.NODE_LESS_PODS else None
+    return amounts["memory peak of the node less its pods"] if source is OverheadSource.NODE_LESS_PODS else None
 
 
 def _known_use(
@@ -100,9 +100,9 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
             for part, ids in (("kubelet", KUBELET_IDS), ("runtime", RUNTIME_IDS), ("pods", PODS_IDS))
             for resource in ("cpu", "memory")
         },
-        "kubelet max memory": cgroup("max memory", KUBELET_IDS),
-        "runtime max memory": cgroup("max memory", RUNTIME_IDS),
-        "node less pods max memory": f"max_over_time(({rest})[{step}s:{resolution}s])",
+        "kubelet memory peak": cgroup("max memory", KUBELET_IDS),
+        "runtime memory peak": cgroup("max memory", RUNTIME_IDS),
+        "memory peak of the node less its pods": f"max_over_time(({rest})[{step}s:{resolution}s])",
         "node cpu": f"max by (node) (rate(node_cpu_usage_seconds_total{{{own}}}[{window}]))",
         "node memory": node_memory,
         "pods running": f"max by (node) (kubelet_running_pods{{{own}}}) or count by (node) (kube_pod_info{{{own}}})",
@@ -114,7 +114,7 @@ def _read_by_node(server: Prometheus, query: str, start: int, end: int, what: st
     # The decoder knows the labels of pods: the node takes the place of one.
     renamed = f'label_replace({query}, "pod", "$1", "node", "(.+)")'
     amounts: _ByMoment = {}
-    for series in server.query_range(renamed, start - start % step, end, step, f"{what} of nodes"):
+    for series in server.query_range(renamed, start - start % step, end, step, f"read the {what} of nodes"):
         if series.pod:
             for second, value in zip(series.times, series.values, strict=True):
                 amounts[series.pod, int(second)] = value
@@ -129,7 +129,7 @@ def read_node_facts(server: Prometheus, end: int) -> ScrapedNodes:
         query = f"max by (node, {label}) ({metric}{{{server.join_matchers(matcher)}}})"
         for name, source in (("pod", "node"), ("container", label)):
             query = f'label_replace({query}, "{name}", "$1", "{source}", "(.+)")'
-        answers = server.query_range(query, end - FACTS_SECONDS, end, FACTS_SECONDS, f"{metric} of nodes")
+        answers = server.query_range(query, end - FACTS_SECONDS, end, FACTS_SECONDS, f"read the {metric} of nodes")
         return [series for series in answers if series.pod and series.container and series.values]
 
     def label_of(metric: str, label: str) -> dict[str, str]:

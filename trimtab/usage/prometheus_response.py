@@ -96,7 +96,7 @@ def parse_series(
                 times=times, values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
             )  # fmt: skip
     except msgspec.DecodeError as error:
-        raise GarbledSource(f"an answer of {len(body)} bytes: {error}") from None
+        raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
 
 
 def _iter_series(body: bytes) -> Iterator[ParsedSeries]:
@@ -123,7 +123,7 @@ def parse_labels(body: bytes) -> Iterator[SeriesLabels]:
 def _decode_response(body: bytes) -> _Response:
     response = _RESPONSE.decode(body)
     if response.status not in ("", "success"):
-        raise GarbledSource(f"the answer says {response.status}: {response.error}")
+        raise GarbledSource(f"the response has the status {response.status}: {response.error}")
     return response
 
 

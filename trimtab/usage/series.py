@@ -146,7 +146,7 @@ def parse_label_names(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, sign, server_name = (part.strip() for part in text.partition("="))
         if not sign or name not in LABELS or not _LABEL.fullmatch(server_name):
-            raise ValueError(f"one of {', '.join(LABELS)}, and its name at the server, such as pod=k8s_pod_name")
+            raise ValueError(f"one of {', '.join(LABELS)} and its name on the server, such as pod=k8s_pod_name")
         server_names[name] = server_name
     return server_names
 

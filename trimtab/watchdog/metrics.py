@@ -94,10 +94,12 @@ class Metrics:
             "would_change_pods", "Running pods that a policy in mode warn or audit would change.", "policy"
         )
         self.skipped = gauge(
-            "skipped_pods", "Running pods that a policy matches and leaves out, by reason.", "policy", "reason"
+            "skipped_pods", "Running pods that a policy matches but does not change, by reason.", "policy", "reason"
         )
         self.overhead = gauge(
-            "wrong_overhead_pods", "Running pods whose overhead is not their RuntimeClass's, by reason.", "reason"
+            "wrong_overhead_pods",
+            "Running pods whose overhead differs from that of their RuntimeClass, by reason.",
+            "reason",
         )
         self.class_pods = gauge("runtime_class_pods", "Running pods of each RuntimeClass.", "runtime_class")
         self.class_cores = gauge(
@@ -109,13 +111,14 @@ class Metrics:
             "overhead_memory_bytes", "Memory that the scheduler reserves for pod overhead.", "runtime_class"
         )
         self.class_nodes = gauge(
-            "runtime_class_node_types", "Types of nodes that a RuntimeClass's pods may run on; 0: they wait.",
+            "runtime_class_node_types",
+                "Types of nodes that the pods of a RuntimeClass may run on; 0 if the pods have to wait.",
             "runtime_class",
         )  # fmt: skip
         self.class_without_nodes = gauge(
             "runtime_class_without_nodes",
-            "1 where no node takes a RuntimeClass's pods according to the class: no-label, cordoned, tainted (each pod"
-            " must tolerate the taints), may-come (an autoscaler may add a node).",
+            "1 if no node accepts the pods of a RuntimeClass according to the RuntimeClass: no-label, cordoned, "
+            "tainted (each pod must tolerate the taints), may-come (an autoscaler may add a node).",
             "runtime_class", "reason",
         )  # fmt: skip
         self.class_dollars = gauge(
@@ -125,8 +128,8 @@ class Metrics:
         )  # fmt: skip
         self.namespace_dollars = gauge(
             "namespace_dollars_per_hour",
-            "The cost of the running pods of a namespace by requests: part workload is their containers', sandbox their"
-            " overhead's; absent while no node has a price.", "namespace", "part",
+            "The cost of the running pods of a namespace by requests, with the part workload (containers) or "
+            "sandbox (overhead); absent while no node has a price.", "namespace", "part",
         )  # fmt: skip
         self.evictions = Counter(
             "trimtab_runtime_class_evictions", "Pods that kubelets have evicted since the watchdog started.",
@@ -134,7 +137,8 @@ class Metrics:
         )  # fmt: skip
         self.refused = gauge("would_deny_pods", "Running pods that would be denied if they were created now.")
         self.setting = gauge(
-            "overhead_setting_wrong", "1 while pods show that the overhead setting is wrong; NaN while no pod shows it."
+            "overhead_setting_wrong",
+            "1 while pods show that the overhead setting is wrong; NaN while no pod shows its value.",
         )
         self.pods = gauge(
             "policy_running_pods",
@@ -142,20 +146,22 @@ class Metrics:
             "policy",
             "state",
         )
-        self.harm = gauge("harm_pods", "Pods with a policy's change (after) and without (before), and failed ones.",
+        self.harm = gauge("harm_pods",
+            "Pods with a policy's change (after) and without it (before), and how many of them failed.",
                           "policy", "trouble", "side", "count")  # fmt: skip
         self.qos = gauge("qos_pods", "Running pods by their quality of service class.", "qos")
-        self.running = gauge("running_pods", "Running pods in the watchdog's watch.")
+        self.running = gauge("running_pods", "Running pods that the watchdog watches.")
         self.alike = gauge("running_pod_groups", "Groups of equal running pods; each group is decided once.")
-        self.behind = gauge("watchdog_undecided_pod_groups", "Groups of pods that the last check did not decide.")
+        self.behind = gauge("watchdog_undecided_pod_groups", "Groups of pods that the last check could not decide.")
         self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check.")
         self.lost = gauge("watchdog_lost_events", "Events that could not be written since the watchdog started.")
-        self.brakes = Counter("trimtab_harm_brakes", "Policies found harmful: set-to-warn, reported, failed.",
+        self.brakes = Counter("trimtab_harm_brakes",
+            "Policies found to harm pods, by action: set-to-warn, reported, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
         self.faults = Counter("trimtab_watchdog_errors", "Checks that failed, by kind.", ["kind"], registry=registry)
         gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
         gauge(
-            "watchdog_data_age_seconds", "Seconds since the watches' data was last known to be current."
+            "watchdog_data_age_seconds", "Seconds since the watched objects were last known to be current."
         ).set_function(age)
 
     def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:

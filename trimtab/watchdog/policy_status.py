@@ -63,7 +63,12 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
     if observation.mistakes:
         mistakes = "; ".join(observation.mistakes)
         return _condition(
-            observation, now, LOADED, "False", "Mistakes", f"its previous version stays in force: {mistakes}"
+            observation,
+            now,
+            LOADED,
+            "False",
+            "Mistakes",
+            f"the document is invalid, and its previous version stays in force: {mistakes}",
         )
     return _condition(observation, now, LOADED, "True", "Sound", "the document is in force")
 
@@ -77,14 +82,16 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             HARM_BRAKE,
             "True",
             _condition_reason(observation.verdict),
-            f"set to warn: {observation.verdict.reason}",
+            f"the policy was set to warn: {observation.verdict.reason}",
         )
     before = observation.before.find_condition(HARM_BRAKE)
     if before is not None and before.status == "True" and observation.mode != "apply":
         return before
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
     if was_on and observation.verdict is not None and not isinstance(observation.verdict, HarmEvidence):
-        return _condition(observation, now, HARM_BRAKE, "False", _REARMED, "the mode was set back to apply")
+        return _condition(
+            observation, now, HARM_BRAKE, "False", _REARMED, "the mode of the policy was set back to apply"
+        )
     return _brake_off_condition(observation, now)
 
 
@@ -95,12 +102,17 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
     match observation.verdict:
         case None:
             return _condition(
-                observation, now, HARM_BRAKE, "False", "NotChecked", "not in mode apply, or the brake is off"
+                observation,
+                now,
+                HARM_BRAKE,
+                "False",
+                "NotChecked",
+                "the policy is not in mode apply, or the brake is off",
             )
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
-            message = f"would be set to warn: {observation.verdict.reason}"
+            message = f"the policy would be set to warn: {observation.verdict.reason}"
             return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))

@@ -13,7 +13,7 @@ from trimtab.kube.resources import LIST_SOURCES
 def finding(name: str, severity: LintSeverity = LintSeverity.WARNING) -> RuleFinding:
     return RuleFinding(
         rule="N13", severity=severity, subject=LintSubject("LimitRange", "shop", name),
-        sentence=f"LimitRange shop/{name} sets a cpu limit, and PodPolicy sizes removes it.",
+        sentence=f"LimitRange shop/{name} sets a cpu limit, but PodPolicy sizes removes it.",
         outcome="The policy has no effect.", fix="Remove the default limit.",
     )  # fmt: skip
 
@@ -29,7 +29,7 @@ def test_advice_is_left_to_lint() -> None:
 
 def test_what_cannot_be_read_is_unknown() -> None:
     assert bad(autoscaling=HIDDEN) == {"not-checked": "unknown"}
-    notes = ("Not judged, because you may not list them: limitranges.",)
+    notes = ("These objects are not checked, because you may not list them: limitranges.",)
     assert bad(autoscaling=AutoscalingState(notes=notes)) == {"not-checked": "unknown"}
 
 
@@ -42,7 +42,7 @@ def test_many_findings_of_a_rule_are_counted() -> None:
         if result.check.name == "autoscaling"
     ]
     assert len(sentences) == 4
-    assert sentences[-1] == "N13: 7 more findings"
+    assert sentences[-1] == "N13 has 7 more findings"
 
 
 def test_the_rules_exist_and_their_kinds_can_be_listed() -> None:

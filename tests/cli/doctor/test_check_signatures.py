@@ -94,4 +94,4 @@ def test_a_dead_compactor_is_named_with_the_time_since_when() -> None:
     dead = LeaseState(holder="compactor-1", renewed_at=NOW - timedelta(minutes=25), duration_seconds=30)
     [said] = [text for text in sentences(leases={**WELL.leases, "compactor": dead}) if "last renewed" in text]
     since = (NOW - timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert said == f"compactor: compactor-1 last renewed its Lease at {since}, 25 min ago; it lasts 30 s"
+    assert said == f"compactor: compactor-1 last renewed its Lease at {since}, 25 min ago, but it lasts 30 s"

@@ -88,7 +88,7 @@ def test_an_installation_removes_the_taint_with_the_earlier_key() -> None:
     assert (str(done.what), done.how) == ("Node n1", f"taint {RENAMED_LEAVING} removed")
     assert cluster.writes == ["PATCH n1"]
     [left] = clear_renamed_taints(Writer(client=Cluster(refuses="/nodes")), HOME)  # type: ignore[arg-type]
-    assert left.how.startswith("left to the compactor")
+    assert left.how.startswith("the compactor will remove it")
 
 
 def test_where_none_is_ours_taints_are_not_written() -> None:
@@ -152,11 +152,13 @@ def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() 
 
 def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_left_is_named() -> None:
     [left, node] = undone(Cluster(refuses="/scale"))
-    assert left.startswith("Deployment a/web: left with its second replica: scale Deployment a/web")
+    assert left.startswith("Deployment a/web: keeps its second replica: scale Deployment a/web")
     assert node == "Node n1: restored"
 
 
 def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
     assert undone(Cluster(refuses="signing")) == [
-        "Node n1: left cordoned: unverified: the signing key is not available; `trimtab compactor release` uncordons it"
+        "Node n1: stays cordoned: the annotation is unverified, because the signing key is not available; `trimtab "
+        "compactor release` "
+        "uncordons it"
     ]

@@ -40,12 +40,12 @@ def test_it_goes_into_a_file(tmp_path: Path) -> None:
     ("arguments", "got"),
     [
         (["--apply", "--remove"], "both"),
-        (["--everything"], "--everything without it"),
-        (["--dry-run"], "--dry-run or a login without either"),
-        (["--traces"], "--traces without it"),
-        (["--keep-usage"], "--keep-usage without it"),
+        (["--everything"], "--everything without --remove"),
+        (["--dry-run"], "--dry-run or a login option without either"),
+        (["--traces"], "--traces without --remove"),
+        (["--keep-usage"], "--keep-usage without --remove"),
         (["--remove", "--everything", "--traces"], "both"),
-        (["--kubeconfig", "x"], "--dry-run or a login without either"),
+        (["--kubeconfig", "x"], "--dry-run or a login option without either"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], got: str) -> None:

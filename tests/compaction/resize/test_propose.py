@@ -150,7 +150,7 @@ def test_a_request_that_an_autoscaler_counts_on_is_refused_with_its_own_reason()
 
 
 def test_what_cannot_be_computed_is_a_refusal():
-    assert code_of(advise(running(), Unreadable("the next pod", "a policy denies it"))) == r.UNREADABLE.name
+    assert code_of(advise(running(), Unreadable("the next pod", "a policy would deny the pod"))) == r.UNREADABLE.name
 
 
 def test_a_pod_whose_resize_is_in_progress_is_not_proposed_again():

@@ -108,7 +108,7 @@ def test_two_thirds_of_the_shipped_policies_are_carried():
 
 
 def test_a_scheduler_is_named_only_where_its_lease_need_not_be_read():
-    assert "fresh" in compiled("{schedulerName: {name: packs}}").problem
+    assert "is current" in compiled("{schedulerName: {name: packs}}").problem
     assert not compiled("{schedulerName: {name: packs, lease: none}}").problem
 
 
@@ -116,7 +116,7 @@ def test_policies_that_decide_one_field_are_named():
     first = policy("{schedulerName: {name: a}}", name="first")
     second = policy("{schedulerName: {name: b}}", name="second")
     [sentence] = find_conflicts(policies(first, second).all)
-    assert sentence == "first and second both decide schedulerName: in no fixed order"
+    assert sentence == "first and second both decide schedulerName, and the API server applies them in no fixed order"
 
 
 def test_the_docs_list_every_difference():

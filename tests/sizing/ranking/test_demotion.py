@@ -120,9 +120,9 @@ def test_a_silent_autoscaler_demotes_nobody_and_earlier_demotions_end() -> None:
         ("100: ['(']", {}, "pattern"),
         (BASE, {BASE_ANNOTATION: BASE, DEMOTIONS_ANNOTATION: "{"}, "not valid"),
         (BASE, {BASE_ANNOTATION: BASE, DEMOTIONS_ANNOTATION: '{"best": "soon"}'}, "not valid"),
-        (BASE.replace("best", "mine"), {BASE_ANNOTATION: BASE}, "another client changed it"),
+        (BASE.replace("best", "mine"), {BASE_ANNOTATION: BASE}, "another client changed the map"),
         ("x" * 300_000, {}, "bytes"),
-        ("100:\n  - '^(a+)+$'\n", {}, "none that Trimtab writes"),
+        ("100:\n  - '^(a+)+$'\n", {}, "Trimtab did not write the pattern"),
     ],
 )
 def test_a_map_that_is_not_as_it_was_written_stays(text: str, annotations: dict[str, str], problem: str) -> None:

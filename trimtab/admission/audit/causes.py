@@ -24,7 +24,9 @@ class ChangeTimes:
 
 
 UNREGISTERED_UNKNOWN = NotYet(
-    reason=reasons.CAUSE_UNKNOWN("the webhook configurations were not read"), have="none", need="their list"
+    reason=reasons.CAUSE_UNKNOWN("the webhook configurations were not read"),
+    have="none",
+    need="the list of webhook configurations",
 )
 
 
@@ -62,13 +64,15 @@ def _cause_code(policy: str, created: Moment | None, carries_marker: bool, since
 
 
 _SENTENCES = {
-    reasons.BEFORE_POLICY: "created {created}, before {policy} was last written ({since})",
-    reasons.BEFORE_WEBHOOK: "created {created}, before the webhook was registered",
+    reasons.BEFORE_POLICY: "the pod was created {created}, before {policy} was last written ({since})",
+    reasons.BEFORE_WEBHOOK: "the pod was created {created}, before the webhook was registered",
     reasons.NO_WEBHOOK: "the webhook is not registered",
-    reasons.MISSED: "created {created}, with {policy} in force since {since}: the webhook did not change it",
-    reasons.DECIDED_OTHERWISE: "the webhook admitted it without this change; {policy} would change it now",
-    reasons.COMPILED_OTHERWISE: "the API server changed it by the compiled policy {policy}, without this change",
-    reasons.CAUSE_UNKNOWN: "lacks what {policy} says; it is not known which of the two is older",
+    reasons.MISSED: "the pod was created {created}, while {policy} was in force since {since}, but the webhook did not "
+    "change it",
+    reasons.DECIDED_OTHERWISE: "the webhook admitted the pod without this change, but {policy} would make the "
+    "change now",
+    reasons.COMPILED_OTHERWISE: "the API server changed the pod by the compiled policy {policy}, without this change",
+    reasons.CAUSE_UNKNOWN: "the pod lacks a change of {policy}; it is not known whether the pod or the policy is older",
 }
 
 

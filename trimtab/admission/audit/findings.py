@@ -179,7 +179,7 @@ def _watching_findings(state: AuditState, inputs: AuditInputs) -> Iterator[Audit
     modes = {policy.name: policy.spec.mode for policy in inputs.policies.all}
     for alike, result in state.results.items():
         for policy, changes in result.would.items():
-            reason = ONLY_WATCHING(f"{policy} is in mode {modes[policy]}")
+            reason = ONLY_WATCHING(f"the policy {policy} is in mode {modes[policy]}")
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason, changes)
 
 

@@ -120,21 +120,21 @@ def _judge_failure(policy: str, trouble: FailureKind, compared: FailureCompariso
     if rise < terms.rise or compared.after.failed_share < min_share:
         return None
     comparison_text = (
-        f"{trouble}: {compared.after} that {policy} changed, {compared.before} that it matches and did not change"
+        f"{trouble}: {compared.after} that {policy} changed, but {compared.before} that it matches and did not change"
     )
     if (
         compared.elsewhere.pods >= terms.least_pods
         and compared.elsewhere.failed_share * terms.factor >= compared.after.failed_share
     ):
-        return reasons.EVERYWHERE(f"{comparison_text}; but {compared.elsewhere} that it does not match")
+        return reasons.EVERYWHERE(f"{comparison_text}; of the pods that it does not match, {compared.elsewhere}")
     return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
 
 
 def _too_few(compared: FailureComparison, terms: HarmTerms) -> NotYet:
     return NotYet(
-        reason=reasons.TOO_FEW("too few pods to distinguish harm from chance"),
+        reason=reasons.TOO_FEW("there are too few pods to distinguish harm from chance"),
         have=f"{compared.after} changed, {compared.before} not changed",
-        need=f"{terms.least_troubled} failed pods, and {terms.least_pods} pods with and without the change",
+        need=f"{terms.least_troubled} failed pods, and {terms.least_pods} pods both with and without the change",
     )
 
 

@@ -41,10 +41,10 @@ def explain_overhead(
     if is_same_list(defined, stored):
         return None
     if not stored and not _is_older_than_class(created, since):
-        return OVERHEAD_MISSING(f"has no overhead; RuntimeClass {name} defines {format_amounts(defined)}")
+        return OVERHEAD_MISSING(f"the pod has no overhead, but RuntimeClass {name} defines {format_amounts(defined)}")
     return reasons.OVERHEAD_STALE(
-        f"has overhead {format_amounts(stored) or 'none'}, "
-        f"RuntimeClass {name} now defines {format_amounts(defined) or 'none'}"
+        f"the pod has overhead {format_amounts(stored) or 'none'}, but RuntimeClass {name} now defines "
+        f"{format_amounts(defined) or 'none'}"
     )
 
 

@@ -24,10 +24,11 @@ def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dic
 
 
 @lint_rule(
-    "N02", LintSeverity.WARNING, "Autoscaler flags that work against the rest",
-    why="Two controllers that remove nodes get in each other's way, and an expander without its priorities chooses at "
-    "random.",
-    source="Trimtab, measured on 310 nodes: at 0.8 a pool that follows saves a tenth, from 0.9 on nothing",
+    "N02", LintSeverity.WARNING, "Autoscaler flags that conflict with other settings",
+    why=
+        "Two controllers that remove nodes interfere with each other, and an expander without its priorities "
+        "chooses at random.",
+    source="Trimtab, measured on 310 nodes: with 0.8 a pool that follows saves a tenth, from 0.9 on nothing",
     fix="Set the threshold to at most 0.5, or `autoscaler: lead` in the pool; add the priorities to their ConfigMap.",
 )  # fmt: skip
 def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -41,17 +42,17 @@ def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             yield rule.report_problem(
                 workload.subject,
                 f"{workload.subject} removes nodes below {100 * threshold:.0f} %, and pool {followers[0].name} "
-                "follows it.",
-                outcome="The autoscaler drains such nodes in its own order; the pool leaves them to it, and saves "
-                "little or nothing.",
+                "has `autoscaler: follow`.",
+                outcome="The autoscaler drains such nodes in its own order. The pool leaves them to the autoscaler, "
+                "and saves little or nothing.",
             )
         # Of a cluster's ConfigMaps only Trimtab's own are read: there the map may exist all the same.
         has_priorities = snapshot.is_live or PRIORITY_EXPANDER_MAP in names
         if "priority" in flags.get("expander", "").split(",") and not has_priorities:
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has the expander priority, and no ConfigMap {PRIORITY_EXPANDER_MAP}.",
-                outcome="Without the ConfigMap every node group is as good as any other: the choice is random.",
+                f"{workload.subject} has the expander priority, but there is no ConfigMap {PRIORITY_EXPANDER_MAP}.",
+                outcome="Without the ConfigMap all node groups have the same priority, so the choice is random.",
             )
 
 
@@ -64,8 +65,8 @@ def _read_share(text: str) -> float | None:
 
 
 @lint_rule(
-    "N04", LintSeverity.INFO, "A CapacityBuffer next to headroom of a pool",
-    why="Both keep room for pods that may come: it is paid twice.",
+    "N04", LintSeverity.INFO, "A CapacityBuffer in addition to the headroom of a pool",
+    why="Both reserve room for future pods, so the room is paid for twice.",
     source="autoscaling.x-k8s.io CapacityBuffer; Trimtab's `keep.headroom`",
     fix="Keep one of them: remove keep.headroom from the pool, or the buffer.",
 )  # fmt: skip
@@ -74,7 +75,7 @@ def doubled_headroom(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     pools = [pool for pool in snapshot.pools if pool.enabled and _has_headroom(pool)]
     for buffer in snapshot.buffers if pools else ():
         subject = subject_of("CapacityBuffer", buffer.metadata)
-        yield rule.report_problem(subject, f"{subject} keeps room, and pool {pools[0].name} keeps headroom.")
+        yield rule.report_problem(subject, f"{subject} reserves room, and pool {pools[0].name} has headroom.")
 
 
 def _has_headroom(pool: Pool) -> bool:

@@ -26,7 +26,7 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 @lint_rule(
     "L29", LintSeverity.WARNING, "Several replicas without a PodDisruptionBudget",
-    why="A drain of two nodes, or a VPA that evicts, may take all replicas at once: nothing makes them wait.",
+    why="A drain of two nodes, or a VPA that evicts pods, can remove all replicas at once.",
     source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
 )  # fmt: skip
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -38,7 +38,7 @@ def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if not snapshot.pdbs_of(workload):
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has {replicas} replicas, and no PodDisruptionBudget selects its pods.",
+                f"{workload.subject} has {replicas} replicas, but no PodDisruptionBudget selects its pods.",
                 changes=_new_budget(workload),
             )
 
@@ -58,10 +58,11 @@ def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
 
 @lint_rule(
     "L30", LintSeverity.ERROR, "A PodDisruptionBudget that never allows an eviction",
-    why="Every eviction of its pods is refused, for ever: node upgrades, the cluster autoscaler's scale-down and the "
-    "VPA's updater all wait.",
+    why=
+        "Every eviction of its pods is refused: node upgrades, the cluster autoscaler's scale-down and the VPA's "
+        "updater all wait.",
     source="Kubernetes eviction API (policy/v1)",
-    fix="Allow one pod to be away: maxUnavailable 1, or a minAvailable below the number of pods.",
+    fix="Allow one pod to be unavailable: maxUnavailable 1, or a minAvailable below the number of pods.",
 )  # fmt: skip
 def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields budgets with maxUnavailable 0 (or 0 %), or whose minAvailable is all pods that they may select."""
@@ -119,9 +120,10 @@ def _round_up_percent(text: str, replicas: int) -> int | None:
 
 
 @lint_rule(
-    "L31", LintSeverity.WARNING, "A PodDisruptionBudget that protects pods which do not work",
-    why="A pod that crashes for want of memory counts as protected: neither the VPA nor a drain can replace it while "
-    "too few others are healthy.",
+    "L31", LintSeverity.WARNING, "A PodDisruptionBudget that protects unhealthy pods",
+    why=
+        "A pod that crashes because it lacks memory counts as protected: neither the VPA nor a drain can replace "
+        "it while too few other pods are healthy.",
     source=_GUIDE + "; unhealthyPodEvictionPolicy, stable since Kubernetes 1.31",
     fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
 )  # fmt: skip
@@ -139,10 +141,11 @@ def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingI
 
 @lint_rule(
     "L32", LintSeverity.INFO, "A PodDisruptionBudget over the pods of a DaemonSet",
-    why="Drains leave pods of DaemonSets alone, and the disruption controller cannot count how many of them there "
-    "should be: a percentage in the budget fails, and then every eviction of its pods fails.",
+    why=
+        "Drains do not evict pods of DaemonSets, and the disruption controller cannot compute how many of them "
+        "there should be: a percentage in the budget fails, and then every eviction of its pods fails.",
     source=_GUIDE + "; Kubernetes disruption controller (only kinds with a scale subresource are counted)",
-    fix="Use the DaemonSet's updateStrategy, and no budget.",
+    fix="Use the DaemonSet's updateStrategy instead of a budget.",
 )  # fmt: skip
 def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields budgets that select the pods of a DaemonSet."""

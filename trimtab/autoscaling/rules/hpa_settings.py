@@ -46,9 +46,11 @@ def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkl
 
 @lint_rule(
     "L03", LintSeverity.ERROR, "An HPA on utilization of pods without a request",
-    why="The HPA cannot compute the metric (FailedGetResourceMetric): it scales neither out nor in.",
+    why="The HPA cannot compute the metric (FailedGetResourceMetric), so it scales neither out nor in.",
     source="Kubernetes HPA, metrics/utilization.go: a container without a request fails the whole metric",
-    fix="Give every container a request of the resource, or use a ContainerResource metric of one that has it.",
+    fix=
+        "Give every container a request of the resource, or use a ContainerResource metric of a container that "
+        "has one.",
 )  # fmt: skip
 def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields utilization metrics for which a container has no request. A limit, a LimitRange of the namespace and
@@ -64,8 +66,8 @@ def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if names:
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"{_subject(hpa)} needs the {metric.resource} request of every pod of {workload.subject}, and "
-                    f"{_join_names(names)} none.",
+                    f"{_subject(hpa)} needs the {metric.resource} request of every pod of {workload.subject}, "
+                    f"but {_join_names(names)} none.",
                     path=metric.path,
                 )
 
@@ -83,9 +85,10 @@ def _join_names(names: list[str]) -> str:
 
 
 @lint_rule(
-    "L04", LintSeverity.WARNING, "An HPA on a pod's sum although the pod has several containers",
-    why="The metric is the sum of all containers: a sidecar with a large request and little use hides a main container "
-    "at its limit.",
+    "L04", LintSeverity.WARNING, "An HPA on the sum of a pod that has several containers",
+    why=
+        "The metric is the sum of all containers: a sidecar with a large request and little usage hides a main "
+        "container at its limit.",
     source=_GUIDE + "; ContainerResource metrics, stable since Kubernetes 1.30",
     fix="Use a metric of type ContainerResource for the container that does the work.",
 )  # fmt: skip
@@ -103,16 +106,18 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
             if not metric.container and len(names) > 1:
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"{_subject(hpa)} follows the sum of {len(names)} containers ({', '.join(sorted(names))}).",
+                    f"{_subject(hpa)} uses the sum of {len(names)} containers ({', '.join(sorted(names))}).",
                     path=metric.path,
                 )
 
 
 @lint_rule(
     "L06", LintSeverity.INFO, "An HPA that adds pods no faster than it removes them",
-    why="Load rises faster than it falls: late pods cost errors, late removals cost cents.",
+    why=
+        "Load rises faster than it falls: pods that are added late cause errors, while pods that are removed "
+        "late cost little.",
     source=_GUIDE,
-    fix="Scale out fast: a window of at most 60 seconds, and policies at least as fast as for scale-down.",
+    fix="Scale out fast: use a window of at most 60 seconds, and policies at least as fast as for scale-down.",
 )  # fmt: skip
 def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields HPAs with a scale-up window above 60 seconds or above that of scale-down."""
@@ -124,7 +129,8 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             path = ("spec", "behavior", "scaleUp", "stabilizationWindowSeconds")
             yield rule.report_problem(
                 _subject(hpa),
-                f"{_subject(hpa)} waits {window} seconds before it adds a pod, {down_window} before it removes one.",
+                f"{_subject(hpa)} waits {window} seconds before it adds a pod, but only {down_window} before it "
+                "removes one.",
                 path=path,
                 changes=[ManifestChange(_subject(hpa), path, min(MAX_UP_WINDOW_SECONDS, down_window))],
             )
@@ -132,12 +138,15 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
-    why="Each time the manifest is applied, the workload falls back to that count: at peak load most of its pods are "
-    "deleted at once, and the HPA adds them again only step by step.",
+    why=
+        "Each time the manifest is applied, the workload is scaled to that count: at peak load most of its pods "
+        "are deleted at once, and the HPA adds them again only step by step.",
     source=_GUIDE + "; Kubernetes, Server-Side Apply: transferring ownership",
-    fix="Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply it for the "
-    "first time, hand the running count over, else it may fall to 1: apply it alone with --server-side and another "
-    "--field-manager, or remove it with `kubectl apply edit-last-applied`.",
+    fix=
+        "Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply the "
+        "manifest for the first time, transfer the ownership of the running count, or it may fall to 1: apply "
+        "only the count with --server-side and another --field-manager, or remove it with `kubectl apply "
+        "edit-last-applied`.",
     needs=(Needs.MANIFESTS,),
 )  # fmt: skip
 def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -149,8 +158,8 @@ def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         hpa = hpas[0]
         yield rule.report_problem(
             workload.subject,
-            f"{workload.subject} has {workload.replicas} replicas in its manifest, and HPA {hpa.metadata.name} scales "
-            f"it up to {hpa.spec.max_replicas}.",
+            f"{workload.subject} has {workload.replicas} replicas in its manifest, but HPA {hpa.metadata.name} "
+            f"scales it up to {hpa.spec.max_replicas}.",
             path=("spec", "replicas"),
             outcome=_outcome_of_applying(workload.replicas, hpa.spec.max_replicas),
             changes=[ManifestChange(workload.subject, ("spec", "replicas"), REMOVED)],
@@ -161,13 +170,21 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
     """Returns what happens to the count each time the manifest is applied."""
     if written < maximum:
         lost = maximum - written
-        return f"At peak load, applying it deletes up to {lost} pods at once; the HPA adds them again step by step."
-    return f"Each time it is applied, the count goes to {written} at once, until the HPA lowers it again."
+        return (
+            f"If the manifest is applied at peak load, up to {lost} pods are deleted at once, and the HPA adds "
+            "them again only step by step."
+        )
+    return (
+        f"Each time the manifest is applied, the workload is scaled to {written} at once, until the HPA lowers "
+        "the count again."
+    )
 
 
 @lint_rule(
-    "L08", LintSeverity.INFO, "A minimum of replicas far from what runs at quiet times",
-    why="A minimum above the count of quiet times is paid for and not used; far below it, each start begins too small.",
+    "L08", LintSeverity.INFO, "A minimum of replicas that differs much from the count at quiet times",
+    why=
+        "If the minimum is above the count at quiet times, you pay for pods that are not needed; if it is far "
+        "below, each rise in load begins with too few pods.",
     source=_GUIDE, fix="Set minReplicas near the fifth percentile of the observed count.",
     needs=(Needs.REPLICAS,),
 )  # fmt: skip
@@ -181,15 +198,16 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if counts is not None and abs(counts.p5 - minimum) > max(1.0, 0.2 * counts.p5):
             yield rule.report_problem(
                 _subject(hpa),
-                f"{_subject(hpa)} has minReplicas {minimum}, and at quiet times {counts.p5:g} pods ran.",
+                f"{_subject(hpa)} has minReplicas {minimum}, but at quiet times {counts.p5:g} pods ran.",
                 path=("spec", "minReplicas"),
             )
 
 
 @lint_rule(
     "L09", LintSeverity.ERROR, "A minimum of no replicas with metrics of pods only",
-    why="Without pods there is no cpu and no memory to measure: the workload would stay at zero for ever, so the API "
-    "server refuses such an HPA, and before 1.37 it refuses any minimum of 0 without a feature gate.",
+    why=
+        "Without pods there is no cpu and no memory to measure, so the workload would never be scaled up again. "
+        "The API server refuses such an HPA, and before 1.37 it refuses any minimum of 0 without a feature gate.",
     source="Kubernetes, feature gate HPAScaleToZero (alpha until 1.36)",
     fix="Set minReplicas to 1 or more, or add an Object or External metric.",
 )  # fmt: skip
@@ -200,16 +218,18 @@ def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     for hpa in snapshot.hpas:
         if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and follows only metrics of its pods.",
+                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and uses only metrics of its pods.",
                 path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
             )  # fmt: skip
 
 
 @lint_rule(
-    "N05", LintSeverity.ERROR, "A minimum of no replicas that nothing wakes up (Kubernetes 1.37 and later)",
-    why="A minimum of 0 is legal from 1.37 on, with an Object or External metric: metrics of pods cannot wake up a "
-    "workload that has none, and the API server refuses an HPA that has no other.",
-    source="Kubernetes 1.37, HPAScaleToZero (beta); takes the place of L09",
+    "N05", LintSeverity.ERROR,
+        "A minimum of no replicas without a metric that can scale the workload up (Kubernetes 1.37 and later)",
+    why=
+        "A minimum of 0 is allowed from 1.37 on, with an Object or External metric. Metrics of pods cannot scale "
+        "up a workload that has no pods, and the API server refuses an HPA that has no other metric.",
+    source="Kubernetes 1.37, HPAScaleToZero (beta); replaces L09",
     fix="Add an Object or External metric, or set minReplicas to 1.", needs=(Needs.VERSION,),
 )  # fmt: skip
 def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -219,14 +239,14 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     for hpa in snapshot.hpas:
         if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and no Object or External metric.",
+                _subject(hpa), f"{_subject(hpa)} has minReplicas 0, but no Object or External metric.",
                 path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
             )  # fmt: skip
 
 
 @lint_rule(
-    "L10", LintSeverity.WARNING, "A minimum of replicas below what availability needs",
-    why="At its minimum the workload cannot lose a pod: its budget then allows no eviction, or a zone stays empty.",
+    "L10", LintSeverity.WARNING, "A minimum of replicas below what availability requires",
+    why="At its minimum the workload cannot lose a pod: its budget allows no eviction, or a zone has no pod.",
     source=_GUIDE + "; PodDisruptionBudgets", fix="Raise minReplicas above the budget's minAvailable and to the number "
     "of zones that the pods must cover.",
 )  # fmt: skip
@@ -245,10 +265,10 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
         for constraint in value_or(workload.spec.topology_spread_constraints, ()):
             domains = value_or(constraint.min_domains, 0)
             if constraint.when_unsatisfiable == "DoNotSchedule" and domains > needed:
-                needed, reason = domains, f"its pods must cover {domains} domains of {constraint.topology_key}"
+                needed, reason = domains, f"the pods must cover {domains} domains of {constraint.topology_key}"
         if 0 < minimum < needed:
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} may scale down to {minimum}, and {reason}.",
+                _subject(hpa), f"{_subject(hpa)} may scale down to {minimum}, but {reason}.",
                 path=("spec", "minReplicas"),
                 changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), min(needed, hpa.spec.max_replicas))],
             )  # fmt: skip
@@ -256,8 +276,9 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
 
 @lint_rule(
     "L11", LintSeverity.WARNING, "An HPA that has been at its maximum for an hour",
-    why="At its maximum an HPA does nothing: more load means higher latency, and no event says so.",
-    source=_GUIDE, fix="Raise maxReplicas to the theoretical maximum, and alert when the count comes near it.",
+    why="At its maximum an HPA does nothing: more load increases the latency, and no Event reports it.",
+    source=_GUIDE, fix=
+        "Raise maxReplicas to the theoretical maximum, and set an alert for when the count is close to it.",
     needs=(Needs.LIVE,),
 )  # fmt: skip
 def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -278,9 +299,12 @@ def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L12", LintSeverity.WARNING, "An HPA on cpu of pods that are ready before their start-up peak is over",
-    why="The HPA counts a pod's cpu as soon as it is ready: each new pod looks overloaded, and the HPA adds more.",
-    source=_GUIDE, fix="Let a startupProbe or the readinessProbe pass only after the peak, or give it more cpu "
-    "at start-up.", needs=(Needs.USAGE,),
+    why=
+        "The HPA counts a pod's cpu as soon as the pod is ready: each new pod seems overloaded, and the HPA adds "
+        "more pods.",
+    source=_GUIDE, fix=
+        "Let a startupProbe or the readinessProbe succeed only after the peak, or give the pod more cpu at "
+        "start-up.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields HPAs on cpu with a container whose peak after its start is more than twice its median, and that has
@@ -297,15 +321,16 @@ def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if usage.start_peak > 2 * usage.p50 and (probe is None or probe.initial_delay_seconds < 30):
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"Container {container.name} of {workload.subject} uses {usage.start_peak:.0f}m of cpu after its "
-                    f"start and {usage.p50:.0f}m later, and its readiness does not wait for that.",
+                    f"Container {container.name} of {workload.subject} uses {usage.start_peak:.0f}m of cpu after "
+                    f"its start and {usage.p50:.0f}m later, but its readiness does not wait for that.",
                 )
 
 
 @lint_rule(
     "L13", LintSeverity.INFO, "An HPA over pods with uneven load",
-    why="The HPA follows the mean of all pods: a pod with a third of all connections is overloaded while the mean "
-    "is fine; and a VPA has one number for all of them.",
+    why=
+        "The HPA uses the mean of all pods: a pod with a third of all connections is overloaded while the mean "
+        "is low; and a VPA has one number for all pods.",
     source=_GUIDE, fix="Balance requests instead of connections, or let clients reconnect from time to time.",
     needs=(Needs.USAGE,),
 )  # fmt: skip
@@ -333,10 +358,11 @@ def _is_uneven(usage: ResourceUsage) -> bool:
 
 @lint_rule(
     "L42", LintSeverity.INFO, "An HPA without a resource metric",
-    why="While the metrics adapter or its source is down, the HPA cannot act; with cpu as a second metric it still "
-    "could scale out.",
+    why=
+        "While the metrics adapter or its source is down, the HPA cannot scale; with cpu as a second metric it "
+        "can still scale out.",
     source="Kubernetes HPA: of several metrics, one that fails stops scaling in but not scaling out",
-    fix="Add a cpu metric with a high average value as a safety net.",
+    fix="Add a cpu metric with a high average value as a fallback.",
 )  # fmt: skip
 def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields HPAs all of whose metrics are custom or external."""
@@ -344,15 +370,16 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
         if follows_no_resource(hpa):
             kinds = ", ".join(sorted({metric.type for metric in hpa.spec.metrics}))
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} follows only metrics of type {kinds}.", path=("spec", "metrics")
+                _subject(hpa), f"{_subject(hpa)} uses only metrics of type {kinds}.", path=("spec", "metrics")
             )
 
 
 @lint_rule(
     "L41", LintSeverity.ERROR, "A proportional autoscaler",
-    why="The count or size follows the number of nodes, not the load; with an HPA or a VPA two controllers write the "
-    "same field, and the last one wins.",
-    source=_GUIDE, fix="Scale by load: an HPA or a VPA alone.",
+    why=
+        "The replica count or size depends on the number of nodes and not on the load; with an HPA or a VPA, two "
+        "controllers write the same field, and the last one wins.",
+    source=_GUIDE, fix="Scale by load, with only an HPA or a VPA.",
 )  # fmt: skip
 def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields cluster-proportional autoscalers by their images; an error if their target has an HPA or a VPA too."""

@@ -48,10 +48,13 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 @lint_rule(
     "L01", LintSeverity.ERROR, "An HPA on the utilization of a resource that a VPA sizes",
-    why="The HPA divides usage by the request, and the VPA makes the request from usage: each answers the other, and "
-    "the replica count runs away, falls, or rests only as long as usage keeps its shape.",
-    source=_GUIDE, fix="Let the HPA scale on an average value or a custom metric, or take the resource out of the "
-    "VPA's controlledResources.",
+    why=
+        "The HPA divides usage by the request, and the VPA computes the request from usage. Each reacts to the "
+        "other, and the replica count rises without bound, falls, or stays only while the distribution of usage "
+        "does not change.",
+    source=_GUIDE, fix=
+        "Let the HPA scale on an average value or a custom metric, or remove the resource from the VPA's "
+        "controlledResources.",
 )  # fmt: skip
 def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields every HPA metric of type Utilization whose request a VPA of the same target writes."""
@@ -100,7 +103,8 @@ def _predict_outcome(
         above = "above that it rises round after round at constant load, and " if highest < 100 else ""
         return (
             f"The replica count stays only while the mean of usage is {min(100, lowest):.0f} to "
-            f"{min(100, highest):.0f} % of its P90: {above}below that it falls. With --usage the direction is known."
+            f"{min(100, highest):.0f} % of its P90: {above}below that it falls. With --usage the direction is "
+            "known."
         )
     mean, p90 = usage
     replicas = _running_count(snapshot, hpa, workload)
@@ -169,9 +173,9 @@ def _describe_fix(
     amount = ceil(request * metric.percent / 100)
     value = format_amount(metric.resource, amount)
     return (
-        f"Use an average value: {value} of {metric.resource} per pod is {metric.percent} % of today's request"
-        f"{_settled_text(snapshot, hpa, workload, metric, amount)}. Or take {metric.resource} out of the VPA's "
-        "controlledResources, or scale on a custom metric."
+        f"Use an average value: {value} of {metric.resource} per pod is {metric.percent} % of the present "
+        f"request{_settled_text(snapshot, hpa, workload, metric, amount)}. Or remove {metric.resource} from the "
+        "VPA's controlledResources, or scale on a custom metric."
     )
 
 
@@ -190,7 +194,10 @@ def _settled_text(
         min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
     )  # fmt: skip
     pods = "pod" if settled.replicas == 1 else "pods"
-    return f"; it rests at {settled.replicas} {pods} of {format_amount(metric.resource, settled.request)}"
+    return (
+        f"; the replica count then stays at {settled.replicas} {pods} of "
+        f"{format_amount(metric.resource, settled.request)}"
+    )
 
 
 def _running_count(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload) -> int:
@@ -219,9 +226,12 @@ def _average_value_changes(
 
 @lint_rule(
     "L05", LintSeverity.WARNING, "An HPA that removes pods quickly while a VPA sizes them",
-    why="Each pod that the HPA removes moves its load to the others. The VPA learns that load as if it were usual, and "
-    "keeps it for days.",
-    source=_GUIDE, fix="Give behavior.scaleDown a stabilization window of 1800 seconds, and one pod in 300 seconds.",
+    why=
+        "Each pod that the HPA removes moves its load to the other pods. The VPA includes that load in its "
+        "history, and keeps it for days.",
+    source=_GUIDE, fix=
+        "Set a stabilization window of 1800 seconds in behavior.scaleDown, and a policy of one pod in 300 "
+        "seconds.",
 )  # fmt: skip
 def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields HPAs whose scale-down has a window below 1800 seconds, or removes more than one pod in 300 seconds. An
@@ -241,7 +251,7 @@ def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             f"{subject} {problem}{beside}.",
             path=("spec", "behavior", "scaleDown"),
             severity=LintSeverity.WARNING if vpas else LintSeverity.INFO,
-            outcome="" if vpas else "A short dip of load removes pods that are needed again minutes later.",
+            outcome="" if vpas else "A short drop of load removes pods that are needed again minutes later.",
             changes=[slow_down] if has_behavior else (),
         )
 
@@ -270,8 +280,9 @@ def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
 
 @lint_rule(
     "N06", LintSeverity.WARNING, "An HPA tolerance below the VPA's margin",
-    why="The VPA's own changes of the request move the utilization by up to its margin of 15 %: with a smaller "
-    "tolerance the HPA answers each of them with a change of the replica count.",
+    why=
+        "The VPA's own changes of the request move the utilization by up to its margin of 15 %: with a smaller "
+        "tolerance, the HPA changes the replica count after each of them.",
     source="VPA recommender, --recommendation-margin-fraction; HPA tolerance (beta since Kubernetes 1.35)",
     fix="Set the tolerance to 0.15 or more, or scale on a metric that does not depend on requests.",
 )  # fmt: skip
@@ -288,7 +299,7 @@ def tolerance_below_margin(rule: LintRule, snapshot: LintSnapshot) -> FindingIte
                 path = ("spec", "behavior", name, "tolerance")
                 yield rule.report_problem(
                     subject,
-                    f"{subject} has a tolerance of {share:g} for {name}, and a VPA changes requests by up to 15 %.",
+                    f"{subject} has a tolerance of {share:g} for {name}, but a VPA changes requests by up to 15 %.",
                     path=path,
                     changes=[ManifestChange(subject, path, "150m")],
                 )

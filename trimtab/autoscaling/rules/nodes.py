@@ -36,8 +36,8 @@ _GUIDE = "Kubernetes, reserve compute resources for system daemons"
 
 @lint_rule(
     "N08", LintSeverity.WARNING, "A critical pod on a spot node",
-    why="The cloud takes a spot node away within minutes, and with it what the cluster needs to replace the pods.",
-    source="Trimtab (`plan` reports such pods too)", fix="Keep critical pods on other nodes, with a node affinity.",
+    why="The cloud removes a spot node within minutes, and with it pods that the cluster needs to replace the others.",
+    source="Trimtab (`plan` reports such pods too)", fix="Run critical pods on other nodes, by a node affinity.",
 )  # fmt: skip
 def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields workloads with one of Kubernetes' own priority classes that choose spot nodes, or whose pods run there.
@@ -50,7 +50,8 @@ def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if pods or _chooses_spot(workload):
             where = f"runs on spot nodes ({', '.join(sorted(pods)[:3])})" if pods else "chooses spot nodes"
             yield rule.report_problem(
-                workload.subject, f"{workload.subject} is {workload.spec.priority_class_name}, and {where}.",
+                workload.subject,
+                    f"{workload.subject} has the priority class {workload.spec.priority_class_name}, and {where}.",
                 path=(*workload.template_path, "priorityClassName"),
             )  # fmt: skip
 
@@ -73,10 +74,11 @@ def _chooses_spot(workload: LintWorkload) -> bool:
 
 
 @lint_rule(
-    "N14", LintSeverity.WARNING, "A pod that runs for long on nodes that come and go",
-    why="A pod without a second replica is gone until its volume is attached elsewhere and it is ready: every time "
-    "that the cloud takes the node.",
-    source="Trimtab", fix="Run a second replica, or keep the pod on other nodes with a node affinity.",
+    "N14", LintSeverity.WARNING, "A pod that runs for a long time on spot nodes",
+    why=
+        "A pod without a second replica is unavailable each time that the cloud removes the node, until its "
+        "volume is attached to another node and the pod is ready.",
+    source="Trimtab", fix="Run a second replica, or use a node affinity for other nodes.",
 )  # fmt: skip
 def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields StatefulSets, and Deployments of one replica, that choose spot nodes or have a pod there for a week."""
@@ -105,9 +107,10 @@ def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
 
 
 @lint_rule(
-    "N10", LintSeverity.WARNING, "A reservation below what system daemons were measured to need",
-    why="What kubelet and runtime use above their reservation is taken from pods: the node comes under pressure, and "
-    "the kubelet evicts pods that did nothing wrong.",
+    "N10", LintSeverity.WARNING, "A reservation below the measured need of system daemons",
+    why=
+        "What the kubelet and the runtime use above their reservation is missing for pods: the node comes under "
+        "pressure, and the kubelet evicts pods.",
     source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
 )  # fmt: skip
 def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -163,17 +166,19 @@ def _report_low(
             amount = format_amount(resource, needed)
             yield rule.report_problem(
                 subject,
-                f"{who} {'reserve' if others else 'reserves'} {format_amount(resource, now)} of {resource}, and on "
-                f"{reservation.nodes} the system daemons were measured to need {amount}.",
+                f"{who} {'reserve' if others else 'reserves'} {format_amount(resource, now)} of {resource}, but "
+                f"on {reservation.nodes} the system daemons were measured to need {amount}.",
                 path=path if has_field else (),
                 changes=[ManifestChange(subject, path, amount)] if has_field else (),
             )
 
 
 @lint_rule(
-    "N11", LintSeverity.WARNING, "More pods per node than its addresses can serve",
-    why="Addresses of ended pods are released late: at full density new pods stay in ContainerCreating for want of an "
-    "address. Above 1000 neighbours the kernel also drops ARP entries unless gc_thresh is raised.",
+    "N11", LintSeverity.WARNING, "More pods on a node than it has addresses for",
+    why=
+        "Addresses of ended pods are released late: at full density new pods stay in ContainerCreating because "
+        "there is no free address. Above 1000 neighbours the kernel also drops ARP entries unless gc_thresh is "
+        "raised.",
     source="Kubernetes node IPAM; GKE's rule of two addresses for each pod",
     fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
 )  # fmt: skip
@@ -186,7 +191,9 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         usable = _usable_addresses(kubelet.pod_cidr)
         if usable is not None and kubelet.max_pods > usable:
             yield rule.report_problem(
-                subject, f"{subject} allows {kubelet.max_pods} pods in {kubelet.pod_cidr}, which serves {usable}.",
+                subject,
+                    f"{subject} allows {kubelet.max_pods} pods in {kubelet.pod_cidr}, which has addresses for "
+                    f"{usable}.",
                 path=("maxPods",), changes=[ManifestChange(subject, ("maxPods",), usable)],
             )  # fmt: skip
     for node in snapshot.nodes:
@@ -198,7 +205,7 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             where = f"in {node.spec.pod_cidr}" if limit == usable else "on this machine type"
             yield rule.report_problem(
                 LintSubject("Node", "", node.metadata.name),
-                f"Node {node.metadata.name} allows {pods} pods {where}, and {limit} can be served.",
+                f"Node {node.metadata.name} allows {pods} pods {where}, but only {limit} can get an address.",
             )
 
 
@@ -213,10 +220,11 @@ def _usable_addresses(cidr: str) -> int | None:
 
 @lint_rule(
     "N15", LintSeverity.WARNING, "System reservations that the kernel enforces",
-    why="Enforced, the reservation becomes a limit of the system's own processes: sshd, the journal or the kubelet "
-    "itself is throttled or killed, and the node is NotReady.",
+    why=
+        "If it is enforced, the reservation is a limit for the system's own processes: sshd, the journal or the "
+        "kubelet itself is throttled or killed, and the node is NotReady.",
     source=_GUIDE + ": enforce system-reserved only after profiling",
-    fix="Enforce `pods` alone; the reservation lowers what pods may use all the same.", needs=(Needs.KUBELETS,),
+    fix="Enforce only `pods`; the reservation still lowers the resources that pods can use.", needs=(Needs.KUBELETS,),
 )  # fmt: skip
 def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields KubeletConfigurations whose enforceNodeAllocatable names system-reserved or kube-reserved. The

@@ -26,9 +26,10 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 
 @lint_rule(
     "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
-    why="The scheduler counts it as nothing: it lands on full nodes, is the first that the kubelet evicts, and slows "
-    "down its neighbours.",
-    source=_GUIDE, fix="Give it requests of cpu and memory; `trimtab recommend` knows them from usage.",
+    why=
+        "The scheduler counts the pod as nothing: the pod may run on full nodes, is the first that the kubelet "
+        "evicts, and slows down other pods.",
+    source=_GUIDE, fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
 )  # fmt: skip
 def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields BestEffort workloads: errors if their priority class is Kubernetes' own, else warnings. A LimitRange of
@@ -51,10 +52,12 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L34", LintSeverity.WARNING, "A Guaranteed pod without a stated reason",
-    why="Its cpu is capped at its request. The VPA sees only what the cap lets through, so its requests do not grow "
-    "when it needs more.",
-    source=_GUIDE, fix="Remove the cpu limit; or keep it, and say why: "
-    'trimtab.dev/lint-ignore: "L34 pinned to cores by the CPU manager".',
+    why=
+        "The cpu of the pod is capped at its request. The VPA sees only the capped usage, so the request does "
+        "not grow when the pod needs more.",
+    source=_GUIDE, fix=
+        'Remove the cpu limit. Or keep it and state the reason: trimtab.dev/lint-ignore: "L34 pinned to cores by '
+        'the CPU manager".',
 )  # fmt: skip
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields Guaranteed workloads; the annotation `trimtab.dev/lint-ignore` is where the reason is stated."""
@@ -71,8 +74,9 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L35", LintSeverity.ERROR, "A cpu limit",
-    why="The kernel stops the container for the rest of each 100 ms in which it has used its limit, also while the "
-    "node is idle. A container that renews a lease late loses it.",
+    why=
+        "The kernel stops the container for the rest of each 100 ms period in which it has used up its limit, "
+        "even if the node is idle. A container that renews a lease late loses it.",
     source=_GUIDE, fix="Remove the cpu limit; the request already shares the cpu fairly.",
 )  # fmt: skip
 def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -127,9 +131,10 @@ def elects_leader(container: LintContainer) -> bool:
 
 @lint_rule(
     "L36", LintSeverity.WARNING, "A memory limit without a stated healthy range",
-    why="A container that needs a little more than usual is killed although its node has memory left.",
-    source=_GUIDE, fix="Remove the limit, or keep it well above all known peaks, and say so: "
-    'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
+    why="A container that needs a little more than usual is killed although its node has free memory.",
+    source=_GUIDE, fix=
+        "Remove the limit, or keep it well above all known peaks and state the reason: trimtab.dev/lint-ignore: "
+        '"L36 peaks at 300Mi, more is a leak".',
 )  # fmt: skip
 def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields memory limits of pods that are not Guaranteed. With usage: only those below 1.5 times the peak."""

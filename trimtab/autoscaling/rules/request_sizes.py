@@ -76,8 +76,8 @@ def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
 
 
 @lint_rule(
-    "L21", LintSeverity.INFO, "A VPA for a container that is small or steady",
-    why="A static request from P95 does the same without a webhook, evictions and their risks.",
+    "L21", LintSeverity.INFO, "A VPA for a container with small or steady usage",
+    why="A static request from P95 has the same effect without a webhook, evictions and their risks.",
     source=_GUIDE, fix="Remove the VPA, and set requests from P95 (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -104,9 +104,11 @@ def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
 
 
 @lint_rule(
-    "L22", LintSeverity.WARNING, "A VPA for a container below its smallest bucket",
-    why="The VPA cannot distinguish such amounts, and sets its floor: more than is used, and one eviction for nothing.",
-    source=_GUIDE + "; VPA histograms begin at 10m and 10 MB", fix="Remove the VPA, and set small requests by hand.",
+    "L22", LintSeverity.WARNING, "A VPA for a container whose usage is below the VPA's smallest bucket",
+    why=
+        "The VPA cannot distinguish such amounts, and sets its minimum: the request is more than is used, and "
+        "the eviction has no benefit.",
+    source=_GUIDE + "; VPA histograms begin at 10m and 10 MB", fix="Remove the VPA, and set small requests yourself.",
     needs=_USAGE,
 )  # fmt: skip
 def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -121,9 +123,9 @@ def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L23", LintSeverity.INFO, "A large container with changing use and no autoscaler",
-    why="Its request is too large most of the time, or too small when it matters.",
-    source=_GUIDE, fix="Add a VPA (`trimtab lint` then checks its bounds) or an HPA.", needs=_USAGE,
+    "L23", LintSeverity.INFO, "A large container with varying usage and no autoscaler",
+    why="The request of the container is too large most of the time, or too small at peak load.",
+    source=_GUIDE, fix="Add an HPA or a VPA (`trimtab lint` then checks its bounds).", needs=_USAGE,
 )  # fmt: skip
 def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers without VPA and HPA that use more than 50m or 100 MB with a P95 above twice their P5."""
@@ -135,16 +137,17 @@ def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} uses "
-                    f"{format_amount(resource, usage.p5)} to {format_amount(resource, usage.p95)} of {resource}, and "
-                    "no autoscaler changes anything.",
+                    f"{format_amount(resource, usage.p5)} to {format_amount(resource, usage.p95)} of {resource}, "
+                    "but no autoscaler changes its request.",
                 )
                 break
 
 
 @lint_rule(
     "L37", LintSeverity.WARNING, "A static request below P95",
-    why="For at least one minute in twenty the container needs more than it has reserved: on a full node it is slow, "
-    "or among the first to be evicted.",
+    why=
+        "For at least one minute in twenty the container needs more than it has reserved: on a full node it is "
+        "slow, or among the first to be evicted.",
     source=_GUIDE, fix="Raise the request to P95 (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -157,7 +160,7 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
-                    f"{format_amount(resource, request)} of {resource}, and its P95 is "
+                    f"{format_amount(resource, request)} of {resource}, but its P95 is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=path,
                 )
@@ -165,8 +168,8 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L38", LintSeverity.INFO, "A static request far above P95",
-    why="The rest is paid for and stays empty: no other pod may use it.",
-    source="Trimtab", fix="Lower the request (`trimtab recommend` has the number and the money).", needs=_USAGE,
+    why="The difference is paid for but not used, and no other pod can reserve it.",
+    source="Trimtab", fix="Lower the request (`trimtab recommend` shows the amount and the savings).", needs=_USAGE,
 )  # fmt: skip
 def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields requests above 1.5 times P95 and by more than 50m or 50Mi, of containers whose resource no VPA sizes."""
@@ -182,7 +185,7 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
-                    f"{format_amount(resource, request)} of {resource}, and its P95 is "
+                    f"{format_amount(resource, request)} of {resource}, but its P95 is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=sized.workload.container_path(sized.container, "resources", "requests", resource),
                     outcome=f"{pods} {waste} of {resource} that is not used"
@@ -192,8 +195,9 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L39", LintSeverity.INFO, "An initial request under a VPA outside of P5 to P50",
-    why="P5 is the convention for what a VPA corrects: above P50 each rollout wastes until the VPA acts, below P5 each "
-    "begins with starvation.",
+    why=
+        "A VPA corrects an initial request of P5. Above P50 each rollout wastes resources until the VPA acts; "
+        "below P5 each rollout begins with too few resources.",
     source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -214,11 +218,11 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} begins with "
-                    f"{format_amount(resource, request)} of {resource}; P5 is {format_amount(resource, usage.p5)} and "
-                    f"P50 {format_amount(resource, usage.p50)}.",
+                    f"{format_amount(resource, request)} of {resource}, but P5 is "
+                    f"{format_amount(resource, usage.p5)} and P50 {format_amount(resource, usage.p50)}.",
                     path=path,
                     fix=f"Begin with {format_amount(resource, start)}"
-                    + (", the least that its VPA should set." if start == least else ", P5."),
+                    + (", which is the least that its VPA should set." if start == least else ", P5."),
                     changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, start))],
                 )
 
@@ -233,8 +237,9 @@ def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
 
 @lint_rule(
     "N16", LintSeverity.INFO, "Many small replicas, each with a fixed cost",
-    why="Each replica keeps memory that does not follow its load: the same load in fewer, larger replicas needs less "
-    "of it.",
+    why=
+        "Each replica needs memory that does not depend on its load: fewer, larger replicas need less memory for "
+        "the same load.",
     source="Gardener's GEP-23, deficiencies: small replicas are inefficient",
     fix="Run fewer, larger replicas.", needs=_USAGE,
 )  # fmt: skip
@@ -261,10 +266,11 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 f"{workload.subject} has {replicas} replicas that use {format_amount(CPU, cpu.p95)} of cpu each at "
                 f"P95, and each keeps {format_amount(MEMORY, memory.p5)} of memory whatever its load is.",
                 path=("spec", "replicas"),
-                outcome=f"{fewer} replicas serve the same load and keep {format_amount(MEMORY, saved)} less"
-                f"{_cost_text(snapshot, MEMORY, saved)}.",
-                fix=f"Run {fewer} replicas that may use {load} of cpu and {format_amount(MEMORY, memory.p95)} of "
-                "memory each; with an HPA, as its minReplicas and with a larger target.",
+                outcome=f"{fewer} replicas can serve the same load and use {format_amount(MEMORY, saved)} "
+                f"less{_cost_text(snapshot, MEMORY, saved)}.",
+                fix=f"Run {fewer} replicas, each of which may use {load} of cpu and "
+                f"{format_amount(MEMORY, memory.p95)} of memory; with an HPA, set minReplicas to this number "
+                "and raise the target.",
             )
 
 

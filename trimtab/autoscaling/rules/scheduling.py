@@ -23,9 +23,10 @@ _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 @lint_rule(
-    "L43", LintSeverity.WARNING, "Several replicas that may all be in one place",
-    why="The scheduler's default is a preference only: after a few drains all replicas may be on one node or in one "
-    "zone. If that node or zone fails, the service is down.",
+    "L43", LintSeverity.WARNING, "Several replicas that may all run in one place",
+    why=
+        "The scheduler's default spreading is only a preference: after a few drains all replicas may be on one "
+        "node or in one zone. If that node or zone fails, the service is down.",
     source="Gardener's guide on high availability; Kubernetes topology spread constraints",
     fix="Add a topologySpreadConstraint over zones and one over hosts.",
 )  # fmt: skip
@@ -42,7 +43,8 @@ def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         ]
         path = (*workload.template_path, "topologySpreadConstraints")
         yield rule.report_problem(
-            workload.subject, f"{workload.subject} has {replicas} replicas that nothing spreads over zones or nodes.",
+            workload.subject,
+                f"{workload.subject} has {replicas} replicas, but no constraint spreads them over zones or nodes.",
             path=path, changes=[ManifestChange(workload.subject, path, constraints)] if workload.pod_labels else (),
         )  # fmt: skip
 
@@ -61,11 +63,14 @@ def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
 
 
 @lint_rule(
-    "N01", LintSeverity.WARNING, "A scheduler that nothing among the objects explains",
-    why="If no scheduler has that name, the pods stay Pending without an event. If one has, Trimtab does not know its "
-    "filters, and leaves the nodes of its pods alone.",
+    "N01", LintSeverity.WARNING, "A scheduler that is not known from the objects",
+    why=
+        "If no scheduler has that name, the pods stay Pending without an Event. If one has, Trimtab does not "
+        "know its filters, and does not drain the nodes of its pods.",
     source="Kubernetes: pods with an unknown schedulerName are ignored by every scheduler",
-    fix="Name a scheduler of the cluster; or add its KubeSchedulerConfiguration, or `schedulers` of a pool.",
+    fix=
+        "Name a scheduler of the cluster; or add its KubeSchedulerConfiguration, or list it under `schedulers` "
+        "of a pool.",
 )  # fmt: skip
 def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields workloads whose schedulerName is neither stock, nor in a KubeSchedulerConfiguration, nor in a pool."""
@@ -81,11 +86,12 @@ def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 @lint_rule(
-    "N07", LintSeverity.WARNING, "A gang of pods in a cluster that is compacted",
-    why="Pods of a gang work together only: the eviction of one of them stops all of them, and they begin again only "
-    "when there is room for all at once.",
+    "N07", LintSeverity.WARNING, "A gang of pods in a cluster with compaction",
+    why=
+        "Pods of a gang run only together: the eviction of one of them stops all of them, and they start again "
+        "only when there is room for all at once.",
     source="Kubernetes PodGroup (scheduling.k8s.io, beta in 1.37), Volcano, coscheduling",
-    fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or keep them out of the pool.',
+    fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or run them on nodes outside of the pool.',
 )  # fmt: skip
 def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields workloads whose pods belong to a gang and may be moved, where a pool is compacted."""
@@ -111,9 +117,10 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "N09", LintSeverity.WARNING, "Near traffic to pods that are not near everywhere",
-    why="Clients use the pods of their own zone or node. Where there are too few, these are overloaded while others "
-    "idle, and an HPA sees only the mean.",
+    "N09", LintSeverity.WARNING, "A Service that prefers near pods, whose pods are not in every place",
+    why=
+        "Clients use the pods of their own zone or node. Where there are too few, these pods are overloaded "
+        "while others are idle, and an HPA sees only the mean.",
     source="Kubernetes Service trafficDistribution (PreferSameZone and PreferSameNode, stable since 1.35)",
     fix="Spread the pods over zones with a topologySpreadConstraint, or remove trafficDistribution.",
 )  # fmt: skip
@@ -138,7 +145,7 @@ def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             subject = subject_of("Service", service.metadata)
             yield rule.report_problem(
                 subject,
-                f"{subject} prefers pods of the same {places}, and nothing spreads {workload.subject} over "
+                f"{subject} prefers pods of the same {places}, but no constraint spreads {workload.subject} over "
                 f"{places}s{hpa}.",
                 path=("spec", "trafficDistribution"),
             )

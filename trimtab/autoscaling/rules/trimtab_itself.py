@@ -31,9 +31,10 @@ _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global
 
 @lint_rule(
     "L15", LintSeverity.ERROR, "A policy that changes requests of a pod whose limits a VPA multiplies",
-    why="The policy changes the ratio of limit to request, and the VPA multiplies the limit by it: 20m with a limit of "
-    "1 becomes a limit of 50 times each later request.",
-    source="Trimtab (the webhook leaves such pods alone, with the reason vpa-ratio)",
+    why=
+        "The policy changes the ratio of limit to request, and the VPA multiplies each later request by it: a "
+        "request of 20m with a limit of 1 leads to a limit of 50 times the request.",
+    source="Trimtab (the webhook does not change such pods, with the reason vpa-ratio)",
     fix="Set controlledValues to RequestsOnly in the VPA.", needs=(Needs.POLICIES,),
 )  # fmt: skip
 def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -49,8 +50,9 @@ def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
             if ratio > MAX_LIMIT_RATIO and policy is not None:
                 yield rule.report_problem(
                     subject,
-                    f"PodPolicy {policy.metadata.name} changes the {resource} request of container {container.name} of "
-                    f"{workload.subject}, and {subject} keeps its ratio to the limit ({ratio:g}).",
+                    f"PodPolicy {policy.metadata.name} changes the {resource} request of container "
+                    f"{container.name} of {workload.subject}, but {subject} keeps its ratio to the limit "
+                    f"({ratio:g}).",
                     changes=[requests_only_change(vpa, subject, container.name)],
                 )
 
@@ -77,9 +79,10 @@ def matches_namespace(policy: PolicyView, namespace: str) -> bool:
 
 
 @lint_rule(
-    "L45", LintSeverity.ERROR, "Trimtab's webhook in the way of the cluster itself",
-    why="With failurePolicy Fail no pod can be created while the webhook is down, its own pods included; the same "
-    "holds for kube-system, without which the cluster does not recover.",
+    "L45", LintSeverity.ERROR, "A webhook of Trimtab that can block the cluster itself",
+    why=
+        "With failurePolicy Fail no pod can be created while the webhook is down, not even the webhook's own; "
+        "the same applies to kube-system, without which the cluster does not recover.",
     source="Kubernetes, admission webhook good practices",
     fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
 )  # fmt: skip
@@ -110,8 +113,8 @@ def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
 
 
 @lint_rule(
-    "N12", LintSeverity.WARNING, "Usage that is read from a Prometheus of several clusters",
-    why="Workloads of one name in two clusters become one history: the requests of both are wrong.",
+    "N12", LintSeverity.WARNING, "Usage that is read from a Prometheus with several clusters",
+    why="Workloads with the same name in two clusters share one history, so the requests of both are wrong.",
     source="Trimtab; the VPA's recommender has no matcher for a cluster",
     fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
 )  # fmt: skip
@@ -124,10 +127,10 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
             if _URL_SETTING in names and _MATCHER_SETTING not in names:
                 yield rule.report_problem(
                     workload.subject,
-                    f"{workload.subject} sets {_URL_SETTING} and no {_MATCHER_SETTING}.",
+                    f"{workload.subject} sets {_URL_SETTING}, but not {_MATCHER_SETTING}.",
                     severity=LintSeverity.INFO,
-                    outcome="If that server has several clusters, the recommender refuses their usage and recommends "
-                    "nothing.",
+                    outcome="If that server has the series of several clusters, the recommender rejects their usage "
+                    "and recommends nothing.",
                 )
             address = next((a for a in container.arguments if a.startswith("--prometheus-address")), "")
             if _SHARED_SERVER.search(address):
@@ -138,9 +141,10 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "N13", LintSeverity.WARNING, "A LimitRange that restores the limits which a policy removes",
-    why="The API server sets the default limit again after the policy has removed it: the policy has no effect, or the "
-    "pod has a limit that no manifest has.",
-    source="Kubernetes LimitRanger runs before and after webhooks (measured, 1.36)",
+    why=
+        "The API server sets the default limit again after the policy has removed it: the policy has no effect, "
+        "or the pod has a limit that is in no manifest.",
+    source="The LimitRanger of Kubernetes runs before and after webhooks (measured, 1.36)",
     fix="Remove the default limit from the LimitRange, or exclude the namespace from the policy.",
     needs=(Needs.POLICIES,),
 )  # fmt: skip
@@ -162,6 +166,6 @@ def restored_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 if policy is not None:
                     yield rule.report_problem(
                         subject,
-                        f"{subject} sets a {resource} limit, and PodPolicy {policy.metadata.name} removes it.",
+                        f"{subject} sets a {resource} limit, but PodPolicy {policy.metadata.name} removes it.",
                         path=("spec", "limits", index, "default", resource),
                     )

@@ -52,8 +52,8 @@ _CAP_FLAGS = {
     CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
 }  # fmt: skip
 _TOO_SMALL_ALONE = (
-    "The VPA's updater leaves so few pods alone: they keep a request that is too small until they are created anew, "
-    "and the VPA's webhook changes it."
+    "The VPA's updater does not evict so few pods: they keep a request that is too small until they are "
+    "recreated and the VPA's webhook changes it."
 )
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
@@ -96,8 +96,9 @@ def requests_only_change(vpa: VerticalPodAutoscaler, subject: LintSubject, conta
 
 @lint_rule(
     "L14", LintSeverity.ERROR, "A VPA that multiplies limits",
-    why="With RequestsAndLimits, the default, the VPA keeps the ratio of limit to request: a request that "
-    "grows tenfold makes a limit that grows tenfold, out of every range that was ever tested.",
+    why=
+        "With RequestsAndLimits, the default, the VPA keeps the ratio of limit to request: if the request grows "
+        "tenfold, the limit also grows tenfold, far beyond the range that was tested.",
     source=_GUIDE + "; VPA, pkg/utils/vpa/limit_and_request_scaling.go",
     fix="Set controlledValues to RequestsOnly.",
 )  # fmt: skip
@@ -122,7 +123,9 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "L16", LintSeverity.WARNING, "A VPA without minAllowed",
-    why="After a quiet night the requests are so small that the morning begins with starvation and evictions.",
+    why=
+        "After a quiet night the requests are so small that the morning begins with too few resources and with "
+        "evictions.",
     source=_GUIDE, fix="Set minAllowed to the highest recommendation for an idle container.",
 )  # fmt: skip
 def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -145,7 +148,7 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             yield rule.report_problem(
                 subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
                 path=policies_path(vpa, missing[0]), changes=changes,
-                fix=f"Set minAllowed to {amounts}: P90 of the quietest day, and 15 %." if amounts else "",
+                fix=f"Set minAllowed to {amounts}, which is P90 of the quietest day plus 15 %." if amounts else "",
             )  # fmt: skip
 
 
@@ -219,8 +222,8 @@ def raise_request(workload: LintWorkload, container: str, resource: str, least: 
 
 
 @lint_rule(
-    "L17", LintSeverity.WARNING, "A minAllowed below what an idle container gets recommended",
-    why="Between minAllowed and the idle recommendation the VPA goes up and down every day, and evicts each time.",
+    "L17", LintSeverity.WARNING, "A minAllowed below the recommendation for an idle container",
+    why="The VPA's recommendation goes up and down between the two every day, and the VPA evicts the pods each time.",
     source=_GUIDE, fix="Raise minAllowed to the highest recommendation of an idle period.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -239,7 +242,7 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                     yield rule.report_problem(
                         subject,
                         f"{subject} has minAllowed {format_amount(resource, minimum)} of {resource} for "
-                        f"{container.name}, and its quietest day leads to {format_amount(resource, idle)}.",
+                        f"{container.name}, but its quietest day leads to {format_amount(resource, idle)}.",
                         path=path,
                         changes=[
                             ManifestChange(subject, path, format_amount(resource, ceil(idle))),
@@ -249,10 +252,10 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L18", LintSeverity.ERROR, "An initial request below the least that the VPA sets",
+    "L18", LintSeverity.ERROR, "An initial request below the VPA's minimum",
     why="The VPA evicts each such pod as soon as it runs, because its request is outside of the recommended range.",
     source=_GUIDE + "; VPA recommender, --pod-recommendation-min-cpu-millicores and -memory-mb",
-    fix="Begin with at least minAllowed and the recommender's floor.",
+    fix="Begin with at least minAllowed and the recommender's minimum.",
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
@@ -276,7 +279,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                     yield rule.report_problem(
                         workload.subject,
                         f"Container {container.name} of {workload.subject} begins with "
-                        f"{format_amount(resource, request)} of {resource}, and {name} of {subject} is "
+                        f"{format_amount(resource, request)} of {resource}, but {name} of {subject} is "
                         f"{format_amount(resource, floor)}.",
                         path=path,
                         severity=LintSeverity.WARNING if is_left_alone else LintSeverity.ERROR,
@@ -302,7 +305,7 @@ def least_request(
         floor = -(-floor >> 20) << 20
     if maximum is not None:
         floor = min(floor, maximum)
-    return (minimum, "minAllowed") if minimum >= floor else (floor, "the recommender's floor")
+    return (minimum, "minAllowed") if minimum >= floor else (floor, "the recommender's minimum")
 
 
 def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
@@ -315,9 +318,9 @@ def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
 
 
 @lint_rule(
-    "L19", LintSeverity.ERROR, "A VPA whose maximum fits on no node, or that has none",
-    why="A recommendation above the largest node makes pods that stay Pending.",
-    source=_GUIDE, fix="Set maxAllowed to the largest eligible node's allocatable less its DaemonSets.",
+    "L19", LintSeverity.ERROR, "A VPA without a maximum, or with one that fits on no node",
+    why="With a recommendation above the largest node, the pods stay Pending.",
+    source=_GUIDE, fix="Set maxAllowed to the allocatable amount of the largest eligible node less its DaemonSets.",
 )  # fmt: skip
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields maxAllowed values above the largest node (error), and resources without a maxAllowed (warning) unless the
@@ -350,16 +353,17 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
                     field = (*path, "maxAllowed", resource)
                     yield rule.report_problem(
                         subject,
-                        f"{subject} allows {format_amount(resource, most)} of {resource} for {_list_names([name])}, "
-                        f"and the largest node has {largest} for pods.",
+                        f"{subject} allows {format_amount(resource, most)} of {resource} for "
+                        f"{_list_names([name])}, but the largest node has only {largest} for pods.",
                         path=field, changes=[ManifestChange(subject, field, largest)],
                     )  # fmt: skip
 
 
 @lint_rule(
-    "L20", LintSeverity.ERROR, "A minAllowed that cannot be kept",
-    why="The VPA's webhook refuses a minimum above the maximum; where it is stored all the same, the maximum wins and "
-    "the minimum does nothing. With minima above a node every pod stays Pending.",
+    "L20", LintSeverity.ERROR, "A minAllowed that cannot be satisfied",
+    why=
+        "The VPA's webhook refuses a minimum above the maximum; if it is stored nevertheless, the maximum is "
+        "used and the minimum has no effect. With minimums above a node, every pod stays Pending.",
     source="VPA, pkg/utils/vpa/capping.go: the recommendation is raised to minAllowed, then lowered to maxAllowed",
     fix="Lower minAllowed below maxAllowed and below the largest node.",
 )  # fmt: skip
@@ -377,8 +381,9 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                         f"{subject} has minAllowed {format_amount(resource, minimum)} above maxAllowed "
                         f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
                         path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
-                        outcome="The VPA's webhook refuses the object; where it is stored all the same, the maximum "
-                        "wins and the minimum does nothing.",
+                        outcome=
+                            "The VPA's webhook refuses the object; if it is stored nevertheless, the maximum is "
+                            "used and the minimum has no effect.",
                     )  # fmt: skip
         for resource in RESOURCES if workload is not None and room is not None else ():
             assert workload is not None
@@ -390,7 +395,7 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             if total > room[resource]:
                 yield rule.report_problem(
                     subject,
-                    f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, and the "
-                    f"largest node has {format_amount(resource, room[resource])} for pods.",
+                    f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, but the "
+                    f"largest node has only {format_amount(resource, room[resource])} for pods.",
                     path=("spec", "resourcePolicy"), outcome="Every pod that the VPA sizes stays Pending.",
                 )  # fmt: skip

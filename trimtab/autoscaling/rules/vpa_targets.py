@@ -37,7 +37,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 @lint_rule(
     "L24", LintSeverity.ERROR, "Two VPAs for one pod",
-    why="Which of them sizes a pod is undefined, and may change with every pod.",
+    why="Which of the VPAs sizes a pod is undefined, and can change with every pod.",
     source="VPA, known limitations: several VPAs that match one pod have undefined behavior",
     fix="Remove one of them, or set its updateMode to Off.",
 )  # fmt: skip
@@ -55,7 +55,7 @@ def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L25", LintSeverity.ERROR, "A VPA whose target is not the topmost controller",
-    why="The VPA reports ConfigUnsupported and does nothing: it follows pods to their topmost controller only.",
+    why="The VPA reports ConfigUnsupported and does nothing, because it needs the topmost controller of the pods.",
     source="VPA, target selector: the targetRef must be the topmost well-known or scalable controller",
     fix="Name the topmost controller in targetRef.",
 )  # fmt: skip
@@ -66,19 +66,24 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         top = snapshot.topmost_owner(target)
         subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
         if top != target or target.kind == "Pod":
-            better = f"its topmost controller is {top}" if top != target else "a bare pod is never updated"
+            better = (
+                f"its topmost controller is {top}"
+                if top != target
+                else "the VPA never updates a pod without a controller"
+            )
             owner = snapshot.workloads_by_subject.get(top) if top != target else None
             fields = {} if owner is None else {"apiVersion": owner.api_version, "kind": top.kind, "name": top.name}
             yield rule.report_problem(
-                subject, f"{subject} names {target}, and {better}.", path=("spec", "targetRef"),
+                subject, f"{subject} names {target}, but {better}.", path=("spec", "targetRef"),
                 changes=[ManifestChange(subject, ("spec", "targetRef", key), fields[key]) for key in fields],
             )  # fmt: skip
 
 
 @lint_rule(
     "L26", LintSeverity.WARNING, "A VPA that never updates its single pod",
-    why="The updater leaves groups of fewer than two live pods alone: the pod keeps its first request until the next "
-    "rollout.",
+    why=
+        "The updater does not evict pods of groups with fewer than two live pods: the pod keeps its first "
+        "request until the next rollout.",
     source="VPA updater, --min-replicas (2 by default)",
     fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
 )  # fmt: skip
@@ -92,15 +97,15 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             continue
         path = ("spec", "updatePolicy", "minReplicas")
         yield rule.report_problem(
-            subject, f"{subject} acts on {needed} live pods or more, and its target may have {replicas}.", path=path,
+            subject, f"{subject} needs at least {needed} live pods, but its target may have {replicas}.", path=path,
             changes=[ManifestChange(subject, path, replicas)],
         )  # fmt: skip
 
 
 @lint_rule(
-    "L27", LintSeverity.INFO, "A VPA that evicts pods which nothing replaces in time",
-    why="A DaemonSet's node, or a controller with one leader, is without its pod until the new one is ready.",
-    source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate where the cluster can resize pods.",
+    "L27", LintSeverity.INFO, "A VPA that evicts pods which are not replaced in time",
+    why="The node of a DaemonSet, or a controller with one leader, has no pod until the new one is ready.",
+    source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate if the cluster can resize pods.",
 )  # fmt: skip
 def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields VPAs in mode Recreate over a DaemonSet, or over a single replica that elects a leader."""
@@ -118,8 +123,10 @@ def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "L28", LintSeverity.INFO, "A VPA that evicts sensitive pods to make them smaller",
-    why="Saving a little is no reason to disturb a pod that takes long to end or must not move.",
-    source=_GUIDE, fix="Add evictionRequirements with TargetHigherThanRequests: then it evicts only to raise requests.",
+    why="A small saving does not justify the eviction of a pod that takes long to stop or must not move.",
+    source=_GUIDE, fix=
+        "Add evictionRequirements with TargetHigherThanRequests, so that the VPA evicts pods only to raise "
+        "requests.",
 )  # fmt: skip
 def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields VPAs in an evicting mode without evictionRequirements over a StatefulSet, over pods that must not be
@@ -132,7 +139,8 @@ def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             path = ("spec", "updatePolicy", "evictionRequirements")
             value = [{"resources": list(RESOURCES), "changeRequirement": "TargetHigherThanRequests"}]
             yield rule.report_problem(
-                subject, f"{subject} may evict {workload.subject} to lower its requests, and {reason}.", path=path,
+                subject,
+                    f"{subject} may evict pods of {workload.subject} to lower their requests, but {reason}.", path=path,
                 changes=[ManifestChange(subject, path, value)],
             )  # fmt: skip
 
@@ -150,8 +158,9 @@ def _why_sensitive(workload: LintWorkload) -> str:
 
 @lint_rule(
     "L40", LintSeverity.WARNING, "A VPA webhook with fewer than two ready endpoints",
-    why="While it is down, new pods get the requests of their manifests, which are small on purpose: catastrophic "
-    "under-reservation, as Gardener's guide calls it.",
+    why=
+        "While the webhook is down, new pods get the requests of their manifests, which are small on purpose: "
+        "Gardener's guide calls this a catastrophic under-reservation.",
     source=_GUIDE, fix="Run two replicas of the admission controller, with a PodDisruptionBudget.",
     needs=(Needs.VPA_WEBHOOK,),
 )  # fmt: skip
@@ -178,9 +187,9 @@ def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L44", LintSeverity.INFO, "Advice of a VPA that is not used",
-    why="The VPA only reports: requests stay wrong while the right ones are known.",
-    source="Trimtab", fix="Set the requests from the VPA's target, or let it act.", needs=(Needs.LIVE,),
+    "L44", LintSeverity.INFO, "A VPA recommendation that is not used",
+    why="The VPA only recommends: requests stay wrong although the right ones are known.",
+    source="Trimtab", fix="Set the requests to the VPA's target, or let the VPA change pods.", needs=(Needs.LIVE,),
 )  # fmt: skip
 def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields VPAs in mode Off, older than two weeks, whose target differs from the request by more than 20 %."""
@@ -200,16 +209,18 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                         yield rule.report_problem(
                             subject,
                             f"{subject} recommends {format_amount(resource, target)} of {resource} for container "
-                            f"{container.name}, which requests {format_amount(resource, request)}.",
+                            f"{container.name}, but the container requests {format_amount(resource, request)}.",
                         )
 
 
 @lint_rule(
-    "N03", LintSeverity.WARNING, "A VPA in place on a container that restarts, or on a node without room",
-    why="In place is meant to disturb nothing: with resizePolicy RestartContainer each change restarts the container, "
-    "and on a full node it stays Deferred (preemption for it is alpha in Kubernetes 1.37).",
+    "N03", LintSeverity.WARNING,
+        "A VPA with in-place updates for a container that restarts, or on a node without room",
+    why=
+        "In-place updates should not disturb pods. With resizePolicy RestartContainer each change restarts the "
+        "container, and on a full node the resize stays Deferred (preemption for it is alpha in Kubernetes 1.37).",
     source="Kubernetes in-place resize (stable since 1.35); VPA InPlaceOrRecreate",
-    fix="Set restartPolicy NotRequired in the container's resizePolicy; keep room on the nodes.",
+    fix="Set restartPolicy NotRequired in the container's resizePolicy, and keep free room on the nodes.",
 )  # fmt: skip
 def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields VPAs in an in-place mode over a container with RestartContainer for a resource that they control, or with
@@ -252,8 +263,8 @@ def _find_full_nodes(
             others = f" ({len(stuck) - 1} more pods like it)" if len(stuck) > 1 else ""
             yield rule.report_problem(
                 subject,
-                f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, and "
-                f"node {pod.spec.node_name} has {format_amount(resource, max(0, free))} free{others}.",
+                f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, "
+                f"but node {pod.spec.node_name} has {format_amount(resource, max(0, free))} free{others}.",
                 outcome="The resize stays Deferred until another pod leaves the node.",
             )
 

@@ -56,7 +56,7 @@ def build_history(
     """
     moments = sorted(moments, key=lambda moment: moment[0])
     shapes, unreadable = _group_nodes(first)
-    notes = [f"{unreadable} nodes whose allocatable amounts cannot be read are left out."] if unreadable else []
+    notes = [f"{unreadable} nodes with allocatable amounts that cannot be read are left out."] if unreadable else []
     workloads: dict[str, ReplayWorkload] = {}
     placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
     reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs))
@@ -67,7 +67,7 @@ def build_history(
         name = owner or f"pod {pod.key}"
         workload = reader.read_workload(name, pod, is_owned=bool(owner))
         if workload is None:
-            notes.append(f"The requests of pod {pod.key} cannot be read; it is left out.")
+            notes.append(f"The requests of pod {pod.key} cannot be read, so the pod is left out.")
             continue
         workloads[name] = _merge_workloads(workloads.get(name), workload)
         placed[pod.node][name] += 1

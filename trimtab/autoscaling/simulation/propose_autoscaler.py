@@ -24,11 +24,11 @@ NEARLY_EQUAL = 0.01
 AUTOSCALER_SAVES = Code(
     "autoscaler-flags-save",
     "Other flags of the cluster autoscaler would have needed fewer nodes for the same pods.",
-    "Set the proposed flags; check the evictions and the nodes bought back first.",
+    "Set the proposed flags. Before that, check the evictions and the nodes that are added again.",
 )
 AUTOSCALER_FITS = Code(
     "autoscaler-flags-fit",
-    "No other flags would have saved a hundredth without removing nodes in vain or letting pods wait.",
+    "No other flags save a hundredth without removing nodes that are needed again, or leaving pods pending.",
     "Nothing.",
 )
 

@@ -38,12 +38,12 @@ API_VERSIONS = {
 
 VPA_WORTH_IT = Code(
     "vpa-worth-it",
-    "The usage of the workload is large and varies, and no VPA follows it.",
+    "The usage of the workload is large and varies, but no VPA adapts its requests.",
     "Apply the proposed VPA.",
 )
 VPA_TOO_SMALL = Code(
     "vpa-too-small",
-    "The usage of the workload is so small that a VPA saves less than it disturbs.",
+    "The usage of the workload is so small that a VPA would save less than its evictions cost.",
     "Delete the VPA, or do not add one; give the workload a static request by P95 (trimtab recommend).",
 )
 VPA_TOO_STEADY = Code(
@@ -53,18 +53,19 @@ VPA_TOO_STEADY = Code(
 )
 VPA_DIFFERS = Code(
     "vpa-differs",
-    "The VPA lacks bounds by usage and nodes, changes limits, or evicts where pods can be resized in place.",
+    "The VPA lacks bounds that follow from usage and nodes, changes limits, or evicts pods where they could be "
+    "resized in place.",
     "Apply the proposed VPA.",
 )
-VPA_FITS = Code("vpa-fits", "The VPA is as it would be proposed.", "Nothing.")
+VPA_FITS = Code("vpa-fits", "The VPA equals the one that Trimtab would propose.", "Nothing.")
 VPA_NEEDS_HISTORY = Code(
     "vpa-needs-history",
     "There is less than a day of usage, or there are fewer than 100 samples.",
-    "Give more usage.",
+    "Provide more usage.",
 )
 VPA_OWNED_BY_HPA = Code(
     "vpa-owned-by-hpa",
-    "An HPA scales on the utilization of every resource that a VPA would change: together they drift.",
+    "An HPA scales on the utilization of every resource that a VPA would change: the two would react to each other.",
     "Scale on averageValue or on a custom metric, then add a VPA.",
 )
 
@@ -172,7 +173,9 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     }
     if not any(varying.values()):
         steady = _describe_usage(workload, large)
-        return decide(remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5 of what is large ({steady})"))
+        return decide(
+            remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5 of the large resources ({steady})")
+        )
     free = {name: tuple(r for r in found if r not in workload.hpa_resources) for name, found in varying.items()}
     if not any(free.values()):
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
@@ -181,7 +184,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
         return decide(VpaAction.ADD, VPA_WORTH_IT(_describe_usage(workload, free)), manifest)
     differences = _list_differences(workload.vpas[0], manifest)
     if not differences:
-        return decide(VpaAction.KEEP, VPA_FITS("it is as it would be proposed"), manifest)
+        return decide(VpaAction.KEEP, VPA_FITS("the VPA equals the one that Trimtab would propose"), manifest)
     return decide(VpaAction.CHANGE, VPA_DIFFERS(", ".join(differences)), manifest)
 
 

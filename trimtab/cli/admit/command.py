@@ -169,7 +169,7 @@ def _check_options(filenames: tuple[str, ...], look_at_running: bool, cluster: l
     if look_at_running and filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename or --running", got="both")])
     if look_at_running and not cluster.paths:
-        raise UsageError([ConfigError(file="command line", expected="--cluster with --running", got="none")])
+        raise UsageError([ConfigError(file="command line", expected="--cluster together with --running", got="none")])
     if not look_at_running and not filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", got="neither")])
 
@@ -231,7 +231,7 @@ def _read_inputs(
         unknown = _unknown_kinds(documents)
         ignored += [f"{unknown} has no pod template, and whether it creates pods is not known"] if unknown else []
         got = "; ".join(["none", *ignored])
-        raise UsageError([ConfigError(file=names, expected="a Pod, or something with a pod template", got=got)])
+        raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
     pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
     if not pods:
         expected = "a pod in the files that --namespace and --selector select"
@@ -240,10 +240,13 @@ def _read_inputs(
     not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),
-        *(f"Unchanged, because its template is not a pod template: {template}" for template in not_pods),
-        *(f"Unchanged: {cause}" for cause in ignored),
+        *(
+            f"This object stays unchanged, because its template is not a pod template: {template}"
+            for template in not_pods
+        ),
+        *(f"This object stays unchanged: {cause}" for cause in ignored),
         *_note_unknown_kinds(documents),
-        *(f"A key occurs twice; the last one counts: {key}" for key in repeated),
+        *(f"A key occurs twice, and only its last value is used: {key}" for key in repeated),
     )
     return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
 
@@ -286,8 +289,11 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
     """Returns the notes about the facts that decisions depend on."""
     notes = [str(problem) for problem in facts.problems]
     if not cluster.paths:
-        notes.insert(0, "No --cluster was given: apart from the objects in the files, Trimtab assumes an empty cluster "
-                        "(no LimitRange, quota, RuntimeClass, VPA, usage).")  # fmt: skip
+        notes.insert(
+            0,
+            "No --cluster was given. Apart from the objects in the files, Trimtab assumes an empty cluster (no "
+            "LimitRange, quota, RuntimeClass, VPA or usage).",
+        )
     return tuple(notes)
 
 

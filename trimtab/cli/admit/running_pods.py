@@ -176,7 +176,7 @@ def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[
         notes = [] if paths else ["There are no PodPolicies: the pods are compared with Trimtab's recommended set."]
         return loaded.policies, notes, list(loaded.mistakes)
     readings = [load_document(document) for document in own]
-    notes = [f"Left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    notes = [f"An invalid policy is left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
     return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 
@@ -203,7 +203,7 @@ def _read_change_times(
     notes = (
         []
         if are_configurations_read
-        else ["No webhook configuration was read: the time of Trimtab's registration is not known."]
+        else ["No webhook configuration was read, so the time when Trimtab was registered is not known."]
     )
     change_times = ChangeTimes(
         policies={name: at for name, at in policies.items() if at is not None},

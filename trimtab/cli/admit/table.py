@@ -27,15 +27,15 @@ def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> N
         console.print(panel)
     if len(panels) > max_panels:
         more = (
-            f"… and {len(panels) - max_panels} more workloads with changes; --explain prints them all, -o json"
-            " has them all"
+            f"… and {len(panels) - max_panels} more workloads with changes: --explain prints all of them, and -o "
+            "json contains all of them"
         )
         console.print(Text(more, style=_GREY))
     _draw_totals(console, report)
 
 
 def _overview_table(report: AdmitReport) -> Table:
-    table = Table(title="The outcome for these pods", title_justify="left", header_style="bold", expand=False)
+    table = Table(title="How the policies change these pods", title_justify="left", header_style="bold", expand=False)
     for name in ("Pods of", "×", "Requests", "Limits", "QoS", "Runs on"):
         table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
     for pod in report.pods:
@@ -127,11 +127,11 @@ def _describe_placement(change: ChangeReport) -> str:
     kind, _, rest = change.field.partition("[")
     key = rest.rstrip("]")
     words = {
-        "nodeAffinity.required": f"needs {key}",
-        "nodeAffinity.preferred": f"likes {key}",
+        "nodeAffinity.required": f"requires {key}",
+        "nodeAffinity.preferred": f"prefers {key}",
         "nodeSelector": f"selects {key}",
         "tolerations": f"tolerates {key}",
-        "topologySpreadConstraints": f"spread over {key.rpartition('/')[2]}",
+        "topologySpreadConstraints": f"spreads over {key.rpartition('/')[2]}",
     }
     # A preference and a group of requirements are named with their values.
     names_label_only = kind == "nodeAffinity.required" and " " not in key
@@ -152,13 +152,14 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
     if pod.refused is None and pod.refused_without_us is not None:
         return [
             Text(
-                f"admitted only with Trimtab: without it the pod is refused ({pod.refused_without_us.message})",
+                "the pod is admitted only with Trimtab: without it the pod is refused "
+                f"({pod.refused_without_us.message})",
                 style="bold green",
             )
         ]
     if pod.refused is None:
         return []
-    return [Text(f"refused ({pod.refused.code}, {pod.refused.by}): {pod.refused.message}", style="red")]
+    return [Text(f"the pod is refused ({pod.refused.code}, {pod.refused.by}): {pod.refused.message}", style="red")]
 
 
 def _change_lines(pod: PodReport) -> list[RenderableType]:
@@ -173,7 +174,7 @@ def _change_lines(pod: PodReport) -> list[RenderableType]:
         table.add_row(
             _format_field(change),
             _format_result(change, "yellow"),
-            Text(f"{change.policy} changes nothing in its mode", style=_GREY),
+            Text(f"{change.policy} does not make this change in its mode", style=_GREY),
         )
     return [table] if table.row_count else []
 
@@ -196,7 +197,7 @@ def _warning_lines(pod: PodReport) -> list[Text]:
     warnings = [warning for warning in pod.warnings if not warning.startswith(in_rows)]
     lines = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in warnings]
     if pod.problem:
-        lines.append(Text(f"! unchanged because of a bug in Trimtab: {pod.problem}", style="red"))
+        lines.append(Text(f"! the pod stays unchanged because of a bug in Trimtab: {pod.problem}", style="red"))
     return lines
 
 
@@ -243,12 +244,14 @@ def draw_running(console: Console, report: RunningReport, *, explain: bool) -> N
     if shown:
         console.print(_findings_table(shown if explain else shown[:MAX_ROWS]))
     if len(shown) > MAX_ROWS and not explain:
-        console.print(Text(f"… and {len(shown) - MAX_ROWS} more; --explain prints them all", style=_GREY))
+        console.print(Text(f"… and {len(shown) - MAX_ROWS} more pods: --explain prints all of them", style=_GREY))
     console.print(_policies_table(report))
     if report.overhead.wrong is not None:
         console.print(Text(report.overhead.wrong.text, style="red"))
     wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
-    console.print(Text.assemble((f"{wrong} of {report.pods}", "bold"), " running pods lack changes of policies."))
+    console.print(
+        Text.assemble((f"{wrong} of {report.pods}", "bold"), " running pods lack changes that policies would make.")
+    )
     for note in report.notes:
         console.print(Text(note, style=_GREY))
 

@@ -30,15 +30,17 @@ def verb() -> None:
 @click.option("--earlier", multiple=True, metavar="SNAPSHOT",
               help="An earlier snapshot of the same cluster. You can repeat the option.")  # fmt: skip
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
-              help="Usage series that name pods, and so show how many there were.")  # fmt: skip
+              help="Usage series that name their pods: they show how many pods there were over time.")  # fmt: skip
 @click.option("--autoscaler-flags", metavar="FLAGS", default="",
-              help="The present flags. Default: those of the autoscaler's pod in the snapshot.")  # fmt: skip
+              help="The present flags of the autoscaler. Default: those of its pod in the snapshot.")  # fmt: skip
 @add_price_option
-@click.option("--step", default="5m", show_default=True, metavar="DURATION", help="The time between two moments.")
+@click.option(
+    "--step", default="5m", show_default=True, metavar="DURATION", help="The time between two steps of the replay."
+)
 @click.option("--provision-time", default="2m", show_default=True, metavar="DURATION",
-              help="The time from a scale-up until a node takes pods.")  # fmt: skip
+              help="The time from a scale-up until the new node accepts pods.")  # fmt: skip
 @click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
-              help="Nodes of each kind that always stay.")  # fmt: skip
+              help="The number of nodes of each kind that are never removed.")  # fmt: skip
 @output.add_output_options
 @without_garbage_collection()
 def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:

@@ -88,8 +88,8 @@ def read_cluster_history(
     reading = build_history(snapshots[0].inventory, moments, min_nodes)
     if not arguments:
         notes.append(
-            "The present flags are read from the cluster autoscaler's pod; a capture leaves command lines out, and "
-            "then the defaults count. Set them with --autoscaler-flags."
+            "The present flags are read from the cluster autoscaler's pod. A capture contains no command lines: "
+            "then Trimtab assumes the autoscaler's defaults. Set the flags with --autoscaler-flags."
         )
     return ClusterHistory(reading.history, present, (*notes, *reading.notes))
 
@@ -120,17 +120,18 @@ def _read_moments(
     lives = read_lives(series, snapshots)
     if lives:
         names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
-        note = f"The number of pods over time comes from the usage of {names}; others keep their number."
+        note = (
+            f"The number of pods over time is read from the usage of {names}; the other workloads keep their "
+            "present number."
+        )
         return count_lives(lives, step_seconds), [note]
-    notes = (
-        ["No series of usage names its pod: the number of pods over time is not known from usage."] if series else []
-    )
+    notes = ["No series of usage names its pod, so the number of pods over time is not known."] if series else []
     if len(snapshots) > 1:
         return hold_moments([(one.at, count_pods(one.inventory)) for one in snapshots], step_seconds), notes
     began = snapshots[0].at
     notes.append(
-        "One snapshot and no usage: the pods are replayed as they are for two hours, so that no node is bought back. "
-        "Give --usage or --earlier."
+        "There is one snapshot and no usage: the present pods are replayed unchanged for two hours, so no "
+        "removed node is needed again. Pass --usage or --earlier."
     )
     return hold_moments([(began, {}), (began + CONSTANT_SECONDS, {})], step_seconds), notes
 

@@ -72,9 +72,18 @@ def _build_row(replayed: ReplayedFlags) -> ReplayRow:
 
 def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) -> None:
     """Draw the present flags, the proposed ones, and the cheapest others."""
-    table = Table(title=f"{report.hours:g} hours, {report.nodes} nodes and {report.pods} pods at the beginning",
+    table = Table(title=f"{report.hours:g} hours, with {report.nodes} nodes and {report.pods} pods at the beginning",
                   title_justify="left", header_style="bold")  # fmt: skip
-    for column in ("Flags", "Nodes", "At the end", "Removed", "Evictions", "Bought back", "Waited (pod min)", "$"):
+    for column in (
+        "Flags",
+        "Nodes",
+        "Nodes at the end",
+        "Removed",
+        "Evictions",
+        "Nodes added again",
+        "Pod minutes pending",
+        "$",
+    ):
         table.add_column(column, overflow="fold", justify="left" if column == "Flags" else "right")
     _add_row(table, "present", report.present)
     if report.proposed != report.present:
@@ -84,7 +93,7 @@ def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) ->
         _add_row(table, "", row)
     console.print(table)
     if len(others) > SHOWN_REPLAYS:
-        console.print(f"{len(others) - SHOWN_REPLAYS} more sets of flags are in the report (-o json).")
+        console.print(f"The report (-o json) contains {len(others) - SHOWN_REPLAYS} more sets of flags.")
     console.print(report.reason.text)
     if report.proposed != report.present:
         console.print("\n".join(report.proposed.flags))

@@ -95,12 +95,22 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
 
 
 @verb.command("history")
-@click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
-@click.option("--node", shell_complete=complete_nodes, help="Show only this node.")
-@click.option("--since", "since_seconds", type=DURATION, metavar="DURATION", help="Only the last 30m, 12h, 7d or so.")
-@click.option("--limit", type=click.IntRange(1), metavar="NUMBER", help="Only this many, the last ones.")
-@click.option("--evictions/--no-evictions", default=True, show_default=True, help="Whether each evicted pod is a line.")
-@click.option("-w", "--watch", is_flag=True, help="Go on, and print each new decision, until you stop it.")
+@click.option("--pool", shell_complete=complete_pools, help="Show only decisions about this pool.")
+@click.option("--node", shell_complete=complete_nodes, help="Show only decisions about this node.")
+@click.option(
+    "--since",
+    "since_seconds",
+    type=DURATION,
+    metavar="DURATION",
+    help="Show only the decisions of the last 30m, 12h or 7d, for example.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="NUMBER", help="Show only this number of the latest decisions."
+)
+@click.option(
+    "--evictions/--no-evictions", default=True, show_default=True, help="Whether to print a line for each evicted pod."
+)
+@click.option("-w", "--watch", is_flag=True, help="Keep printing new decisions until you stop the command.")
 @_add_login_options
 @output.add_list_output_options
 def show_history(
@@ -127,7 +137,9 @@ def show_history(
 
 
 @verb.command("pause")
-@click.option("--why", default="true", help="The reason, which other people see in the annotation and the status.")
+@click.option(
+    "--why", default="true", help="The reason for the pause. Other users see it in the annotation and in the status."
+)
 @_add_login_options
 def pause_compactor(why: str, **login: Any) -> None:
     """Pause all pools: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
@@ -169,7 +181,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
 
 @verb.command("release")
 @click.argument("names", metavar="[NODE]...", nargs=-1, shell_complete=complete_nodes)
-@click.option("--yes", is_flag=True, help="Uncordon the named nodes. Without it the command only lists them.")
+@click.option("--yes", is_flag=True, help="Uncordon the named nodes. Without this option the command only lists them.")
 @_add_login_options
 def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:
     """Uncordon nodes and remove their drain annotation; without NODE, list the nodes that have one.
@@ -179,7 +191,7 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
     """
     if yes and not names:
         expected = "the names of the nodes to uncordon"
-        raise UsageError([ConfigError(file="command line", expected=expected, got="--yes alone")])
+        raise UsageError([ConfigError(file="command line", expected=expected, got="--yes without names of nodes")])
     cluster_login = state.ClusterLogin(**login)
     with state.open_client(cluster_login) as client:
         writer = Writer(client=client, manager="trimtab-command")

@@ -115,7 +115,7 @@ def history_nodes(report: HistoryReport) -> list[str]:
 def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = False) -> None:
     """Draw a row per decision; a wide table also names the node, the pod and the drain."""
     if not report.records:
-        console.print("no decision is stored")
+        console.print("no decision of the compactor is stored")
         return
     wide_columns = ("node", "pod", "drain") if is_wide else ()
     table = Table("at", "pool", "what", *wide_columns, "why", "reason", box=None, pad_edge=False)

@@ -220,9 +220,9 @@ def _list_foreign_cordons(state: CompactorState) -> list[str]:
 
 def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
     if annotation.home not in ("", state.namespace):
-        return f"left to the compactor of namespace {annotation.home}"
+        return f"the compactor of namespace {annotation.home} handles this drain"
     if not state.pool_states.get(annotation.pool, PoolState()).knows_drain(node, annotation.drain):
-        return "unknown to the pool's state"
+        return "the pool's state does not contain this drain"
     return "emptying" if annotation.emptied is None else "emptied"
 
 
@@ -263,7 +263,7 @@ def draw_status(console: Console, report: StatusReport) -> None:
 
 def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
     pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
-    freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB freed"
+    freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB are freed"
     console.print(
         f"running pods of pool {escape(resizes.pool)}: {pace} resized in the last hour, {resizes.verifying} watched, "
         f"{resizes.resizing} in progress, {resizes.reverting} reverting; {resizes.verified} verified ({freed}), "

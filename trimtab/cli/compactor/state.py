@@ -189,10 +189,12 @@ def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None
     claim, verdict = (
         (annotation.claim, annotation.problem) if isinstance(annotation, NotAuthentic) else (annotation, "authentic")
     )
-    description = "the annotation is invalid" if isinstance(claim, Unreadable) else _describe_drain(claim)
+    description = "the annotation of the node is invalid" if isinstance(claim, Unreadable) else _describe_drain(claim)
     if node.removal_taint is not None:
         return AnnotatedNode(
-            node, f"{description}; the node is being deleted (taint {node.removal_taint.key})", can_be_opened=False
+            node,
+            f"{description}; the node is being deleted (taint {node.removal_taint.key})",
+            can_be_opened=False,
         )
     return AnnotatedNode(node, f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}")
 
@@ -213,7 +215,7 @@ def _release_node(writer: Writer, name: str) -> str:
         assert isinstance(shape, NodeShape)
         node = node_of(shape)
         if CORDONED_BY_US not in node.annotations or node.removal_taint is not None:
-            return "skipped: it changed meanwhile"
+            return "the node was skipped, because it changed meanwhile"
         try:
             nodes_module.reopen_node(
                 writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned, annotations=(CORDONED_BY_US,),

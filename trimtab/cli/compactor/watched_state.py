@@ -39,7 +39,7 @@ class WatchedState:
             waited += 1.0
             errors = self.informers.errors_by_list()
             if errors or waited >= SYNC_SECONDS:
-                name, error = next(iter(errors.items()), ("the cluster", f"no answer within {SYNC_SECONDS:g} s"))
+                name, error = next(iter(errors.items()), ("the API server", f"no answer within {SYNC_SECONDS:g} s"))
                 raise RuntimeFailure(f"{name}: {error}")
 
     def read(self) -> CompactorState:
@@ -52,7 +52,9 @@ class WatchedState:
         """Returns what is wrong with the watches, as text."""
         errors = [f"{name}: {error}" for name, error in self.informers.errors_by_list().items()]
         age = self.informers.oldest_age()
-        return [*errors, f"the content is {age:.0f} s old"] if age is not None and age > STALE_SECONDS else errors
+        return (
+            [*errors, f"the list of objects is {age:.0f} s old"] if age is not None and age > STALE_SECONDS else errors
+        )
 
 
 @contextmanager

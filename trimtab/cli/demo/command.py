@@ -176,7 +176,10 @@ def _run_admission(console: Console, folder: Path) -> None:
     snapshot = folder / "cluster.yaml"
     snapshot.write_bytes(b"---\n".join((folder / name).read_bytes() for name in ("world.yaml", "shop.yaml")))
     console.print(
-        Text(f"{len(policy_documents.documents)} policies, {len(templates)} workloads. Starting the webhook …")
+        Text(
+            f"The demo has {len(policy_documents.documents)} policies and {len(templates)} workloads. Starting "
+            "the webhook …"
+        )
     )
     with run_webhook(folder, folder / "policies.yaml", snapshot) as client:
         previews = [
@@ -232,15 +235,14 @@ def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> No
 
 def _print_next_steps(console: Console) -> None:
     console.print(
-        "\n[bold]Where to go next[/]\n"
-        "  trimtab admit -f your-manifests.yaml            the same for what you run, nothing is changed anywhere\n"
-        "  trimtab admit -f your-manifests.yaml --explain  with the fields that were not changed, and why\n"
-        "  trimtab policies list                           the policies that are included\n"
-        "  trimtab policies explain NAME                   what one of them does\n"
-        "  trimtab plan --cluster snapshot.yaml            which of your nodes can be drained, and why the others "
-        "stay\n"
-        "  trimtab machines rank --cluster live            which machine types cost least for your pods\n"
-        "  trimtab reserved measure --cluster live         what kubelets really use of what is reserved for them\n"
-        "  docs/how-to/write-a-policy.md                   write your own policy in ten minutes",
+        "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows the changes to "
+        "your own workloads; nothing is changed anywhere\n  trimtab admit -f your-manifests.yaml --explain  also "
+        "shows the fields that were not changed, and why\n  trimtab policies list                           "
+        "lists the policies that are included\n  trimtab policies explain NAME                   explains one of "
+        "them\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, and "
+        "why the others stay\n  trimtab machines rank --cluster live            ranks machine types by what they "
+        "cost for your pods\n  trimtab reserved measure --cluster live         compares what kubelets use with "
+        "what is reserved for them\n  docs/how-to/write-a-policy.md                   explains how to write your "
+        "own policy in ten minutes",
         highlight=False,
     )

@@ -214,19 +214,18 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
     console.print(Text("\nFrom a dry run to the real compaction (simulated: a pod takes 30 s to start)", style="bold"))
-    console.print("[bold]mode: rehearse[/]  plans are recorded, and nothing is changed", highlight=False)
+    console.print("[bold]mode: rehearse[/]  the compactor records its plans and changes nothing", highlight=False)
     _run_rounds(cluster, loop, 60)
     dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
     console.print(_history_table(cluster.records))
     console.print(f"  nodes cordoned: {_count_cordoned(cluster)}, pods evicted: {cluster.evicted}", highlight=False)
     cluster.pool = replace(cluster.pool, dry_run=False)
-    console.print("[bold]mode: act[/]       the same plan, carried out", highlight=False)
+    console.print("[bold]mode: act[/]       the compactor carries out the same plan", highlight=False)
     _run_rounds(cluster, loop, MAX_ROUNDS)
     console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(
-        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted,"
-        f" {loop.drainer.moved_twice} of them "
-        f"twice; PodDisruptionBudgets violated: {cluster.short}",
+        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted, "
+        f"{loop.drainer.moved_twice} of them twice; violated PodDisruptionBudgets: {cluster.short}",
         highlight=False,
     )
 

@@ -40,7 +40,7 @@ def draw_sample_pool(console: Console) -> None:
     inputs = build_inputs()
     model = world_of(inputs.inventory)
     plan_report = report_module.build_report(inputs, model, make_plan(model, inputs.pools, inputs.context), [])
-    console.print(Text("\nAnd a pool of nodes, compacted (cpu requested, before and after)", style="bold"))
+    console.print(Text("\nA pool of nodes before and after compaction (cpu requested)", style="bold"))
     console.print(_nodes_table(plan_report))
     console.print(
         Text.assemble(
@@ -50,10 +50,10 @@ def draw_sample_pool(console: Console) -> None:
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
     console.print(
-        f"Simulated with a scheduler that spreads, and nodes that are marked (`simulate --marked`): "
-        f"{simulation.nodes_before} nodes → {simulation.nodes_after} in "
-        f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice,"
-        f" {simulation.pending_successors} left pending.",
+        "Simulated with a scheduler that spreads pods, while nodes that are drained next are marked (`simulate "
+        f"--marked`): {simulation.nodes_before} nodes → {simulation.nodes_after} in "
+        f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice, "
+        f"{simulation.pending_successors} left pending.",
         highlight=False,
     )
     _draw_resizes(console, inputs)
@@ -73,7 +73,7 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
     found = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
     after = len(inputs.inventory.nodes) - len(found.plan.all_steps)
     console.print(
-        f"And if the pods, which use {USED_PERCENT} % of the cpu that they request, shrink first while they run "
+        f"If the pods, which use {USED_PERCENT} % of the cpu that they request, first shrink while they run "
         f"(`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
         f"{format_count(len(found.resizes), 'resize')}, {format_count(len(found.plan.all_moves), 'eviction')}.",
         highlight=False,
@@ -115,7 +115,7 @@ def _nodes_table(report: PlanReport) -> Table:
             else Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
         )
         why = (
-            f"stays: {blockers_by_node[node.name].pod}, {blockers_by_node[node.name].reason.code}"
+            f"stays because of {blockers_by_node[node.name].pod}, {blockers_by_node[node.name].reason.code}"
             if node.name in blockers_by_node
             else ""
         )

@@ -26,12 +26,12 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             sentence = f"{code}: {finding.sentence} {finding.outcome}".removesuffix(".")
             yield report_warning(LINT_FINDING, sentence, finding.fix)
         if len(of_rule) > MAX_FINDINGS:
-            more = f"{code}: {len(of_rule) - MAX_FINDINGS} more findings"
+            more = f"{code} has {len(of_rule) - MAX_FINDINGS} more findings"
             yield report_warning(LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows them.")
     for note in state.notes:
         yield report_unknown(note)
     if not found and not state.notes:
-        yield report_ok("nothing in the cluster works against Trimtab, by the rules of `trimtab lint`")
+        yield report_ok("the rules of `trimtab lint` find nothing in the cluster that works against Trimtab")
 
 
 CHECKS = (

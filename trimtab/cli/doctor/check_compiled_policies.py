@@ -22,7 +22,7 @@ def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]
     elif policies is None:
         yield report_ok("this API server has no MutatingAdmissionPolicies (Kubernetes 1.36): the webhook changes pods")
     elif not policies:
-        yield report_ok("there are none: the webhook changes pods")
+        yield report_ok("there are no compiled policies: the webhook changes pods")
     else:
         for policy in policies:
             if not policy.is_bound:

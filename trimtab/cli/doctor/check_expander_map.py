@@ -45,13 +45,13 @@ def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_error(EXPANDER_MAP_INVALID, f"the autoscaler ignores the whole map: {parsed.problem}")
         return
     if isinstance(parsed, UnjudgedMap):
-        yield report_unknown(f"what the autoscaler makes of its priority map is not known: {parsed.problem}")
+        yield report_unknown(f"Trimtab cannot predict how the autoscaler reads its priority map: {parsed.problem}")
         return
     yield from _check_groups(parsed, autoscaler.status_report)
     if MANAGED_ANNOTATION in state.annotations:
         decision = update_demotions(state.data, state.annotations, Autoscaler(), 0)
         if isinstance(decision, MapLeftAlone):
-            yield report_warning(EXPANDER_MAP_CHANGED, f"Trimtab's priority map stays as it is: {decision.problem}")
+            yield report_warning(EXPANDER_MAP_CHANGED, f"Trimtab leaves its priority map unchanged: {decision.problem}")
 
 
 def _check_groups(parsed: ExpanderMap, status: Autoscaler | Unreadable | None) -> Iterator[DoctorFinding]:

@@ -52,19 +52,20 @@ def _check_process(name: str, state: Read[DeploymentState | None], namespace: st
     report = report_error if name == "webhook" else report_warning
     if state is None:
         fix = (
-            f"trimtab install --apply, with the options of the installation; with Helm, set the value {name}.enabled:"
-            " true"
+            "trimtab install --apply, with the options of the installation; with Helm, set the value "
+            f"{name}.enabled: true"
         )
         return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}", fix)
     if state.replicas == 0:
         fix = f"kubectl -n {namespace} scale deployment {account_name(name)} --replicas={2 if name == 'webhook' else 1}"
         return report(SCALED_TO_ZERO, f"{name}: the Deployment {account_name(name)} is scaled to 0 replicas", fix)
-    replicas = f"{name}: {state.ready_replicas} of {state.replicas} replicas ready"
+    replicas = f"{name}: {state.ready_replicas} of {state.replicas} replicas are ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:
         return report_error(
-            NAMESPACE_MISMATCH, f"{name} runs in {namespace} and is configured with {configured_namespace}"
+            NAMESPACE_MISMATCH,
+            f"{name} runs in the namespace {namespace}, but is configured with the namespace {configured_namespace}",
         )
     if state.ready_replicas == 0:
         return report_error(NOT_READY, replicas, describe_command)
@@ -81,10 +82,12 @@ def check_permissions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         if isinstance(missing, Unreadable):
             yield report_unknown(missing)
         elif missing:
-            rest = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            yield report_error(PERMISSION_MISSING, f"{account_name(name)} may not {', '.join(missing[:3])}{rest}")
+            rest = f" and {len(missing) - 3} more permissions" if len(missing) > 3 else ""
+            yield report_error(
+                PERMISSION_MISSING, f"the account {account_name(name)} may not {', '.join(missing[:3])}{rest}"
+            )
         else:
-            yield report_ok(f"{account_name(name)} has all permissions that it needs")
+            yield report_ok(f"the account {account_name(name)} has all permissions that it needs")
 
 
 def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -109,7 +112,9 @@ def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
     if not policy.is_there:
         yield report_error(ACCOUNT_POLICY_MISSING, f"{subject} does not exist")
     elif not policy.is_bound:
-        yield report_error(ACCOUNT_POLICY_MISSING, f"{subject} has no binding that denies: it is not enforced")
+        yield report_error(
+            ACCOUNT_POLICY_MISSING, f"{subject} has no binding that denies requests, so it is not enforced"
+        )
     elif not policy.is_ours:
         yield report_warning(
             ACCOUNT_POLICY_DIFFERENT, f"{subject} differs from the one that this version of Trimtab installs"
@@ -127,9 +132,9 @@ def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         elif process is not None and process.replicas:
             yield _check_leader(name, lease, cluster)
         elif process is not None:
-            yield report_ok(f"{name}: scaled to 0 replicas, so none leads")
+            yield report_ok(f"{name} is scaled to 0 replicas, so none of them leads")
         else:
-            yield report_ok(f"{name}: not installed")
+            yield report_ok(f"{name} is not installed")
 
 
 def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster) -> DoctorFinding:
@@ -140,18 +145,18 @@ def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster)
             f"kubectl -n {cluster.namespace} logs deploy/{account_name(name)}",
         )
     if lease.renewed_at is None:
-        return report_error(LEASE_STALE, f"{name}: {lease.holder} leads and never renewed its Lease")
+        return report_error(LEASE_STALE, f"{name}: {lease.holder} holds the Lease and never renewed it")
     if not has_leader(lease, cluster.present):
         age = format_age(int((cluster.present - lease.renewed_at).total_seconds()))
         renewed = lease.renewed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return report_error(
             LEASE_STALE,
-            f"{name}: {lease.holder} last renewed its Lease at {renewed}, {age} ago; it lasts"
+            f"{name}: {lease.holder} last renewed its Lease at {renewed}, {age} ago, but it lasts"
             f" {lease.duration_seconds} s",
             f"kubectl -n {cluster.namespace} describe pods -l app.kubernetes.io/component={name}; then kubectl -n"
             f" {cluster.namespace} logs deploy/{account_name(name)}",
         )
-    return report_ok(f"{name}: {lease.holder} leads")
+    return report_ok(f"{name}: {lease.holder} holds the Lease")
 
 
 PROCESS_CHECKS = (
@@ -196,8 +201,8 @@ def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif not TESTED[0] <= version <= TESTED[1]:
         yield report_warning(
             UNTESTED,
-            f"Kubernetes {_format_version(version)}: tests run against {_format_version(TESTED[0])} to"
-            f" {_format_version(TESTED[1])}",
+            f"Kubernetes {_format_version(version)} is outside of the versions that tests run against, "
+            f"{_format_version(TESTED[0])} to {_format_version(TESTED[1])}",
         )
     else:
         yield report_ok(f"Kubernetes {_format_version(version)}")
@@ -211,14 +216,15 @@ def check_clock(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     # A Date header has whole seconds (RFC 9110, section 5.6.7): on average it is half a second behind.
     skew_seconds = (cluster.local_time - cluster.server_time).total_seconds() - 0.5
     sentence = (
-        f"this clock is {abs(skew_seconds):.0f} s {'ahead of' if skew_seconds > 0 else 'behind'} the API server's"
+        f"the clock of this machine is {abs(skew_seconds):.0f} s {'ahead of' if skew_seconds > 0 else 'behind'} "
+        "the API server's clock"
     )
     if abs(skew_seconds) > MAX_TOLERATED_SKEW_SECONDS:
         yield report_error(CLOCK_SKEW, sentence)
     elif abs(skew_seconds) > MAX_SKEW_SECONDS:
         yield report_warning(CLOCK_SKEW, sentence)
     else:
-        yield report_ok(f"within {MAX_SKEW_SECONDS} s of the API server's")
+        yield report_ok(f"the clock of this machine is within {MAX_SKEW_SECONDS} s of the API server's clock")
 
 
 def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -226,13 +232,13 @@ def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(cluster.own_namespace, Unreadable):
         yield report_unknown(cluster.own_namespace)
     elif cluster.own_namespace is None:
-        yield report_error(NAMESPACE_MISSING, f"there is no namespace {cluster.namespace}")
+        yield report_error(NAMESPACE_MISSING, f"the namespace {cluster.namespace} does not exist")
     elif cluster.own_namespace.paused:
         yield report_warning(
             ALL_PAUSED, cluster.own_namespace.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-"
         )
     else:
-        yield report_ok("nothing is paused")
+        yield report_ok("neither the installation nor a pool is paused")
 
 
 def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -244,7 +250,7 @@ def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_error(CRD_MISSING, "PodPolicy is not served" if crd is None else "PodPolicy is not established")
     elif VERSION not in crd.served:
         yield report_error(
-            CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not {VERSION}"
+            CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not as {VERSION}"
         )
     else:
         yield report_ok(f"PodPolicy {VERSION} is served")
@@ -316,8 +322,8 @@ def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[Doctor
         yield report_warning(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
     if has_watchdog and policy.observed_generation < policy.generation:
         sentence = (
-            f"{policy.name}: its status describes generation {policy.observed_generation}, and the policy has"
-            f" generation {policy.generation}"
+            f"{policy.name}: its status describes generation {policy.observed_generation}, but the policy has "
+            f"generation {policy.generation}"
             if policy.observed_generation
             else f"{policy.name}: the watchdog has not written a status yet"
         )

@@ -62,11 +62,11 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         elif settings.get("TRIMTAB_OVERHEAD", "server") != writer:
             yield report_error(
                 OVERHEAD_MISMATCH,
-                f"{sentence}; the {process} has another value",
+                f"{sentence}; the {process} is configured with another value",
                 f"TRIMTAB_OVERHEAD={writer} of {process}",
             )
         else:
-            yield report_ok(f"{sentence}, as the {process} is set")
+            yield report_ok(f"{sentence}, as the {process} is configured")
 
 
 def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -82,7 +82,7 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         return
     status, flags = cluster.autoscaler.status_report, cluster.autoscaler.flags
     if isinstance(status, Unreadable):
-        yield report_error(AUTOSCALER_UNHEALTHY, f"its status is invalid: {status}")
+        yield report_error(AUTOSCALER_UNHEALTHY, f"the cluster autoscaler's status is invalid: {status}")
     elif status is None:
         yield _check_missing_status(cluster, settings)
     else:
@@ -96,13 +96,18 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
     if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
-        return report_ok("it reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS requires none")
+        return report_ok(
+            "the cluster autoscaler reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS does not "
+            "require one"
+        )
     if isinstance(cluster.pools, Unreadable):
         return report_unknown(cluster.pools)
     if not cluster.pools.pools:
-        return report_ok("there is none, and there is no pool to compact")
+        return report_ok("there is no cluster autoscaler, and no pool to compact")
     count = format_count(len(cluster.pools.pools), "pool")
-    return report_warning(AUTOSCALER_MISSING, f"{count}, and no ConfigMap kube-system/cluster-autoscaler-status")
+    return report_warning(
+        AUTOSCALER_MISSING, f"there are pools ({count}), but no ConfigMap kube-system/cluster-autoscaler-status"
+    )
 
 
 def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding:
@@ -112,12 +117,17 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
         age = f"{seconds - status.updated} s ago" if status.updated is not None else "never"
         ahead = status.updated is not None and status.updated > seconds
         return report_error(
-            AUTOSCALER_UNHEALTHY, f"it {status.silence_reason(seconds)}" if ahead else f"it last reported {age}"
+            AUTOSCALER_UNHEALTHY,
+            f"the cluster autoscaler {status.silence_reason(seconds)}"
+            if ahead
+            else f"the cluster autoscaler reported its status last: {age}",
         )
     return (
-        report_ok(f"it reports {len(status.groups)} node group{'s' if len(status.groups) != 1 else ''}")
+        report_ok(
+            f"the cluster autoscaler reports {len(status.groups)} node group{'s' if len(status.groups) != 1 else ''}"
+        )
         if status.healthy
-        else report_error(AUTOSCALER_UNHEALTHY, "it reports that it is unhealthy")
+        else report_error(AUTOSCALER_UNHEALTHY, "the cluster autoscaler reports that it is unhealthy")
     )
 
 
@@ -130,19 +140,24 @@ def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterat
             continue
         threshold = with_options(autoscaler, pool.group_options).threshold
         if threshold > pool.lead_max_threshold:
-            sentence = f"pool {pool.name} leads and starts no drain: the autoscaler removes nodes under {threshold} %"
+            sentence = (
+                f"pool {pool.name} has `autoscaler: lead` and starts no drain: the autoscaler removes nodes "
+                f"under {threshold} %"
+            )
             yield report_warning(
                 AUTOSCALER_COMPETES,
-                f"{sentence}; {flag} would leave them to Trimtab",
+                f"{sentence}; with {flag} it would leave them to Trimtab",
                 f"start the cluster autoscaler with {flag}",
             )
         elif threshold > MAX_LEAD_THRESHOLD_PERCENT:
             yield report_ok(
-                f"pool {pool.name} leads; {flag} would leave to Trimtab the nodes that the autoscaler drains under "
-                f"{threshold} %"
+                f"pool {pool.name} has `autoscaler: lead`; with {flag} the autoscaler would leave to Trimtab the "
+                f"nodes that it drains under {threshold} %"
             )
         else:
-            yield report_ok(f"pool {pool.name} leads, and the autoscaler drains no node above {threshold} %")
+            yield report_ok(
+                f"pool {pool.name} has `autoscaler: lead`, and the autoscaler drains no node above {threshold} %"
+            )
 
 
 def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -174,15 +189,18 @@ def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if estafette.running:
         sentence = f"{' and '.join(estafette.running)} runs"
         yield (
-            report_error(ESTAFETTE_RUNS, f"{sentence} together with pools that act: {', '.join(acting_pools)}")
+            report_error(ESTAFETTE_RUNS, f"{sentence} while pools are in mode act: {', '.join(acting_pools)}")
             if acting_pools
             else report_warning(ESTAFETTE_RUNS, sentence)
         )
     elif estafette.stranded:
         count, names = len(estafette.stranded), join_first(estafette.stranded, MAX_NAMES)
-        yield report_warning(ESTAFETTE_CORDONS, f"{count} node{'' if count == 1 else 's'} ({names})")
+        yield report_warning(
+            ESTAFETTE_CORDONS,
+            f"an estafette node-compactor left {count} node{'' if count == 1 else 's'} cordoned ({names})",
+        )
     else:
-        yield report_ok("there is none")
+        yield report_ok("no estafette node-compactor runs in this cluster")
 
 
 _PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
@@ -202,10 +220,12 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif isinstance(source, Unreadable):
         yield report_unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
     elif source.status == 404 and source.name == "metrics API":
-        yield report_warning(USAGE_SOURCE_MISSING, "no metrics API, and no TRIMTAB_RECOMMENDER_PROMETHEUS_URL")
+        yield report_warning(
+            USAGE_SOURCE_MISSING, "there is no metrics API, and TRIMTAB_RECOMMENDER_PROMETHEUS_URL is not set"
+        )
     elif source.status >= 300 or source.empty:
-        failure = f"answers {source.status}: {source.message}"
-        problem = "answers, and has no usage of any pod" if source.empty else failure
+        failure = f"answers with status {source.status}: {source.message}"
+        problem = "answers, but has no usage of any pod" if source.empty else failure
         yield report_error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
     else:
         yield report_ok(f"{source.name} answers")
@@ -216,9 +236,9 @@ def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(cluster.vpa, Unreadable):
         yield report_unknown(cluster.vpa)
     elif cluster.vpa.installed and not cluster.vpa.acts:
-        yield report_warning(VPA_WEBHOOK_DOWN, "the VPA is installed, but its webhook cannot act")
+        yield report_warning(VPA_WEBHOOK_DOWN, "the VPA is installed, but its webhook cannot change pods")
     else:
-        yield report_ok("its webhook can act" if cluster.vpa.installed else "there is none")
+        yield report_ok("the VPA's webhook can change pods" if cluster.vpa.installed else "the VPA is not installed")
 
 
 def _process_settings(cluster: ObservedCluster, process: str) -> Mapping[str, str] | Unreadable:

@@ -45,7 +45,9 @@ def check_metrics_api(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_error(OTHER_PROVIDER, f"other providers of custom metrics are registered: {names}")
     if not is_registered and state.deployment is None:
         provider = ", ".join(one.service or one.name for one in others)
-        yield report_ok(f"the metrics API is not installed; custom metrics have {provider or 'no provider'}")
+        yield report_ok(
+            f"the metrics API of Trimtab is not installed; the provider of custom metrics is {provider or 'none'}"
+        )
         return
     yield from _check_registration(state, own_service)
 
@@ -53,12 +55,12 @@ def check_metrics_api(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 def _check_registration(state: MetricsApiState, own_service: str) -> Iterator[DoctorFinding]:
     own = [one for one in state.api_services if one.service == own_service]
     if not own:
-        yield report_warning(API_UNREGISTERED, "there is a Deployment of the metrics API, and no APIService")
+        yield report_warning(API_UNREGISTERED, "there is a Deployment of the metrics API, but no APIService")
     for one in own:
         if one.is_available:
-            yield report_ok(f"the API server reaches the metrics API by {one.name}")
+            yield report_ok(f"the API server reaches the metrics API through APIService {one.name}")
         else:
-            missing = "" if state.deployment is not None else "; there is no Deployment"
+            missing = "" if state.deployment is not None else "; the Deployment does not exist"
             yield report_error(API_UNAVAILABLE, f"{one.name}: {one.message or 'not available'}{missing}")
 
 

@@ -36,7 +36,7 @@ def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]
     for policy, reason in state.dangling:
         yield report_warning(POLICY_REFERENCE, f"{policy}: {reason.sentence}")
     if not state.dangling:
-        yield report_ok("the cluster has everything that policies name")
+        yield report_ok("every object that policies name exists in the cluster")
 
 
 def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -47,7 +47,7 @@ def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         return
     empty = find_empty_pools(reading.pools, state.nodes or ())
     names = sorted({pool_name(node) for node in state.nodes or ()} - {""})
-    there_are = f"the nodes' labels name {', '.join(names[:5])}" if names else "no node has a pool label"
+    there_are = f"the labels of nodes name the pools {', '.join(names[:5])}" if names else "no node has a pool label"
     for pool in empty if state.nodes is not None else ():
         yield report_warning(POOL_WITHOUT_NODES, f"no node belongs to pool {pool}; {there_are}")
     if not empty:
@@ -73,7 +73,9 @@ def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         sentence = "; ".join(f"{', '.join(names)}: {image}" for image, names in sorted(processes.items()))
         yield report_warning(MIXED_VERSIONS, sentence)
     else:
-        yield report_ok(f"one image: {next(iter(processes))}" if processes else "no process is installed")
+        yield report_ok(
+            f"all processes run the image {next(iter(processes))}" if processes else "no process is installed"
+        )
 
 
 def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -96,7 +98,7 @@ def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for name in missing:
         yield report_warning(PROTECTION_MISSING, f"there is no {name}")
     if not missing:
-        yield report_ok("every process has what protects it")
+        yield report_ok("every process has its PodDisruptionBudget and its NetworkPolicy")
 
 
 def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -106,16 +108,17 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(state)
         return
     if not state.resizing:
-        yield report_ok("no policy says `running: resize`")
+        yield report_ok("no policy has `running: resize`")
         return
     # Pools that cannot be read count as pools that act: a needless warning is better than none.
     acting = isinstance(reading, Unreadable) or any(map(is_resizing_pool, reading.pools))
     names = join_first(state.resizing, MAX_NAMES)
     if not acting:
-        yield report_ok(f"{names}: running pods are resized once a pool acts")
+        yield report_ok(f"{names}: running pods are resized once a pool is in mode act")
     elif not isinstance(version, Unreadable) and version < FIRST_VERSION_THAT_RESIZES:
         yield report_warning(
-            NOT_SUPPORTED, f"{names}: the cluster runs Kubernetes {version[0]}.{version[1]}, and resizes need 1.33"
+            NOT_SUPPORTED,
+            f"{names}: the cluster runs Kubernetes {version[0]}.{version[1]}, but resizes need version 1.33",
         )
     elif isinstance(state.missing_resize_permissions, Unreadable):
         yield report_unknown(state.missing_resize_permissions)
@@ -148,7 +151,7 @@ CHECKS = (
     ),
     Check(
         name="resizes",
-        asks="Are running pods resized where a policy says so?",
+        asks="Are running pods resized where a policy has `running: resize`?",
         judge=check_resizes,
         may=(RESIZE_PERMISSION_MISSING, NOT_SUPPORTED),
     ),

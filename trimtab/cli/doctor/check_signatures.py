@@ -65,7 +65,7 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
         report_warning if process == "webhook" else report_error,
     )
     if cluster.processes[process] is None:
-        return report_ok(f"{process}: not installed")
+        return report_ok(f"{process} is not installed")
     if isinstance(has_key, Unreadable):
         return report_unknown(has_key)
     if has_key is None:
@@ -97,7 +97,7 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for node, namespace in sorted(signatures.annotations.others.items()):
         yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
     for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
-        yield report_warning(RENAMED, f"node {node} has {key}")
+        yield report_warning(RENAMED, f"node {node} still has {key}")
 
 
 def _describe_drains(annotations: DrainAnnotations) -> str:
@@ -140,7 +140,9 @@ def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Itera
             nodes_by_pool.setdefault(annotation.pool, []).append(node)
         elif not _is_known(states[annotation.pool], node, annotation):
             yield report_warning(
-                DRAIN_ORPHANED, f"node {node}: the state of pool {annotation.pool} has no drain {annotation.drain}"
+                DRAIN_ORPHANED,
+                f"node {node} has an annotation of drain {annotation.drain}, which the state of pool "
+                f"{annotation.pool} does not contain",
             )
     for pool, nodes in nodes_by_pool.items():
         sentence = (
@@ -152,7 +154,7 @@ def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Itera
 def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
     for node, annotation in sorted(annotations.doubtful.items()):
         if isinstance(keys, Unreadable):
-            yield report_unknown(Unreadable(f"annotation of node {node}", f"unverified: {keys}"))
+            yield report_unknown(Unreadable(f"annotation of node {node}", f"the annotation is unverified: {keys}"))
         else:
             yield report_error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
 

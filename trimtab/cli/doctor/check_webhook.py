@@ -46,11 +46,13 @@ def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     status = certs.certificate_status(CERTIFICATE_SECRET, pair, cluster.local_time)
     name = f"{WEBHOOK_NAME}.{cluster.namespace}.svc"
     if status.names and name not in status.names:
-        yield report_error(PAIR_UNUSABLE, f"the certificate is for {', '.join(status.names)}, API servers call {name}")
+        yield report_error(
+            PAIR_UNUSABLE, f"the certificate is for {', '.join(status.names)}, but API servers call {name}"
+        )
     for problem in status.problems:
         yield report_warning(PAIR_DUE, problem.says) if status.is_usable else report_error(PAIR_UNUSABLE, problem.says)
     if status.is_usable and not status.problems and name in status.names:
-        yield report_ok(f"valid for another {status.days_left:.0f} days")
+        yield report_ok(f"the certificate is valid for another {status.days_left:.0f} days")
 
 
 def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -64,7 +66,7 @@ def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         if isinstance(configuration, Unreadable):
             yield report_unknown(configuration)
         elif configuration is None and kind == "MutatingWebhookConfiguration" and cluster.is_without_webhook:
-            yield report_ok("no webhook is registered for pods: compiled policies change them (`--mode policies`)")
+            yield report_ok("no webhook is registered for pods: compiled policies change pods (`--mode policies`)")
         elif configuration is None:
             yield report_error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION_NAME}")
         else:
@@ -77,15 +79,15 @@ def _compare_ca_bundles(
 ) -> Iterator[DoctorFinding]:
     empty_names = [name for (_, name), bundle in bundles.items() if not bundle]
     if empty_names:
-        yield report_error(CA_BUNDLE_MISSING, f"{', '.join(empty_names)}: no caBundle")
+        yield report_error(CA_BUNDLE_MISSING, f"no caBundle is set in {', '.join(empty_names)}")
     filled = {key: bundle for key, bundle in bundles.items() if bundle}
     if len(set(filled.values())) > 1:
         yield report_error(
             CA_BUNDLES_DIFFER,
-            f"{len(set(filled.values()))} different caBundles in {', '.join(name for _, name in filled)}",
+            f"there are {len(set(filled.values()))} different caBundles in {', '.join((name for _, name in filled))}",
         )
     if isinstance(secret, Unreadable) or secret is None:
-        yield report_unknown(secret if secret is not None else "there is no certificate to compare them with")
+        yield report_unknown(secret if secret is not None else "there is no certificate to compare the caBundles with")
         return
     unknown_names = [name for (_, name), bundle in filled.items() if not certs.may_serve(secret, [bundle])]
     if unknown_names:
@@ -107,7 +109,9 @@ def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         elif configuration is not None:
             findings = [finding for hook in configuration.hooks for finding in _check_hook(hook, cluster.namespace)]
             names = ", ".join(hook.name for hook in configuration.hooks)
-            yield from findings or [report_ok(f"{names}: failurePolicy Ignore, Trimtab's Service and selectors")]
+            yield from findings or [
+                report_ok(f"the failurePolicy is Ignore, and the Service and the selectors are Trimtab's, in {names}")
+            ]
 
 
 def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
@@ -115,20 +119,21 @@ def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
         place = "/".join(hook.service) if hook.service else "a URL"
         yield report_error(SERVICE_OTHER, f"{hook.name} is called at {place}, not at {namespace}/{WEBHOOK_NAME}")
     if hook.fails_closed:
-        yield report_error(FAILURE_POLICY_FAIL, f"{hook.name}: failurePolicy Fail")
+        yield report_error(FAILURE_POLICY_FAIL, f"{hook.name} has failurePolicy Fail")
     if hook.timeout_seconds > MAX_TIMEOUT_SECONDS:
-        yield report_warning(TIMEOUT_LONG, f"{hook.name}: {hook.timeout_seconds} s")
+        yield report_warning(TIMEOUT_LONG, f"{hook.name} has a timeout of {hook.timeout_seconds} s")
     if hook.name == POOLS and hook.included_namespaces != frozenset({namespace}):
         yield report_warning(
-            POOLS_OF_OTHER_NAMESPACES, f"{hook.name} is sent ConfigMaps of namespaces other than {namespace}"
+            POOLS_OF_OTHER_NAMESPACES,
+            f"API servers send {hook.name} the ConfigMaps of namespaces other than {namespace}",
         )
     if not hook.creates_pods:
         return
     if not hook.reinvoked:
-        yield report_warning(NOT_REINVOKED, f"{hook.name}: reinvocationPolicy Never")
+        yield report_warning(NOT_REINVOKED, f"{hook.name} has reinvocationPolicy Never")
     namespaces = sorted((DEFAULT_SETTINGS.system_namespaces | {namespace}) - hook.excluded_namespaces)
     if namespaces:
-        yield report_error(SYSTEM_NAMESPACES_SENT, f"{hook.name} is sent pods of {', '.join(namespaces)}")
+        yield report_error(SYSTEM_NAMESPACES_SENT, f"API servers send {hook.name} the pods of {', '.join(namespaces)}")
 
 
 def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -154,11 +159,12 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     ]
     for name, hook in later_hooks:
         yield report_warning(
-            MAY_BE_OVERRULED, f"{hook.name} ({name}) is called after Trimtab's, and again after Trimtab changed a pod"
+            MAY_BE_OVERRULED,
+            f"{hook.name} ({name}) is called after Trimtab's webhook, and again after Trimtab changed a pod",
         )
     if not later_hooks:
         others = f"{len(other_hooks)} other webhook{'s change' if len(other_hooks) != 1 else ' changes'} pods"
-        yield report_ok(f"{others}; none can overrule Trimtab's")
+        yield report_ok(f"{others}; none of them can overrule Trimtab's webhook")
 
 
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -171,7 +177,7 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(trial)
         return
     if cluster.is_without_webhook:
-        yield report_ok("pods do not wait for a webhook: compiled policies change them")
+        yield report_ok("no webhook is called for pods: compiled policies change them")
         return
     greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
     if greeting:
@@ -184,7 +190,7 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         cause = (
             cluster.is_opted_out
             if isinstance(cluster.is_opted_out, Unreadable)
-            else f"{cluster.trial_namespace} opts its pods out"
+            else f"the namespace {cluster.trial_namespace} opts its pods out"
         )
         yield report_unknown(cause, "Name another namespace with --ask-in.")
     elif trial.status >= 300:
@@ -194,8 +200,8 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     else:
         yield report_error(
             WEBHOOK_SILENT,
-            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s "
-            "without an answer of the webhook",
+            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s without an answer from "
+            "the webhook",
         )
 
 
@@ -209,9 +215,11 @@ def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif trial.lacks_permission:
         yield report_unknown(trial.message, _explain_permission("podpolicies"))
     elif trial.status >= 300:
-        yield report_unknown(f"a PodPolicy was refused, not by Trimtab: {trial.message}", "See the check `crd`.")
+        yield report_unknown(
+            f"another component than Trimtab refused a PodPolicy: {trial.message}", "See the check `crd`."
+        )
     else:
-        yield report_error(VALIDATION_SILENT, "an invalid PodPolicy would be stored")
+        yield report_error(VALIDATION_SILENT, "the API server would store an invalid PodPolicy")
 
 
 def _explain_permission(resource: str) -> str:
@@ -239,7 +247,7 @@ CHECKS = (
     ),
     Check(
         name="configuration",
-        asks="Do API servers call the webhook as they should?",
+        asks="Do API servers call the webhook with the right settings?",
         judge=check_configurations,
         may=(
             SERVICE_OTHER,
@@ -250,7 +258,9 @@ CHECKS = (
             POOLS_OF_OTHER_NAMESPACES,
         ),
     ),
-    Check(name="order", asks="Can another webhook overrule Trimtab's?", judge=check_order, may=(MAY_BE_OVERRULED,)),
+    Check(
+        name="order", asks="Can another webhook overrule Trimtab's webhook?", judge=check_order, may=(MAY_BE_OVERRULED,)
+    ),
     Check(
         name="answers",
         asks="Does the API server reach the webhook for a pod?",

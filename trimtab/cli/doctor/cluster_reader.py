@@ -146,7 +146,7 @@ def _proxy_path(url: str) -> str:
     labels = (parts.hostname or "").split(".")
     # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
     if len(labels) < 2 or labels[2:] not in ([], ["svc"], ["svc", "cluster", "local"]):
-        raise Unreachable(f"ask {url}: it is not a Service of this cluster, so it cannot be reached from here")
+        raise Unreachable(f"query {url}: it is not a Service of this cluster, so it cannot be reached from here")
     name, namespace = map(path_segment, labels[:2])
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)

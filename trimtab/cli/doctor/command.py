@@ -57,7 +57,7 @@ def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) ->
 
 def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
     """Returns the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
-    findings = tuple(check.judge(cluster)) or (report_unknown("there is nothing to check"),)
+    findings = tuple(check.judge(cluster)) or (report_unknown("the cluster has nothing to check"),)
     return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 
 
@@ -137,7 +137,7 @@ def draw_findings(console: Console, report: DoctorReport) -> None:
         table.add_row(f"[{style}]{finding.severity}[/]", finding.check, _format_finding(finding))
     console.print(table)
     for name in report.left_out:
-        console.print(f"left out: {name}")
+        console.print(f"this check was skipped: {name}")
     console.print(_format_summary(report))
 
 
@@ -169,7 +169,7 @@ def _format_summary(report: DoctorReport) -> str:
     "--without", multiple=True, type=click.Choice([check.name for check in CHECKS]), metavar="CHECK",
     help="Skip this check; the report says so. You can repeat the option.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
 @output.add_output_options
 @live_cluster.add_login_options
 def verb(

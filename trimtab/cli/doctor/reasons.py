@@ -9,9 +9,9 @@ REINSTALL = "Run `trimtab install --apply` with the options of the installation;
 
 SIGNING_KEY_MISSING = Code(
     "signing-key-missing",
-    "The compactor has no signing key: nothing that it signed before is authentic, and without the Secret it"
-    " does nothing.",
-    "`trimtab install --apply` creates the Secret, the compactor fills it. `trimtab compactor release --yes NODE` "
+    "The compactor has no signing key: nothing that it signed before is authentic, and it does nothing without"
+    " the Secret.",
+    "`trimtab install --apply` creates the Secret, and the compactor fills it. `trimtab compactor release --yes NODE` "
     "uncordons a node that was cordoned with a lost key.",
 )
 WEBHOOK_KEY_MISSING = Code(
@@ -19,8 +19,8 @@ WEBHOOK_KEY_MISSING = Code(
     "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request"
     " repeats the "
     "decision.",
-    "`trimtab install --apply` creates the Secret, the webhook fills it within a minute. Pods that are admitted until "
-    "then stay as they are.",
+    "`trimtab install --apply` creates the Secret, and the webhook fills it within a minute. Pods that are "
+    "admitted until then stay as they are.",
 )
 DRAIN_FORGED = Code(
     "drain-annotation-not-authentic",
@@ -29,20 +29,20 @@ DRAIN_FORGED = Code(
 )
 DRAIN_ORPHANED = Code(
     "drain-orphaned",
-    "A node has an authentic annotation of a drain that the pool's state does not have.",
-    "Nothing while a compactor leads: it uncordons the node. Otherwise run `trimtab compactor release --yes NODE`.",
+    "A node has an authentic annotation of a drain that is not in the pool's state.",
+    "If a compactor leads, do nothing: it uncordons the node. Otherwise run `trimtab compactor release --yes NODE`.",
 )
 DRAIN_ABANDONED = Code(
     "drain-without-compactor",
-    "Nodes are cordoned by the compactor, and no compactor runs that would finish or undo the drains.",
+    "The compactor cordoned nodes, but no compactor runs that could finish or undo their drains.",
     "Start the compactor: it continues or undoes its drains. Without it, `trimtab compactor release --yes NODE` "
     "uncordons a node.",
 )
 STATE_DELETED = Code(
     "state-deleted",
     "The state of a pool was deleted while nodes have annotations of its drains.",
-    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; without a "
-    "compactor `trimtab compactor release --yes NODE` uncordons a node.",
+    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; if no compactor "
+    "runs, `trimtab compactor release --yes NODE` uncordons a node.",
 )
 STATE_NOT_AUTHENTIC = Code(
     "state-not-authentic",
@@ -54,7 +54,7 @@ RENAMED = Code(
     "renamed-word-on-node",
     "A node has a taint or an annotation of Trimtab under its earlier name.",
     f"`trimtab install --apply` and the compactor remove the taint {RENAMED_LEAVING}. Replace the annotation "
-    f"{RENAMED_KEEP} by {KEEP_ANNOTATION}: until then the node stays, as you asked.",
+    f"{RENAMED_KEEP} by {KEEP_ANNOTATION}: until then Trimtab does not drain the node.",
 )
 OVERHEAD_MISMATCH = Code(
     "overhead-setting-mismatch",
@@ -63,15 +63,15 @@ OVERHEAD_MISMATCH = Code(
 )
 AUTOSCALER_MISSING = Code(
     "autoscaler-not-found",
-    "There are pools to compact, and no cluster autoscaler reports its status: drained nodes would not be removed, so "
-    "the compactor starts no drain.",
-    "Install one, or let it write its status (`--write-status-configmap`); if it cannot, set "
+    "There are pools to compact, but no cluster autoscaler reports its status: drained nodes would not be "
+    "removed, so the compactor starts no drain.",
+    "Install a cluster autoscaler, or let it write its status (`--write-status-configmap`); if it cannot, set "
     "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 AUTOSCALER_UNHEALTHY = Code(
     "autoscaler-status-unusable",
     "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
-    "`kubectl -n kube-system logs deploy/cluster-autoscaler`",
+    "See the autoscaler's log: `kubectl -n kube-system logs deploy/cluster-autoscaler`",
 )
 AUTOSCALER_KEEPS_NODES = Code(
     "autoscaler-scale-down-disabled",
@@ -80,7 +80,7 @@ AUTOSCALER_KEEPS_NODES = Code(
 )
 AUTOSCALER_FLAGS_DIFFER = Code(
     "autoscaler-flags-differ",
-    "The compactor is configured with other flags of the autoscaler than those that the autoscaler runs with.",
+    "The compactor is configured with flags of the cluster autoscaler that differ from those it runs with.",
     "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
 )
 AUTOSCALER_COMPETES = Code(
@@ -90,15 +90,15 @@ AUTOSCALER_COMPETES = Code(
 )
 ESTAFETTE_RUNS = Code(
     "estafette-still-running",
-    "An estafette node-compactor runs in this cluster. It deletes pods without regard to PodDisruptionBudgets on nodes "
-    "that Trimtab plans with, and pods move twice.",
+    "An estafette node-compactor runs in this cluster. It ignores PodDisruptionBudgets and deletes pods on nodes "
+    "that Trimtab plans with, so pods move twice.",
     "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
     "nodes that it left cordoned.",
 )
 ESTAFETTE_CORDONS = Code(
     "estafette-left-cordons",
-    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no plan "
-    "includes them.",
+    "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no "
+    "plan includes them.",
     "`trimtab pools import FILE --apply --take-over` uncordons them.",
 )
 USAGE_SOURCE_MISSING = Code(
@@ -109,30 +109,31 @@ USAGE_SOURCE_MISSING = Code(
 USAGE_SOURCE_FAILS = Code(
     "usage-source-failing",
     "The source of usage does not answer, or has no usage of any pod.",
-    "`kubectl get apiservice v1beta1.metrics.k8s.io`, or the Prometheus that TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
+    "Run `kubectl get apiservice v1beta1.metrics.k8s.io`, or check the Prometheus that "
+    "TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_WEBHOOK_DOWN = Code(
     "vpa-webhook-unavailable",
     "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
-    "See the VPA's admission controller: it needs a ready endpoint and a caBundle.",
+    "Check the VPA's admission controller: it needs a ready endpoint and a caBundle.",
 )
 PAIR_MISSING = Code(
     "certificate-missing",
     "The Secret with the webhook's certificate does not exist, or contains no certificate.",
-    "The replicas fill it: see their log for `no certificate yet`. With cert-manager: `kubectl -n NAMESPACE "
-    "describe certificate`.",
+    "The replicas of the webhook create it: see their log for `no certificate yet`. With cert-manager: `kubectl "
+    "-n NAMESPACE describe certificate`.",
 )
 PAIR_UNUSABLE = Code(
     "certificate-unusable",
     "No client would trust a server with this certificate: it has expired, or its key, authority or name does not "
     "match.",
-    "`trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues it, renew it there.",
+    "Run `trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues the certificate, renew it there.",
 )
 PAIR_DUE = Code(
     "certificate-renewal-due",
     "The certificate still works and should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` does it "
-    "now.",
+    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` "
+    "renews it at once.",
 )
 CONFIGURATION_MISSING = Code(
     "configuration-missing",
@@ -142,7 +143,8 @@ CONFIGURATION_MISSING = Code(
 CA_BUNDLE_MISSING = Code(
     "ca-bundle-missing",
     "A webhook has no caBundle: API servers trust no server that answers for it.",
-    "The replicas write it within seconds: see their log. If cert-manager writes it, see its cainjector.",
+    "The replicas of the webhook write it within seconds: see their log. If cert-manager writes it, see the log "
+    "of its cainjector.",
 )
 CA_BUNDLES_DIFFER = Code(
     "ca-bundles-differ",
@@ -164,66 +166,66 @@ SERVICE_OTHER = Code(
 FAILURE_POLICY_FAIL = Code(
     "failure-policy-fail",
     "The configuration has `failurePolicy: Fail`: while the webhook is down, no pod is created.",
-    f"Set it back to Ignore: {REINSTALL}",
+    f"Set `failurePolicy` back to Ignore: {REINSTALL}",
 )
 TIMEOUT_LONG = Code(
     "timeout-too-long",
     "The configuration's timeout is long: while the webhook is down, the creation of every pod waits for the timeout.",
-    "Set two or three seconds: `--timeout 3` or `webhook.timeoutSeconds: 3`. " + REINSTALL,
+    "Set two or three seconds, with `--timeout 3` or `webhook.timeoutSeconds: 3`." + REINSTALL,
 )
 NOT_REINVOKED = Code(
     "reinvocation-never",
     "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
-    f"Set it back to IfNeeded: {REINSTALL}",
+    f"Set `reinvocationPolicy` back to IfNeeded: {REINSTALL}",
 )
 SYSTEM_NAMESPACES_SENT = Code(
     "system-namespaces-selected",
-    "Pods of kube-system, or of Trimtab's own namespace, are sent to the webhook: what the cluster needs to"
-    " start would "
-    "wait for it.",
+    "API servers send the webhook the pods of kube-system or of Trimtab's own namespace: components that the "
+    "cluster needs to start would wait for the webhook.",
     f"Restore the selector: {REINSTALL}",
 )
 POOLS_OF_OTHER_NAMESPACES = Code(
     "pools-validated-elsewhere",
-    "ConfigMaps with a pool's label are sent to the webhook from other namespaces, where they are not "
-    "pools: any account that may write one can put load on the webhook.",
+    "API servers send the webhook ConfigMaps with a pool's label from other namespaces, where they are not "
+    "pools: any account that may write such a ConfigMap can put load on the webhook.",
     f"Restore the selector: {REINSTALL}",
 )
 MAY_BE_OVERRULED = Code(
     "another-webhook-called-later",
-    "Another mutating webhook is called after Trimtab's and is also reinvoked: it makes the last change to a pod.",
-    "Nothing, if it changes other fields. Otherwise exclude its namespaces, or give its configuration a name that "
-    "sorts before `trimtab`.",
+    "Another mutating webhook is called after Trimtab's webhook and is also reinvoked, so it makes the last "
+    "change to a pod.",
+    "If that webhook changes other fields, do nothing. Otherwise exclude its namespaces, or give its "
+    "configuration a name that sorts before `trimtab`.",
 )
 WEBHOOK_SILENT = Code(
     "webhook-not-called",
-    "A pod was created as a dry run and the webhook was not called, or did not answer: pods are admitted unchanged.",
+    "A pod was created as a dry run, and the webhook was not called or did not answer: pods are admitted unchanged.",
     "See the checks `processes` and `certificates` first. Then check the path from the API server to the Service: "
     "NetworkPolicies, a "
     "firewall between control plane and nodes (private clusters need a rule for port 8443), the Service's endpoints.",
 )
 VALIDATION_SILENT = Code(
     "validation-not-called",
-    "An invalid PodPolicy would be stored: the validating webhook was not called, or did not answer.",
+    "An invalid PodPolicy would be stored: the validating webhook was not called or did not answer.",
     "Do the same as for `webhook-not-called`; the validating webhook has its own configuration.",
 )
 COMPILED_POLICY_UNBOUND = Code(
     "compiled-policy-not-bound",
-    "A compiled policy has no binding, so the API server does not evaluate it and no pod is changed by it.",
-    "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy has its "
+    "A compiled policy has no binding, so the API server does not evaluate it and it changes no pod.",
+    "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy needs its "
     "MutatingAdmissionPolicyBinding.",
 )
 NOTHING_WRONG = Code(
     "no-problem-found",
-    "`trimtab doctor` checked this, and nothing is wrong with it.",
+    "`trimtab doctor` checked this and found no problem.",
     "Nothing.",
 )
 NOT_CHECKED = Code(
     "not-checked",
     "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It counts "
     "as a problem.",
-    "The sentence names the missing permission, or the API server's error. Run it again as a user with that"
-    " permission.",
+    "The sentence names the missing permission or the API server's error. Run the command again as a user with "
+    "that permission.",
 )
 PROCESS_MISSING = Code(
     "process-missing",
@@ -235,18 +237,20 @@ PROCESS_MISSING = Code(
 NOT_READY = Code(
     "process-not-ready",
     "Replicas of a process are not ready.",
-    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then their logs.",
+    "Run `kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then see the logs of the "
+    "replicas.",
 )
 SCALED_TO_ZERO = Code(
     "process-scaled-to-zero",
-    "The Deployment of a process has 0 replicas: a user or an autoscaler scaled it down, and the process does not run.",
-    "`kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
+    "The Deployment of a process has 0 replicas, because a user or an autoscaler scaled it down: the process "
+    "does not run.",
+    "Run `kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
 )
 NAMESPACE_MISMATCH = Code(
     "namespace-mismatch",
-    "A process is configured with a different namespace from the one that it runs in: it looks for its Secret, "
-    "its pools and its Lease there, and may not read them.",
-    "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: docs/how-to/install-in-a-cluster.md.",
+    "A process is configured with a namespace other than the one that it runs in: it reads its Secret, its pools "
+    "and its Lease there, which it may not do.",
+    "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: see docs/how-to/install-in-a-cluster.md.",
 )
 PERMISSION_MISSING = Code(
     "permission-missing",
@@ -256,10 +260,10 @@ PERMISSION_MISSING = Code(
 )
 RESIZE_PERMISSION_MISSING = Code(
     "resize-permission-missing",
-    "A policy says `running: resize` and a pool acts, but the compactor may not resize running pods, so they stay as "
-    "they are.",
-    "`trimtab install --apply --resize`, with the other options of the installation, grants the permission; with Helm, "
-    "the value `compactor.resize: true`. Or say `running: leave` in the policy.",
+    "A policy has `running: resize` and a pool is in mode act, but the compactor may not resize running pods, so "
+    "they stay unchanged.",
+    "`trimtab install --apply --resize`, with the other options of the installation, grants the permission; with "
+    "Helm, the value `compactor.resize: true` does. Or set `running: leave` in the policy.",
 )
 ACCOUNT_POLICY_MISSING = Code(
     "account-policy-missing",
@@ -285,18 +289,19 @@ LEASE_STALE = Code(
 )
 TOO_OLD = Code(
     "kubernetes-too-old",
-    "The API server is older than what the webhook configurations need.",
+    "The API server is older than the version that the webhook configurations need.",
     "Upgrade Kubernetes to 1.30 or newer before you install Trimtab.",
 )
 UNTESTED = Code(
     "kubernetes-untested",
     "Trimtab is not tested against this minor version of Kubernetes.",
-    "No problem is known. Begin with a dry run, and look in the changelog for a newer Trimtab.",
+    "No problem is known. Begin with a dry run, and check in the changelog whether a newer Trimtab supports it.",
 )
 CLOCK_SKEW = Code(
     "clock-skew",
-    "The clock of the machine that runs the command and the API server's differ by more than a few seconds.",
-    "Synchronize both by NTP. Whether certificates, Leases and the autoscaler's reports are valid depends on the time.",
+    "The clock of the machine that runs the command and the API server's clock differ by more than a few seconds.",
+    "Synchronize both clocks by NTP. The validity of certificates, Leases and the autoscaler's reports depends "
+    "on the time.",
 )
 NAMESPACE_MISSING = Code(
     "namespace-missing",
@@ -306,7 +311,7 @@ NAMESPACE_MISSING = Code(
 )
 ALL_PAUSED = Code(
     "all-paused",
-    "The switch `trimtab.dev/paused` is on: no pod is changed, no node is drained.",
+    "The switch `trimtab.dev/paused` is on: no pod is changed and no node is drained.",
     "To switch it off: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
 )
 CRD_MISSING = Code(
@@ -335,14 +340,14 @@ POLICY_BRAKED = Code(
 )
 EXPANDER_MAP_INVALID = Code(
     "priority-map-invalid",
-    "The cluster autoscaler cannot read the map of its priority expander, and ignores the whole map.",
+    "The cluster autoscaler cannot parse the map of its priority expander, so it ignores the whole map.",
     "Write a valid map: `trimtab machines priorities` prints one.",
 )
 EXPANDER_MAP_WITHOUT_GROUPS = Code(
     "priority-map-without-groups",
-    "The autoscaler's priority map matches some node groups and not others: those get no nodes while another group"
-    " would do.",
-    "Add a catch-all to the map, 0: [.*]; `trimtab machines priorities` writes one.",
+    "The autoscaler's priority map matches some node groups but not others: the others get no nodes while a "
+    "group that matches can grow.",
+    "Add a catch-all to the map, such as 0: [.*]; `trimtab machines priorities` writes one.",
 )
 EXPANDER_MAP_UNUSED = Code(
     "priority-map-not-used",
@@ -351,8 +356,9 @@ EXPANDER_MAP_UNUSED = Code(
 )
 EXPANDER_MAP_CHANGED = Code(
     "priority-map-changed",
-    "Another client changed the priority map that Trimtab wrote: groups that are out of stock are not demoted.",
-    "`trimtab machines priorities --apply` writes it again; `--undo` gives it up.",
+    "Another client changed the priority map that Trimtab wrote, so Trimtab does not demote groups that are out "
+    "of stock.",
+    "`trimtab machines priorities --apply` writes the map again; `--undo` removes it.",
 )
 REQUIRED_CLASS_MISSING = Code(
     "required-class-missing",
@@ -362,72 +368,74 @@ REQUIRED_CLASS_MISSING = Code(
 POLICY_FAILING = Code(
     "policy-failing",
     "An action of a policy failed for a pod: that pod was admitted without it.",
-    "`kubectl get podpolicy NAME -o jsonpath={.status.lastError}`",
+    "Read the error with `kubectl get podpolicy NAME -o jsonpath={.status.lastError}`.",
 )
 STATUS_BEHIND = Code(
     "policy-status-outdated",
     "The status of a policy does not describe its present generation: no watchdog has processed the policy.",
-    "The watchdog does so once a minute. If it does not, see the checks `processes` and `leases`, then its log.",
+    "The watchdog processes each policy once a minute. If it does not, see the checks `processes` and `leases`, "
+    "then its log.",
 )
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and what it expects; `trimtab explain FIELD` explains a field. `trimtab pools check "
+    "The sentence names the field and the value that it needs; `trimtab explain FIELD` explains a field. `trimtab "
+    "pools check "
     "FILE` checks a corrected ConfigMap before you apply it.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",
-    "A pool allows moving pods that are the only replica of their workload, and the compactor may scale"
-    " workloads in no "
-    "namespace: such pods stay, and so do their nodes.",
-    "`trimtab install --apply --scale-namespace NAME` grants it for one namespace, in the chart "
-    "`compactor.scaleNamespaces`; or remove `protect.singleReplicas: false` from the pool.",
+    "A pool allows Trimtab to move pods that are the only replica of their workload, but the compactor may scale "
+    "workloads in no namespace: such pods stay, and so do their nodes.",
+    "`trimtab install --apply --scale-namespace NAME` grants the permission for one namespace, and so does "
+    "`compactor.scaleNamespaces` in the chart; or remove `protect.singleReplicas: false` from the pool.",
 )
 API_UNAVAILABLE = Code(
     "metrics-api-unavailable",
-    "An APIService leads API servers to the metrics API, and no replica answers. HPAs keep their replicas, discovery of"
-    " the cluster is incomplete, and namespaces that are deleted stay Terminating.",
-    "`kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot be brought"
-    " back soon, `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
+    "An APIService sends API servers to the metrics API, but no replica answers. HPAs do not scale, discovery of "
+    "the cluster is incomplete, and namespaces that are deleted stay Terminating.",
+    "Run `kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot "
+    "be repaired soon, run `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
 )
 API_UNREGISTERED = Code(
     "metrics-api-not-registered",
-    "The metrics API runs, and no APIService leads to it: no HPA gets its metrics.",
-    "`trimtab install --apply --metrics-api`, with the options it was installed with.",
+    "The metrics API runs, but no APIService leads to it: no HPA gets its metrics.",
+    "Run `trimtab install --apply --metrics-api` with the options of the installation.",
 )
 OTHER_PROVIDER = Code(
     "metrics-api-other-provider",
-    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so that each of them"
-    " hides the metrics of the other.",
-    "Remove one of them, with its APIService.",
+    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so each provider "
+    "hides the metrics of the other.",
+    "Remove one of the providers, with its APIService.",
 )
 POLICY_REFERENCE = Code(
     "policy-names-what-is-missing",
-    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so the "
-    "policy does less than it says, or nothing.",
-    "Create what it names, or correct the name. `trimtab policies check --cluster live` reports the same before you "
-    "apply a policy.",
+    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so "
+    "the policy has less effect than intended, or none.",
+    "Create the missing object, or correct the name. `trimtab policies check --cluster live` reports the same "
+    "before you apply a policy.",
 )
 POOL_WITHOUT_NODES = Code(
     "pool-without-nodes",
-    "The settings of a pool are valid, and no node belongs to the pool: nothing is planned and nothing is saved.",
+    "The settings of a pool are valid, but no node belongs to the pool, so no drain is planned.",
     "Correct the name of the pool, which is the value of the nodes' pool label, or set `nodes` in its settings; "
     "`trimtab explain nodes` explains the field.",
 )
 LINT_FINDING = Code(
     "autoscaling-rule",
-    "A rule of `trimtab lint` that concerns Trimtab's own work has a finding: another component works against it, or "
-    "it leaves pods and nodes alone because of it.",
+    "A rule of `trimtab lint` that concerns Trimtab's own work has a finding: another component works against "
+    "Trimtab, or Trimtab leaves pods and nodes unchanged because of it.",
     "`trimtab lint --cluster live --rule CODE` shows every object; `trimtab explain CODE` explains the rule.",
 )
 MIXED_VERSIONS = Code(
     "processes-of-different-versions",
-    "The processes run different images. They share ConfigMaps and annotations, which another version may not read.",
+    "The processes run different images. They share ConfigMaps and annotations, which another version might not "
+    "be able to read.",
     "Complete the upgrade: `trimtab install --apply` with one image, or `helm upgrade`.",
 )
 PROTECTION_MISSING = Code(
     "process-without-protection",
-    "The PodDisruptionBudget or the NetworkPolicy of a process does not exist, although the process runs: a drain may "
-    "stop all its replicas at once, or any pod may connect to it.",
+    "The PodDisruptionBudget or the NetworkPolicy of a process does not exist, although the process runs: a "
+    "drain can stop all its replicas at once, or any pod can connect to it.",
     "`trimtab install --apply`, with the options of the installation, creates it again; with Helm, run `helm upgrade`.",
 )

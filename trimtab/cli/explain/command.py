@@ -107,4 +107,4 @@ def draw_explanations(console: Console, report: ExplanationsReport) -> None:
             console.print(Text.assemble(("What to do: ", "bold"), explanation.todo))
         for field in explanation.fields:
             console.print(Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  {field.means}"))
-        console.print(Text(f"In the documentation: {explanation.page}", style="bright_black"))
+        console.print(Text(f"See the documentation: {explanation.page}", style="bright_black"))

@@ -86,12 +86,14 @@ def list_clusters(
                 mistakes.append(ConfigError(file=text, expected=expected, got="none"))
             sources += found
         elif "/" in text or text.endswith(ENDINGS):
-            mistakes.append(ConfigError(file=text, expected="a folder that exists, or a context", got="neither"))
+            mistakes.append(
+                ConfigError(file=text, expected="a folder that exists, or a context of the kubeconfig", got="neither")
+            )
         else:
             _add_context(text, kubeconfig, SnapshotSource(text, (), b"", team_label, now), sources, failures)
     names = [one.cluster for one in sources] + [one.cluster for one in failures]
     mistakes += [
-        ConfigError(file="--clusters", expected="one cluster of each name", got=f"{name!r} twice")
+        ConfigError(file="--clusters", expected="a different name for each cluster", got=f"the name {name!r} twice")
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
     if mistakes:
@@ -230,7 +232,7 @@ def digest_cluster(source: SnapshotSource) -> ClusterDigest:
     typical = digests.empty_typical_node(inventory)
     notes = [*inputs.notes, *plan.notes]
     if unit != MILLION:
-        notes.append("no node has a price, so its money is not known")
+        notes.append("no node has a price, so the cost of this cluster is not known")
     return ClusterDigest(
         cluster=source.cluster, nodes=len(inventory.nodes),
         pods=sum(not pod.is_finished for pod in inventory.pods), cost=sum(monthly.values()),

@@ -37,8 +37,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 SPARK_PREFIXES = ("spark://", "sc://", "local[", "k8s://", "yarn")
 SUBCOMMANDS = {"ingest": "trimtab.cli.fleet.ingest"}
 """Subcommand → its module, imported when it is used."""
-NO_HISTORY_NOTE = "Without --usage there is no history: what requests waste is not known."
-MODEL_NOTE = "Machine types are by the sums of each group; `trimtab machines rank` packs the real pods of one cluster."
+NO_HISTORY_NOTE = "Without --usage there is no history: how much of the requests is not needed is not known."
+MODEL_NOTE = (
+    "Machine types are ranked by the sums of each group; `trimtab machines rank` places the real pods of one cluster."
+)
 
 
 class _Subcommands(SuggestingGroup):
@@ -66,7 +68,8 @@ def _add_engine_options(function: F) -> F:
         click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE",
                      help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated."),
         click.option("--engine", default=LOCAL, show_default=True, metavar="ENGINE",
-                     help="`local`, or the URL of a Spark master (spark://HOST:7077) or of Spark Connect (sc://HOST)."),
+                     help="The engine: `local`, or the URL of a Spark master (spark://HOST:7077) or of Spark "
+                          "Connect (sc://HOST)."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -74,13 +77,14 @@ def _add_engine_options(function: F) -> F:
 
 def _add_cluster_options(function: F) -> F:
     for option in (
-        click.option("--now", metavar="TIME", help="The time of plans and ages, or `now`. Default: no clock is read."),
+        click.option("--now", metavar="TIME", help="The time of the plan, from which ages are counted, or `now`. "
+                                                   "Default: no clock is read."),
         click.option("--team-label", default="team", show_default=True, metavar="LABEL",
                      help="The label of pods or namespaces that names the team."),
-        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig of the contexts."),
+        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig that has the contexts."),
         click.option("--clusters", "clusters", multiple=True, metavar="FOLDER|CONTEXTS",
-                     help="A folder with a snapshot of each cluster (a file or a folder, named like the cluster), or "
-                          "contexts of the kubeconfig, with commas between them. May be repeated."),
+                     help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
+                          "cluster), or contexts of the kubeconfig, separated by commas. May be repeated."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -89,12 +93,13 @@ def _add_cluster_options(function: F) -> F:
 def _add_history_options(function: F) -> F:
     for option in (
         click.option("--write", "write_to", default="", metavar="FOLDER|URL",
-                     help="Write every container's request to this folder as Parquet."),
+                     help="Write the recommended request of every container to this folder as Parquet."),
         click.option("--rows", type=click.IntRange(0, 10_000), default=20, show_default=True,
-                     help="Containers with the largest changes in the report."),
+                     help="The number of containers with the largest changes in the report."),
         click.option("--rule", default="adaptive", show_default=True, metavar="RULE",
                      help="The rule for requests, as for `trimtab recommend`."),
-        click.option("--days", type=click.IntRange(1, 366), default=14, show_default=True, help="Days of history."),
+        click.option("--days", type=click.IntRange(1, 366), default=14, show_default=True, help=
+            "The number of days of history to read."),
         click.option("--usage", "usage", default="", metavar="FOLDER|URL",
                      help="The history that `trimtab fleet ingest` or the recommender writes."),
     ):  # fmt: skip
@@ -132,7 +137,7 @@ def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
     if all_failures:
         count = len({failure.cluster for failure in all_failures})
         is_are = "is" if count == 1 else "are"
-        click.echo(f"{count} of {of} clusters {is_are} left out; the report covers the others.", err=True)
+        click.echo(f"{count} of {of} clusters {is_are} left out; the report covers the other clusters.", err=True)
         click.get_current_context().exit(EXIT_FAILED)
 
 
@@ -144,7 +149,7 @@ def _list_history(location: str, days: int) -> list[StoredDay]:
         raise RuntimeFailure(str(error)) from None
     if not files:
         expected = "a history with files such as dt=2026-01-05/cluster=prod/usage.parquet"
-        raise UsageError([ConfigError(file="--usage", expected=expected, got=f"none in {location}")])
+        raise UsageError([ConfigError(file="--usage", expected=expected, got=f"no such file in {location}")])
     return files
 
 
@@ -181,9 +186,11 @@ def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]
     with_usage, with_snapshot = {one.cluster for one in files}, {one.cluster for one in listed.sources}
     notes = []
     if with_snapshot and (missing := sorted(with_usage - with_snapshot)):
-        notes.append(f"No snapshot, so no present requests and no money: {', '.join(missing)}.")
+        notes.append(
+            f"These clusters have no snapshot, so their present requests and costs are not known: {', '.join(missing)}."
+        )
     if missing := sorted(with_snapshot - with_usage):
-        notes.append(f"No usage in the history: {', '.join(missing)}.")
+        notes.append(f"The history has no usage of these clusters: {', '.join(missing)}.")
     if not with_snapshot:
         notes.append("Without --clusters the present requests are not known, and no saving is computed.")
     return notes
@@ -287,7 +294,7 @@ def _workload_notes(digests: Iterable[ClusterDigest]) -> list[str]:
 @_add_cluster_options
 @_add_history_options
 @click.option("--control-plane-cost", type=click.FloatRange(0), default=73.0, show_default=True, metavar="DOLLARS",
-              help="What a cluster costs in a month in addition to its nodes.")  # fmt: skip
+              help="The fixed monthly cost of a cluster, in addition to its nodes.")  # fmt: skip
 @_add_engine_options
 @output.add_output_options
 def report(

@@ -43,32 +43,44 @@ class _Part:
 @click.command("ingest")
 @click.option("--prometheus", "url", metavar="URL",
               help="The URL of Prometheus, Thanos, Mimir or VictoriaMetrics.")  # fmt: skip
-@click.option("--samples", "samples", multiple=True, metavar="PATH",
-              help="Instead of --prometheus: files as for `trimtab recommend --usage`.")  # fmt: skip
+@click.option(
+    "--samples",
+    "samples",
+    multiple=True,
+    metavar="PATH",
+    help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
+)
 @click.option("--usage", "usage", required=True, metavar="FOLDER|URL",
               help="The history to write: a folder, or an object store such as s3://bucket/history.")  # fmt: skip
 @click.option("--cluster-name", default="", metavar="NAME",
-              help="The name of the cluster, where the server has a single one.")  # fmt: skip
+              help="The name of the cluster, if the server has the series of only one.")  # fmt: skip
 @click.option("--by", default="", metavar="LABEL",
-              help="The label that names the clusters, where the server has several: each is apart.")  # fmt: skip
-@click.option("--prefix", default="", metavar="TEXT", help="A text before the names of the clusters of --by.")
-@click.option("--matcher", default="", metavar="MATCHER", help='A matcher in every query, such as env="prod".')
+              help="The label that names the cluster, if the server has the series of several clusters; each is "
+                   "stored separately.")  # fmt: skip
+@click.option("--prefix", default="", metavar="TEXT", help="A prefix for the cluster names of --by.")
+@click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as env="prod".')
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
-              help="A header to log in or to name a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
+              help="A header to log in or to select a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
 @click.option("--header-file", "header_files", multiple=True, metavar="FILE",
-              envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE", help="A file with headers, one a line.")  # fmt: skip
+              envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE", help=
+                  "A file with one header in each line.")  # fmt: skip
 @click.option("--token-file", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
               help="A bearer token to log in.")  # fmt: skip
 @click.option("--ca", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
-              help="A file of authorities that sign the server's certificate.")  # fmt: skip
-@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366),
-              help="The last whole days that are read, if the history does not have them.")  # fmt: skip
-@click.option("--again", is_flag=True, help="Read and replace days that the history has.")
+              help="A file with the authorities that sign the server's certificate.")  # fmt: skip
+@click.option(
+    "--days",
+    default=14,
+    show_default=True,
+    type=click.IntRange(1, 366),
+    help="The number of the last whole days to read, as far as the history does not contain them.",
+)
+@click.option("--again", is_flag=True, help="Also read days that the history contains, and replace them.")
 @click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600),
-              help="Seconds between two points.")  # fmt: skip
+              help="The seconds between two points of a series.")  # fmt: skip
 @click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
               help="The window over which cpu is averaged: at least four scrapes.")  # fmt: skip
-@click.option("--now", metavar="TIME", help="The present time. Default: the clock's.")
+@click.option("--now", metavar="TIME", help="The present time. Default: the time of the clock.")
 def verb(
     url: str | None, samples: tuple[str, ...], usage: str, cluster_name: str, by: str,
     prefix: str, matcher: str, headers: tuple[str, ...],
@@ -110,7 +122,7 @@ def _check_options(
         got = "both" if samples else "neither"
         mistakes.append(ConfigError(file="command line", expected="--prometheus URL or --samples PATH", got=got))
     if url is not None and not url.startswith(("http://", "https://")):
-        expected = "an address such as https://prometheus:9090"
+        expected = "a URL such as https://prometheus:9090"
         mistakes.append(ConfigError(file="--prometheus", expected=expected, got=url))
     if bool(cluster_name) == bool(by):
         expected = "--cluster-name NAME for one cluster, or --by LABEL for several"
@@ -197,5 +209,7 @@ def _finish(failures: Iterable[FailureReport], of: int) -> None:
         click.echo(f"{failure.cluster}: {failure.problem}", err=True)
     if all_failures:
         is_are = "is" if len(all_failures) == 1 else "are"
-        click.echo(f"{len(all_failures)} of {of} clusters {is_are} not complete; the others are.", err=True)
+        click.echo(
+            f"{len(all_failures)} of {of} clusters {is_are} not complete; the other clusters are complete.", err=True
+        )
         click.get_current_context().exit(EXIT_FAILED)

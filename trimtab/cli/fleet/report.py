@@ -308,7 +308,7 @@ def report_merge(merge: ClusterMerge) -> MergeReport:
     if merge.volumes:
         text += f" {merge.volumes} volumes have to be moved."
     if merge.shared_namespaces:
-        text += f" Both have the namespaces {', '.join(merge.shared_namespaces[:5])}."
+        text += f" Both clusters have the namespaces {', '.join(merge.shared_namespaces[:5])}."
     return MergeReport(
         source=merge.source, target=merge.target, monthly_saved=dollars(merge.saved),
         nodes_removed=merge.nodes_removed, nodes_added=merge.nodes_added, pods=merge.pods, volumes=merge.volumes,

@@ -42,12 +42,12 @@ def _draw_table(console: Console, title: str, columns: Sequence[str], rows: Iter
         table.add_row(*row)
     console.print(table)
     if len(all_rows) > MAX_ROWS:
-        console.print(Text(f"… and {len(all_rows) - MAX_ROWS} more; -o json has all of them."))
+        console.print(Text(f"… and {len(all_rows) - MAX_ROWS} more rows; -o json contains all of them."))
 
 
 def _draw_failures(console: Console, failures: Sequence[FailureReport]) -> None:
     for failure in failures:
-        console.print(Text(f"{failure.cluster} is left out: {failure.problem}", style="red"))
+        console.print(Text(f"The cluster {failure.cluster} is left out: {failure.problem}", style="red"))
 
 
 def _draw_notes(console: Console, notes: Iterable[str]) -> None:
@@ -76,12 +76,12 @@ def draw_recommend(console: Console, report: FleetRecommendReport) -> None:
     console.print(
         Text(
             f"{format_count(total.containers, 'container')} in {format_count(len(report.clusters), 'cluster')}: "
-            f"{format_count(total.changes, 'change')}, {total.unknown:,} with too little usage; "
-            f"{format_money(total.monthly_saved)} a month less with rule {report.rule}, {report.days} days."
+            f"{format_count(total.changes, 'change')}, {total.unknown:,} with too little usage; rule "
+            f"{report.rule} over {report.days} days saves {format_money(total.monthly_saved)} a month."
         )
     )
-    _draw_requests(console, "Clusters, the most waste first (dollars a month)", "cluster", report.clusters)
-    _draw_requests(console, "Teams, the most waste first (dollars a month)", "team", report.teams)
+    _draw_requests(console, "Clusters, sorted by unneeded requests (dollars a month)", "cluster", report.clusters)
+    _draw_requests(console, "Teams, sorted by unneeded requests (dollars a month)", "team", report.teams)
     _draw_table(
         console, "The largest changes",
         ["cluster", "workload", "container", " cpu", " memory", " saved a month"],
@@ -108,12 +108,12 @@ def draw_plan(console: Console, report: FleetPlanReport) -> None:
         Text(
             f"{report.nodes_to_remove:,} of {format_count(report.nodes, 'node')} in "
             f"{format_count(len(report.clusters), 'cluster')} can be drained by "
-            f"{format_count(report.evictions, 'eviction')}: {format_money(report.monthly_saved)} of "
+            f"{format_count(report.evictions, 'eviction')}, which saves {format_money(report.monthly_saved)} of "
             f"{format_money(report.monthly_cost)} a month."
         )
     )
     _draw_table(
-        console, "Clusters, the largest saving first",
+        console, "Clusters, sorted by saving",
         ["cluster", " nodes", " to drain", " evictions", " Karpenter's", " cost a month", " saved a month"],
         [
             (
@@ -129,7 +129,7 @@ def draw_plan(console: Console, report: FleetPlanReport) -> None:
 
 def _draw_pools(console: Console, pools: Sequence[PoolLine]) -> None:
     _draw_table(
-        console, "Pools, the largest saving first",
+        console, "Pools, sorted by saving",
         ["cluster", "pool", " nodes", " to drain", " cost a month", " saved a month"],
         [
             (
@@ -150,11 +150,12 @@ def draw_machines(console: Console, report: FleetMachinesReport) -> None:
 
 def _draw_groups(console: Console, groups: Sequence[MachineGroupReport]) -> None:
     _draw_table(
-        console, "Machine types for groups of like clusters, the most expensive first",
+        console, "Machine types for groups of similar clusters, sorted by cost",
         ["clusters", "region", " cores", " GiB", " GiB per core", " today a month", "best types"],
         [
             (
-                ", ".join(one.clusters[:6]) + (f" and {len(one.clusters) - 6} more" if len(one.clusters) > 6 else ""),
+                ", ".join(one.clusters[:6]) + (f" and {len(one.clusters) - 6} "
+                                               "more clusters" if len(one.clusters) > 6 else ""),
                 one.region or "(unknown)", f"{one.cores:,.1f}", f"{one.gib:,.1f}", f"{one.gib_per_core:.2f}",
                 format_money(one.monthly_cost),
                 ", ".join(f"{kind.nodes} × {kind.name} {format_money(kind.monthly_cost)}" for kind in one.types[:3])
@@ -170,12 +171,12 @@ def draw_report(console: Console, report: FleetReport) -> None:
     console.print(
         Text(
             f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "
-            f"{format_money(report.monthly_waste)} are requested and not needed, and compaction saves "
-            f"{format_money(report.saved_by_plan)} with the requests of today."
+            f"requests that are not needed cost {format_money(report.monthly_waste)}, and compaction with the "
+            f"present requests saves {format_money(report.saved_by_plan)}."
         )
     )
     _draw_table(
-        console, "Clusters, worst first (dollars a month)",
+        console, "Clusters, sorted by unneeded cost (dollars a month)",
         ["cluster", " nodes", " cost", " requested", " waste", " plan saves", " to drain", " Karpenter's"],
         [
             (
@@ -187,7 +188,7 @@ def draw_report(console: Console, report: FleetReport) -> None:
             for one in report.clusters
         ],
     )  # fmt: skip
-    _draw_requests(console, "Teams, the most waste first (dollars a month)", "team", report.teams)
+    _draw_requests(console, "Teams, sorted by unneeded requests (dollars a month)", "team", report.teams)
     _draw_pools(console, report.pools)
     _draw_merges(console, report.merges)
     _draw_groups(console, report.machines)
@@ -197,8 +198,8 @@ def draw_report(console: Console, report: FleetReport) -> None:
 
 def _draw_merges(console: Console, merges: Sequence[MergeReport]) -> None:
     _draw_table(
-        console, "Clusters to merge, the largest saving first",
-        ["merge", "into", " saved a month", " nodes less", " nodes more", "what it takes"],
+        console, "Clusters to merge, sorted by saving",
+        ["merge", "into", " saved a month", " nodes removed", " nodes added", "what the merge requires"],
         [
             (
                 one.source, one.target, format_money(one.monthly_saved), str(one.nodes_removed), str(one.nodes_added),

@@ -46,25 +46,26 @@ from trimtab.usage.series import Series, container_key
 @live_cluster.add_cluster_options
 @add_selection_options
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
-              help="Usage of two weeks or more: CSV, Parquet or a saved answer of Prometheus.")  # fmt: skip
+              help="Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")  # fmt: skip
 @click.option("--summary", "summaries", multiple=True, metavar="FILE",
-              help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, for claims.")  # fmt: skip
-@click.option("--secrets", is_flag=True, help="Judge Secrets also. Only their metadata is read.")
+              help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which the usage "
+                   "of claims is read.")  # fmt: skip
+@click.option("--secrets", is_flag=True, help="Also check Secrets. Trimtab reads only their metadata.")
 @click.option("--own-domain", "own_domains", multiple=True, metavar="DOMAIN",
-              help="A domain of labels that is yours and selects nothing, such as acme.example.")  # fmt: skip
+              help="A label domain of your organization that nothing selects by, such as acme.example.")  # fmt: skip
 @click.option("--load-balancer-price", "balancer_price", type=click.FloatRange(min=0, min_open=True),
-              metavar="DOLLARS", help="What a load balancer costs in a month. Default: not known.")  # fmt: skip
+              metavar="DOLLARS", help="The monthly cost of a load balancer. Default: not known.")  # fmt: skip
 @click.option("--min-age", type=click.IntRange(min=0), default=0, show_default=True, metavar="HOURS",
-              help="Leave out objects that are younger.")  # fmt: skip
+              help="Leave out objects that are younger than this.")  # fmt: skip
 @click.option("--time-zone", "zone", default="UTC", show_default=True, metavar="ZONE",
-              help="The IANA time zone of weekdays and hours, such as Europe/Berlin.")  # fmt: skip
+              help="The IANA time zone for weekdays and hours, such as Europe/Berlin.")  # fmt: skip
 @click.option("--quiet-below", "share", type=click.FloatRange(min=0, max=100), metavar="PERCENT",
-              help="Usage in percent of the request up to which an hour is quiet. Default: 1; without a known request "
-              "10 percent of the workload's own busy hours.")  # fmt: skip
+              help="The usage, in percent of the request, up to which an hour counts as quiet. Default: 1; if the "
+                   "request is not known, 10 percent of the workload's own busy hours.")  # fmt: skip
 @click.option(
     "--server-version",
     metavar="1.NN",
-    help="The Kubernetes version, for proposals. From 1.37 on an HPA may scale to 0.",
+    help="The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0.",
 )
 @click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
 @click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
@@ -103,7 +104,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
         unjudged=parts.build_unjudged_rows(found), sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
-        unknown=[*(parts.build_unknown_row("what no pod names", missing) for missing in found.unknown), *unknown],
+        unknown=[*(parts.build_unknown_row("unnamed objects", missing) for missing in found.unknown), *unknown],
         notes=[*notes, *current.notes, *usage_notes, *_hints(options),
                *(f"A sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
@@ -139,9 +140,9 @@ def _hints(options: Mapping[str, Any]) -> list[str]:
     """Returns a note for every part that was not asked for, with the option that asks for it."""
     return [
         text for key, text in (
-            ("usage", "Without --usage it is not known what could sleep."),
-            ("summaries", "Without --summary it is not known how full claims are."),
-            ("secrets", "Secrets were not judged: --secrets reads their metadata."),
+            ("usage", "Without --usage Trimtab does not know which workloads could sleep."),
+            ("summaries", "Without --summary Trimtab does not know how full claims are."),
+            ("secrets", "Secrets were not checked: --secrets reads their metadata."),
         ) if not options[key]
     ]  # fmt: skip
 
@@ -184,14 +185,16 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -
         raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
-    return whole.objects, [f"What these objects name is not known: {problem}" for problem in whole.unreadable]
+    return whole.objects, [
+        f"The objects that these objects name are not known: {problem}" for problem in whole.unreadable
+    ]
 
 
 def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
     documents = [Document(file="cluster", index=n, value=manifest) for n, manifest in enumerate(manifests)]
     built = build_snapshot(documents)
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
-    current.notes += [f"Its requests are not known: {mistake}" for mistake in built.mistakes]
+    current.notes += [f"The requests of this object are not known: {mistake}" for mistake in built.mistakes]
     return current
 
 

@@ -20,7 +20,10 @@ def draw_idle_report(console: Console, report: IdleReport) -> None:
     left_out = Counter(row.reason.code for row in report.unjudged)
     if left_out:
         kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
-        console.print(f"Left out, because something may read them although nothing names them: {kinds}.")
+        console.print(
+            "These kinds are left out, because a component may read their objects although no object names "
+            f"them: {kinds}."
+        )
     for row in report.unknown:
         sentence = f"Not known: {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
         console.print(escape(sentence))
@@ -33,7 +36,11 @@ def _draw_sleepers(console: Console, report: IdleReport) -> None:
         return
     total = sum(row.dollars_per_month or 0.0 for row in report.sleepers)
     table = _table(
-        f"What could sleep ({report.zone}): ${total:,.2f} a month", "Workload", "Quiet", "Hours a week", "$ a month"
+        f"Workloads that could sleep ({report.zone}): ${total:,.2f} a month",
+        "Workload",
+        "Quiet",
+        "Hours a week",
+        "$ a month",
     )
     for row in report.sleepers:
         table.add_row(
@@ -46,7 +53,12 @@ def _draw_missed(console: Console, report: IdleReport) -> None:
     if not report.missed_sleep:
         return
     table = _table(
-        "Sleep schedules that do not fit", "Workload", "Schedule", "Quiet, but awake", "Asleep, but busy", "$ a month"
+        "Sleep schedules that do not match the usage",
+        "Workload",
+        "Schedule",
+        "Quiet, but running",
+        "Asleep, but busy",
+        "$ a month",
     )
     for row in report.missed_sleep:
         table.add_row(_format(row.object), escape(row.schedule), ", ".join(row.awake_and_quiet) or "–",
@@ -67,11 +79,15 @@ def _draw_claims(console: Console, report: IdleReport) -> None:
 def _draw_orphans(console: Console, report: IdleReport) -> None:
     judged = ", ".join(f"{count} {kind}" for kind, count in report.checked.items())
     if not report.orphans:
-        console.print(f"Everything is named by something ({judged or 'nothing was judged'}).")
+        console.print(f"Every object is named by another one (checked: {judged or 'nothing'}).")
         return
     total = sum(row.dollars_per_month or 0.0 for row in report.orphans)
     table = _table(
-        f"No pod names it (of {judged}): ${total:,.2f} a month", "Object", "What is known", "Since", "$ a month"
+        f"Objects that no pod names (of {judged}): ${total:,.2f} a month",
+        "Object",
+        "What is known",
+        "Since",
+        "$ a month",
     )
     for row in report.orphans:
         table.add_row(_format(row.object), escape(row.reason.text), row.created or "–", _money(row.dollars_per_month))

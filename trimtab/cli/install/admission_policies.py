@@ -68,7 +68,7 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
         "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION_NAME],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
     }  # fmt: skip
-    message = "this account may change nothing of a webhook configuration but the caBundle"
+    message = "this account may change only the caBundle of a webhook configuration"
     yield from render_policy("webhook", "cabundle", rule, account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
 
 
@@ -82,7 +82,7 @@ def _node_policy() -> Iterator[Manifest]:
     A NoExecute taint would evict pods without regard to PodDisruptionBudgets.
     """
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
-    message = f"this account may cordon a node, write {CORDONED_BY_US} on it, and taint it softly with {LEAVING}"
+    message = f"this account may only cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING}"
     checks = [
         f"{_other_taints_cel('object')} == {_other_taints_cel('oldObject')}",
         f"!has(object.spec.taints) || "

@@ -63,7 +63,7 @@ def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
         kind = "MutatingWebhookConfiguration"
         is_deleted = objects.delete(writer, kind, CONFIGURATION_NAME, "")
         yield CleanupStep(
-            objects.object_ref(kind, CONFIGURATION_NAME, ""), "removed" if is_deleted else "was not there"
+            objects.object_ref(kind, CONFIGURATION_NAME, ""), "removed" if is_deleted else "did not exist"
         )
 
 
@@ -94,7 +94,11 @@ def describe_removal(kind: str, *, is_deleted: bool) -> str:
     """
     if not is_deleted:
         return "did not exist"
-    return "is being deleted; wait until it is gone before you install again" if kind == "Namespace" else "removed"
+    return (
+        "is being deleted; wait until it is deleted before you install Trimtab again"
+        if kind == "Namespace"
+        else "removed"
+    )
 
 
 def _is_certificate_secret(manifest: Manifest) -> bool:

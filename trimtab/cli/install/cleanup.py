@@ -104,7 +104,7 @@ class Uninstaller:
                 yield self._delete("APIService", API_SERVICE_NAME, "")
         except NotAllowed as error:
             # Who may not read it may not delete it; an installation without a metrics API has none.
-            yield CleanupStep(f"APIService {API_SERVICE_NAME}", f"not read: {error}")
+            yield CleanupStep(f"APIService {API_SERVICE_NAME}", f"cannot be read: {error}")
 
     def remove_webhook_configurations(self) -> Iterator[CleanupStep]:
         """Delete both webhook configurations."""
@@ -116,14 +116,14 @@ class Uninstaller:
         for process in LEADER_PROCESSES:
             is_stopped = nodes.scale_to_zero(self.writer, "Deployment", self.namespace, account_name(process))
             yield CleanupStep(
-                self._object_ref("Deployment", account_name(process)), "stopped" if is_stopped else "was not there"
+                self._object_ref("Deployment", account_name(process)), "stopped" if is_stopped else "did not exist"
             )
         # A leader undoes its drains after SIGTERM. Only when its pod has stopped do nodes stay as they are restored
         # here.
         deadline = clock.elapsed_seconds() + self.stop_timeout_seconds
         while (running := self._find_running_pods()) and not self.writer.dry_run:
             if clock.elapsed_seconds() > deadline:
-                yield from (CleanupStep(self._object_ref("Pod", name), "still running") for name in running)
+                yield from (CleanupStep(self._object_ref("Pod", name), "is still running") for name in running)
                 return
             self.sleep(0.5)
 
@@ -145,7 +145,7 @@ class Uninstaller:
                 yield CleanupStep(f"Node {node.name}", self._restore_node(node.name, keys))
             if (doubt := annotations.doubtful.get(node.name)) is not None:
                 yield CleanupStep(
-                    f"Node {node.name}", f"left cordoned: {doubt.problem}; `trimtab compactor release` uncordons it"
+                    f"Node {node.name}", f"stays cordoned: {doubt.problem}; `trimtab compactor release` uncordons it"
                 )
 
     def _read_keys(self) -> NodeSigner | None:
@@ -206,7 +206,7 @@ class Uninstaller:
             node = noun(shape)
             annotations = read_annotations((node,), keys.keys if keys is not None else None, self.namespace)
             if not has_marks(node, annotations, self.namespace):
-                return "was not there"
+                return "did not exist"
             # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
             if node.removal_taint is not None:
                 return "is being deleted"
@@ -227,9 +227,9 @@ class Uninstaller:
         try:
             # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
             if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
-                yield CleanupStep(f"Deployment {name}", "scaled back")
+                yield CleanupStep(f"Deployment {name}", "scaled back to one replica")
         except NotAllowed as error:  # nodes are restored all the same
-            yield CleanupStep(f"Deployment {name}", f"left with its second replica: {error}")
+            yield CleanupStep(f"Deployment {name}", f"keeps its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
         """Returns the names of Trimtab's pods that may still write; finished pods may exist for long."""
@@ -251,7 +251,7 @@ class Uninstaller:
 
     def _delete(self, kind: str, name: str, namespace: str) -> CleanupStep:
         is_deleted = objects.delete(self.writer, kind, name, namespace)
-        return CleanupStep(objects.object_ref(kind, name, namespace), "removed" if is_deleted else "was not there")
+        return CleanupStep(objects.object_ref(kind, name, namespace), "removed" if is_deleted else "did not exist")
 
     def _object_ref(self, kind: str, name: str) -> str:
         return objects.object_ref(kind, name, self.namespace)
@@ -286,9 +286,9 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
                 nodes.set_taints(writer, node.name, shape.metadata.resource_version, rest)
                 yield CleanupStep(f"Node {node.name}", f"taint {RENAMED_LEAVING} removed")
     except NotAllowed as error:
-        yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"left to the compactor: {error}")
+        yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"the compactor will remove it: {error}")
     except Conflict:
-        yield CleanupStep(f"Taint {RENAMED_LEAVING}", "left to the compactor: a node changed meanwhile")
+        yield CleanupStep(f"Taint {RENAMED_LEAVING}", "the compactor will remove it: a node changed meanwhile")
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:

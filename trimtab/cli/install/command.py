@@ -26,15 +26,18 @@ DEFAULTS = InstallValues()
 @click.option(
     "--apply", "applying", is_flag=True, help="Apply the manifests to the cluster. Without it they are only printed."
 )
-@click.option("--remove", "removing", is_flag=True, help="Remove the installation, webhook configurations first.")
+@click.option(
+    "--remove", "removing", is_flag=True, help="Remove the installation. The webhook configurations are removed first."
+)
 @click.option(
     "--everything",
     is_flag=True,
-    help="With --remove: also remove the namespace and the CRD, with all policies and pools.",
+    help="With --remove: also remove the namespace and the CRD, and with them all policies and pools.",
 )
 @click.option(
     "--traces", is_flag=True,
-    help="With --remove: remove only what the processes wrote (cordons, taints, Leases, records), for Helm's hook.",
+    help="With --remove: remove only what the processes wrote (cordons, taints, Leases, records). Helm's hook "
+         "uses it.",
 )  # fmt: skip
 @click.option("--keep-usage", is_flag=True, help="With --remove: keep the recommender's checkpoints.")
 @click.option(
@@ -47,38 +50,43 @@ DEFAULTS = InstallValues()
     show_default=True,
     help="The namespace of Trimtab. Nothing else should run in it.",
 )
-@click.option("--image", default=DEFAULTS.image, show_default=True, help="The container image of every process.")
+@click.option("--image", default=DEFAULTS.image, show_default=True, help="The container image for every process.")
 @click.option(
-    "--replicas", type=click.IntRange(1, 20), default=DEFAULTS.replicas, show_default=True, help="Webhook replicas."
+    "--replicas",
+    type=click.IntRange(1, 20),
+    default=DEFAULTS.replicas,
+    show_default=True,
+    help="The number of webhook replicas.",
 )
 @click.option(
     "--timeout", type=click.IntRange(1, 10), default=DEFAULTS.timeout, show_default=True,
-    help="Seconds after which an API server admits a pod without the webhook's answer.",
+    help="The seconds after which an API server admits a pod without an answer from the webhook.",
 )  # fmt: skip
 @click.option("--cert-manager", is_flag=True, help="Let cert-manager issue the certificate and write the caBundle.")
 @click.option(
     "--scale-namespace", "scale_namespaces", metavar="NAMESPACE", multiple=True,
-    help="Let the compactor scale Deployments here: a workload of one replica gets a second one while its pod moves. "
-    "May be given more than once; without it such pods stay.",
+    help="Let the compactor scale Deployments in this namespace: a workload with one replica gets a second one "
+         "while its pod moves. May be given more than once; without it such pods stay.",
 )  # fmt: skip
 @click.option(
     "--resize", is_flag=True,
-    help="Let the compactor resize running pods, as policies with `running: resize` say (from Kubernetes 1.33).",
+    help="Let the compactor resize running pods if a policy has `running: resize` (from Kubernetes 1.33).",
 )  # fmt: skip
 @click.option(
     "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
-    help="Let the recommender write ConfigMap trimtab-requests here, from which compiled policies read requests. "
-    "May be repeated.",
+    help="Let the recommender write ConfigMap trimtab-requests in this namespace, from which compiled policies "
+         "read requests. May be repeated.",
 )  # fmt: skip
 @click.option(
     "--demote-groups", is_flag=True,
-    help="Let the recommender demote node groups that are out of stock, for an hour, in the priority map that `trimtab "
-    "machines priorities --apply` wrote.",
+    help="Let the recommender demote node groups that are out of stock for an hour, in the priority map that "
+         "`trimtab machines priorities --apply` wrote.",
 )  # fmt: skip
 @click.option(
     "--mode", type=click.Choice(["webhook", "policies", "both"]), default=DEFAULTS.mode, show_default=True,
-    help="What changes pods: the webhook, or policies that the API server evaluates (`trimtab policies compile`; from "
-    "Kubernetes 1.36), or both. With `policies` API servers call the webhook only to validate policies and pools.",
+    help="The component that changes pods: the webhook, or policies that the API server evaluates (`trimtab "
+         "policies compile`; from Kubernetes 1.36), or both. With `policies` API servers call the webhook only to "
+         "validate policies and pools.",
 )  # fmt: skip
 @click.option(
     "--autoscaler-namespace", default=DEFAULTS.autoscaler_namespace, show_default=True,
@@ -90,7 +98,8 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option(
     "--metrics-api", is_flag=True,
-    help="Also serve custom metrics for HPAs. It is refused if another provider is registered: a cluster has one.",
+    help="Also serve custom metrics for HPAs. Trimtab refuses this if another provider is registered: a cluster "
+         "has only one.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
@@ -155,11 +164,11 @@ def _check_options(
     if applying and removing:
         mistakes.append(("--apply or --remove", "both"))
     if not removing:
-        mistakes += [("--remove", f"{option} without it") for option, is_set in narrower.items() if is_set]
+        mistakes += [("--remove", f"{option} without --remove") for option, is_set in narrower.items() if is_set]
     if narrower["--everything"] and narrower["--traces"]:
         mistakes.append(("--everything or --traces", "both"))
     if (dry_run or login) and not (applying or removing):
-        mistakes.append(("--apply or --remove", "--dry-run or a login without either"))
+        mistakes.append(("--apply or --remove", "--dry-run or a login option without either"))
     if mistakes:
         raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
 
@@ -175,13 +184,17 @@ def _apply_or_remove(
         client = connect_to_cluster(login.kubeconfig, login.context)
         other_namespace = apply.find_other_installation(client, values.namespace)
         if other_namespace is not None:
-            expected = f"--namespace {other_namespace}: API servers of this cluster call the installation there"
+            expected = (
+                f"--namespace {other_namespace}: API servers of this cluster call the installation in that namespace"
+            )
             raise UsageError(
                 [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         if values.metrics_api and not removal and (others := find_other_providers(client, values.namespace)):
             expected = "no other provider of custom.metrics.k8s.io in this cluster (--metrics-api)"
-            todo = "remove it first, with its APIService; Trimtab does not forward another provider's answers"
+            todo = (
+                "remove that provider first, with its APIService; Trimtab does not forward another provider's answers"
+            )
             raise UsageError([ConfigError(file="cluster", expected=expected, got=", ".join(others), todo=todo)])
         writer = Writer(client=client, dry_run=dry_run)
         if removal:

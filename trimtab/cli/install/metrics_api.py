@@ -101,7 +101,7 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
         "object.spec.versionPriority == oldObject.spec.versionPriority && "
         "(!has(object.spec.insecureSkipTLSVerify) || !object.spec.insecureSkipTLSVerify)"
     )
-    message = "this account may change nothing of an APIService but the caBundle"
+    message = "this account may change only the caBundle of an APIService"
     yield from render_policy(METRICS_API, "cabundle", rule, account_cel(METRICS_API), [(check, message)])
 
 

@@ -257,16 +257,18 @@ def _render_binding(kind: str, name: str, process: str, values: InstallValues) -
     )
 
 
-_VPA = "a VerticalPodAutoscaler's definition is installed; until then a list answers 404"
-_BUFFERS = "the definition of CapacityBuffers is installed; until then a list answers 404"
-_VPA_CALLED = "the VPA's webhook is registered: its endpoints show whether it answers"
-_SCHEDULER_NAMED = "a policy names a scheduler: its Lease shows whether it runs"
-_EVENT_TO_REPORT = "it reports an Event about an object"
-_EARLIER_EVENT = "an Event of an earlier leader exists: its count continues"
+_VPA = "the definition of VerticalPodAutoscaler is installed; until then a list request gets 404"
+_BUFFERS = "the definition of CapacityBuffer is installed; until then a list request gets 404"
+_VPA_CALLED = "the VPA's webhook is registered, and its endpoints show whether it answers"
+_SCHEDULER_NAMED = "a policy names a scheduler, and the scheduler's Lease shows whether it runs"
+_EVENT_TO_REPORT = "the process reports an Event about an object"
+_EARLIER_EVENT = "an Event of an earlier leader exists, and its count is increased"
 _FIRST_OBJECT = (
-    "the first one is written: server-side apply of an object that does not exist is also authorized as create"
+    "the first object is written: server-side apply of an object that does not exist is also authorized as create"
 )
-_NO_LEASE = "its Lease does not exist yet: a PUT of an object that does not exist is also authorized as create"
+_NO_LEASE = (
+    "the process's Lease does not exist yet: a PUT of an object that does not exist is also authorized as create"
+)
 
 CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("webhook", "watch", "verticalpodautoscalers"): _VPA,
@@ -280,7 +282,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("watchdog", "list", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "watch", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "create", "leases"): _NO_LEASE,
-    ("watchdog", "patch", "podpolicies"): "a policy harms pods: the brake sets it to `warn`",
+    ("watchdog", "patch", "podpolicies"): "a policy harms pods, so the brake sets it to `warn`",
     ("watchdog", "create", "events"): _EVENT_TO_REPORT,
     ("watchdog", "patch", "events"): _EVENT_TO_REPORT,
     ("watchdog", "get", "events"): _EARLIER_EVENT,
@@ -291,7 +293,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("compactor", "patch", "poolstatuses"): "there is a pool with valid settings",
     ("compactor", "create", "poolstatuses"): _FIRST_OBJECT,
     ("compactor", "delete", "poolstatuses"): "a pool was deleted, or another client wrote a PoolStatus without a pool",
-    ("uninstall", "delete", "poolstatuses"): "the compactor wrote one",
+    ("uninstall", "delete", "poolstatuses"): "the compactor wrote a PoolStatus",
     ("compactor", "patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
     ("compactor", "get", "events"): _EARLIER_EVENT,
     ("uninstall", "delete", "apiservices"): "the metrics API is installed",
@@ -299,14 +301,14 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
         METRICS_API,
         "update",
         "apiservices",
-    ): "the authority of the certificate is new",
-    (METRICS_API, "update", "secrets"): "a certificate is due",
+    ): "the certificate has a new authority",
+    (METRICS_API, "update", "secrets"): "a certificate is due for renewal",
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,
     ("recommender", "list", "verticalpodautoscalercheckpoints"): _VPA,
-    ("recommender", "list", "pods"): "the recommender samples usage itself: there is no Prometheus",
+    ("recommender", "list", "pods"): "the recommender collects usage itself, without a Prometheus",
     ("recommender", "create", "configmaps"): _FIRST_OBJECT,
-    ("recommender", "patch", "configmaps"): "there is usage: checkpoints and recommendations",
-    ("recommender", "delete", "configmaps"): "workloads were deleted, and one of its shards is empty",
+    ("recommender", "patch", "configmaps"): "there is usage, so checkpoints and recommendations are written",
+    ("recommender", "delete", "configmaps"): "workloads were deleted, and a shard of the recommender is empty",
 }
 """(process, verb, resource) → the condition. A test compares it with an API server's audit log."""

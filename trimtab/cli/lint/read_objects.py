@@ -63,7 +63,7 @@ def read_lint_objects(
         raise UsageError([*mistakes, *result.mistakes])
     if not result.snapshot.documents:
         names = ", ".join(filenames or cluster.paths)
-        raise UsageError([ConfigError(file=names, expected="objects that lint has rules for", got="none")])
+        raise UsageError([ConfigError(file=names, expected="objects that the rules of lint apply to", got="none")])
     note = (
         "Objects that differ from your files by what `trimtab capture` leaves out (probes, command lines) are judged "
     )
@@ -94,7 +94,9 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     if cluster.paths != (live_cluster.LIVE,):
-        raise UsageError([ConfigError(file="command line", expected="--cluster live alone", got="files in addition")])
+        raise UsageError(
+            [ConfigError(file="command line", expected="--cluster live together with files", got="files in addition")]
+        )
     try:
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
@@ -108,7 +110,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
         raise RuntimeFailure(str(error)) from None
     now = int(clock.utc_now().timestamp())
     reading = read_lint_snapshot(documents, is_live=True, now=now, minor=server_minor, kinds=kinds)
-    unreadable = [f"Not judged, because it cannot be read: {mistake}" for mistake in reading.mistakes]
+    unreadable = [f"This object is not checked, because it cannot be read: {mistake}" for mistake in reading.mistakes]
     return LintObjects(reading.snapshot, (), (*notes, *unreadable))
 
 
@@ -130,7 +132,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
         except NotAllowed as error:
             if error.status != 403:
                 raise
-            notes.append(f"Not judged, because you may not list them: {source.plural}.")
+            notes.append(f"These objects are not checked, because you may not list them: {source.plural}.")
             continue
         kinds.append(source.kind)
     return documents, kinds, notes

@@ -123,7 +123,7 @@ def draw_lint(console: Console, report: LintReport) -> None:
     for text in (*report.not_checked, *report.notes):
         console.print(f"[dim]{escape(text)}[/]")
     for text in report.gone:
-        console.print(f"[dim]In the baseline, and not found again: {escape(text)}[/]")
+        console.print(f"[dim]This finding is in the baseline, but no longer exists: {escape(text)}[/]")
     counts = ", ".join(
         f"{count} {severity}{'' if count == 1 or severity == 'info' else 's'}"
         for severity, count in report.counts.items()
@@ -132,5 +132,5 @@ def draw_lint(console: Console, report: LintReport) -> None:
     accepted = f", {report.accepted} accepted by the baseline" if report.accepted else ""
     ignored = f", {len(report.ignored)} ignored" if report.ignored else ""
     console.print(
-        f"{report.objects} objects, {report.rules} rules: [bold]{counts or 'nothing wrong'}[/]{ignored}{accepted}"
+        f"{report.objects} objects, {report.rules} rules: [bold]{counts or 'no findings'}[/]{ignored}{accepted}"
     )

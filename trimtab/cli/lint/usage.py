@@ -77,7 +77,9 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
     histories = SeriesCollector(BatchHistory)
     notes = add_files(histories, paths, owners, None)
     if not collected:
-        notes.append("--usage has no samples (checkpoints of a VPA are no samples): rules on usage are not checked.")
+        notes.append(
+            "--usage has no samples (checkpoints of a VPA contain none), so the rules about usage are not checked."
+        )
     return summarize_series(collected, owners), notes
 
 

@@ -24,12 +24,14 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
-    lines = [f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}: {len(plan.fixed)} findings fixed."]
+    lines = [
+        f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}, which fix {len(plan.fixed)} findings."
+    ]
     if files:
         manager = f" --field-manager {FIELD_MANAGER} --force-conflicts" if snapshot.is_live else ""
-        lines.append(f"Look at them, then: kubectl apply --server-side{manager} -f {folder}")
+        lines.append(f"Review them, then run: kubectl apply --server-side{manager} -f {folder}")
     if plan.unfixed:
-        lines.append(f"{len(plan.unfixed)} findings need a decision of yours, and have no file.")
+        lines.append(f"{len(plan.unfixed)} findings need your decision, so no file fixes them.")
     return lines
 
 

@@ -84,31 +84,41 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
 @inputs.add_type_options
 @click.option("--zones", type=click.IntRange(1), help="The number of zones. Default: those of the nodes.")
 @click.option("--buffer-pods", type=click.FloatRange(0), default=1.0, show_default=True,
-              help="Average pods for which each node keeps room.")  # fmt: skip
+              help="The number of average pods for which each node keeps room.")  # fmt: skip
 @click.option("--last-node-fill", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-              help="How full the last node of a zone is on average.")  # fmt: skip
+              help="The average fill of the last node of a zone.")  # fmt: skip
 @click.option("--volume-packing", type=click.FloatRange(0, 1), default=0.10, show_default=True,
-              help="The share of the price that is added where the volume limit binds.")  # fmt: skip
+              help="The share of the price that is added if the limit on volumes binds.")  # fmt: skip
 @click.option("--scale-down", type=click.Choice(["on", "off"]), default="on", show_default=True,
-              help="off: nodes are never removed, which adds a tenth to the price.")  # fmt: skip
+              help="`off` means that nodes are never removed, which adds a tenth to the price.")  # fmt: skip
 @click.option("--load-cap", type=click.FloatRange(1, 100), metavar="PERCENT",
-              help="The share of the cores that may be in use. It needs --used-cores.")  # fmt: skip
+              help="The share of the cores that may be in use. This option needs --used-cores.")  # fmt: skip
 @click.option("--used-cores", type=click.FloatRange(0, min_open=True), metavar="CORES",
               help="The cores that the workload uses, for --load-cap.")  # fmt: skip
 @click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
-              help="Leave types out of which a zone would have fewer nodes.")  # fmt: skip
-@click.option("--max-node-share", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
-              help="Leave out types of which one node would hold a larger share of the workload.")  # fmt: skip
-@click.option("--current", default="", metavar="TYPE", help="The preferred type of today: is a switch worth it?")
+              help="Leave out types of which a zone would have fewer nodes than this.")  # fmt: skip
+@click.option(
+    "--max-node-share",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Leave out types of which one node would hold a larger share of the workload than this.",
+)
+@click.option(
+    "--current",
+    default="",
+    metavar="TYPE",
+    help="The preferred type today. The report says whether a switch is worth it.",
+)
 @click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
-              help="By how much a type must be better than the current one.")  # fmt: skip
+              help="How much better than the current type another one must be.")  # fmt: skip
 @click.option("--wins", type=click.IntRange(0), default=3, show_default=True,
-              help="In how many runs in a row the best type was that much better; three make a switch.")  # fmt: skip
+              help="In how many consecutive runs the best type was that much better; after three runs Trimtab "
+                   "recommends a switch.")  # fmt: skip
 @click.option("--commitment", "commitments", multiple=True, metavar="TYPE=NODES", callback=_parse_commitments,
-              help="Nodes that are paid for whether they run or not: types are ranked for what these do not hold. "
-                   "May be repeated.")  # fmt: skip
+              help="Nodes that are paid for whether they run or not: Trimtab ranks types for the part of the "
+                   "workload that these nodes do not hold. May be repeated.")  # fmt: skip
 @click.option("--pack/--no-pack", "packs", default=True, help="Place the real pods on empty nodes of the best types.")
-@click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="Types in the table.")
+@click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="The number of types in the table.")
 @output.add_output_options
 def rank(
     pool_nodes: SelectedNodes, types: TypeOptions, zones: int | None, buffer_pods: float, last_node_fill: float,
@@ -124,7 +134,7 @@ def rank(
     real pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
     """
     if (load_cap is None) != (used_cores is None):
-        expected, got = "--load-cap and --used-cores together", "one of them"
+        expected, got = "--load-cap together with --used-cores", "only one of them"
         raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
     rules = RankingRules(
         capacity=CapacityRules(buffer_pods=buffer_pods, max_load=None if load_cap is None else load_cap / 100),
@@ -243,13 +253,20 @@ def _pack_set(
         NodeStock(candidate=one.candidate, capacity=one.capacity, count=one.count) for one in ranking.cover.nodes
     ]
     check = check_by_packing(pool_nodes.inventory, pool_nodes.nodes, ranking.workload, stock, max_scale, committed)
-    return report_set(types, counts, check, "" if check else "with the real pods it costs more than the best before it")
+    return report_set(
+        types, counts, check, "" if check else "with the real pods this set costs more than the best set before it"
+    )
 
 
 def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking) -> list[str]:
     clouds = sorted({machine_types()[score.candidate.name].cloud for score in ranking.scores})
     names = ", ".join(priced.profiles.get(cloud, priced.profiles[""]).name for cloud in clouds)
-    notes = [f"reservations by the profile {names or types.profile} with {types.max_pods} pods a node"]
+    notes = [
+        f"reservations are computed by the profile {names or types.profile} with {types.max_pods} pods on each node"
+    ]
     if not types.price_paths:
-        notes.append(f"list prices on demand of {priced.region}, July 2026; pass what you pay with --prices")
+        notes.append(
+            f"the prices are list prices on demand of {priced.region}, July 2026; pass the prices that you pay "
+            "with --prices"
+        )
     return notes

@@ -52,16 +52,16 @@ def add_pool_options(function: F, *, needs_nodes: bool = True) -> F:
     def verb(*, cluster: live_cluster.ClusterOptions, pool: str, **more: Any) -> Any:
         return function(pool_nodes=read_pool_nodes(cluster, pool, needs_nodes=needs_nodes), **more)
 
-    decorated: Any = click.option("--pool", default="", metavar="NAME", help="Only this pool. Default: all nodes.")(
-        verb
-    )
+    decorated: Any = click.option(
+        "--pool", default="", metavar="NAME", help="Read only the nodes of this pool. Default: all nodes."
+    )(verb)
     return live_cluster.add_cluster_options(decorated)  # type: ignore[no-any-return]
 
 
 def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, needs_nodes: bool = True) -> SelectedNodes:
     """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake."""
     if not cluster.paths:
-        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     with without_garbage_collection():
         documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
@@ -118,7 +118,7 @@ def add_type_options(function: F) -> F:
     decorated: Any = verb
     for option in (
         click.option("--performance", type=click.Choice([mode.value for mode in Performance]), default="off",
-                     show_default=True, help="How the measured speed of a core counts (CoreMark; AWS only)."),
+                     show_default=True, help="How the measured speed of a core is weighted (CoreMark; AWS only)."),
         click.option("--pod-limits", type=click.Choice(["kubelet", "eni"]), default="kubelet", show_default=True,
                      help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."),
         click.option("--max-pods", type=click.IntRange(1), default=DEFAULT_MAX_PODS, show_default=True,
@@ -126,10 +126,12 @@ def add_type_options(function: F) -> F:
         click.option("--reserved", default="", metavar="PROFILE",
                      help="The reservation profile. Default: eks, aks-1.29 or gke, by the cloud of the type."),
         add_price_option,
-        click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help="Include types for this use."),
+        click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help=
+            "Include machine types for this use."),
         click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
                      help="Allow this architecture. Default: those on which the pods run."),
-        click.option("--types", "names", default="", metavar="REGEX", help="Only types whose whole name matches."),
+        click.option("--types", "names", default="", metavar="REGEX", help=
+            "Include only types whose whole name matches this expression."),
         click.option("--region", default="", metavar="REGION",
                      help="The region of the prices. Default: the region label of the nodes."),
     ):  # fmt: skip
@@ -172,7 +174,7 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     if not prices:
         known = sorted({listed_region(name) for name in price_table()})
         expected = f"a region with prices: {', '.join(known)}, or one of the --prices files"
-        got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on the nodes")
+        got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on any node")
         todo = "choose one region with --region, or the nodes of one with --pool" if len(regions) > 1 else ""
         mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))
     if mistakes:

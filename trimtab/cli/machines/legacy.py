@@ -54,15 +54,26 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 @click.command("legacy")
 @partial(inputs.add_pool_options, needs_nodes=False)
 @inputs.add_type_options
-@click.option("--to", "target", default="", metavar="POOL", help="The pool that takes the pods. Needed unless --undo.")
+@click.option(
+    "--to",
+    "target",
+    default="",
+    metavar="POOL",
+    help="The pool that receives the pods. Required unless you pass --undo.",
+)
 @click.option("--batch", type=click.IntRange(1), default=3, show_default=True,
-              help="Legacy nodes for whose pods room is made at a time.")  # fmt: skip
+              help="The number of legacy nodes for whose pods room is made at a time.")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=True,
               help="Refuse if the new pool's machine type is not ranked above the old one's.")  # fmt: skip
-@click.option("--apply", "applying", is_flag=True, help="Taint the nodes and make room. Without it nothing is changed.")
+@click.option(
+    "--apply", "applying", is_flag=True, help="Taint the nodes and make room. Without this option nothing is changed."
+)
 @click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
-              help="With --apply: repeat until no legacy node has pods; nodes added later are tainted.")  # fmt: skip
-@click.option("--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and nothing else.")
+              help="With --apply: repeat the step until no legacy node has pods; nodes that are added later are "
+                   "tainted as well.")  # fmt: skip
+@click.option(
+    "--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and do nothing else."
+)
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders."
 )
@@ -78,7 +89,7 @@ def verb(
     their pool, within its budgets and windows. Nothing moves while the new pool is at its maximum or out of stock.
     """
     if not pool_nodes.pool:
-        raise UsageError([ConfigError(file="--pool", expected="the pool that should go", got="none")])
+        raise UsageError([ConfigError(file="--pool", expected="the name of the legacy pool", got="none")])
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             click.echo(remove_traces(client, pool_nodes, PlaceholderScope(pool_nodes.pool, namespace)))
@@ -86,7 +97,7 @@ def verb(
     if not pool_nodes.nodes:
         raise UsageError([inputs.report_unknown_pool(pool_nodes.inventory, pool_nodes.pool)])
     if not target or target == pool_nodes.pool:
-        raise UsageError([ConfigError(file="--to", expected="another pool", got=target or "none")])
+        raise UsageError([ConfigError(file="--to", expected="a pool other than the legacy one", got=target or "none")])
     if follow is not None and not applying:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
     migration = Migration(
@@ -100,7 +111,7 @@ def verb(
             is_over = run_step(migration, _read_again(pool_nodes), compares=False, must_begin=False)
         except (RuntimeFailure, UsageError) as error:
             # A migration takes hours: an API server that does not answer for a while must not end it.
-            click.echo(f"this step failed and is repeated: {error}")
+            click.echo(f"this step failed and will be repeated: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +139,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
     for line in _describe(pool_nodes, target, taint, refusals, missing):
         click.echo(line)
     if refusals and must_begin:
-        raise RuntimeFailure("Refused; nothing was done.")
+        raise RuntimeFailure("The migration was refused; nothing was done.")
     if migration.applies and not refusals:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             for line in apply_step(client, pool_nodes, migration, taint, missing):
@@ -177,14 +188,17 @@ def _describe(
     pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, refusals: Iterable[str], missing: MissingRoom
 ) -> Iterable[str]:
     count = format_count(len(pool_nodes.nodes), "node")
-    yield f"{count} of {pool_nodes.pool}: taint {LEGACY_TAINT_KEY}:{taint.taint.effect}"
+    yield f"{count} of {pool_nodes.pool}: the taint is {LEGACY_TAINT_KEY}:{taint.taint.effect}"
     yield from (f"  because {reason}" for reason in taint.reasons)
-    yield from (f"refused: {refusal}" for refusal in refusals)
+    yield from (f"the migration is refused: {refusal}" for refusal in refusals)
     if not missing.nodes:
-        yield f"no node of {pool_nodes.pool} has pods of the workload: nothing is left to move"
+        yield f"no node of {pool_nodes.pool} has pods of the workload, so no pod is left to move"
     elif missing.pods:
         where = ", ".join(missing.nodes)
-        yield f"{target} lacks room for {len(missing.pods)} of {format_count(len(missing.moving), 'pod')} of {where}"
+        yield (
+            f"{target} lacks room for {len(missing.pods)} of {format_count(len(missing.moving), 'pod')} of the "
+            f"nodes {where}"
+        )
     else:
         yield f"{target} has room for the pods of {', '.join(missing.nodes)}: the compactor may drain them"
 
@@ -244,7 +258,8 @@ def apply_step(
         return
     apply(writer, {
         "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}, "value": PLACEHOLDER_PRIORITY,
-        "preemptionPolicy": "Never", "description": "Pods that hold room for pods of a pool that is being emptied.",
+        "preemptionPolicy": "Never", "description": "Pods that reserve room for pods of a pool whose nodes are "
+                                                    "being drained.",
     })  # fmt: skip
     nodes = _target_nodes(pool_nodes, migration.target)
     selector, created = _pool_selector(nodes, migration.target), 0
@@ -271,8 +286,8 @@ def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
 
 def _pool_selector(nodes: tuple[NodeInfo, ...], target: str) -> Mapping[str, str]:
     if not nodes:
-        expected, todo = "a pool with a node, to learn its labels", "let the new pool have one node"
-        raise UsageError([ConfigError(file="--to", expected=expected, got=f"{target} without nodes", todo=todo)])
+        expected, todo = "a pool with at least one node, whose labels Trimtab reads", "scale the new pool to one node"
+        raise UsageError([ConfigError(file="--to", expected=expected, got=f"{target} without a node", todo=todo)])
     _, label = pool_source(nodes[0])
     return {label: target}
 
@@ -309,7 +324,7 @@ def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint 
             except NotFound:
                 break
     if changed:
-        yield f"{'tainted' if taint else 'removed the taint of'} {changed} nodes"
+        yield f"tainted {changed} nodes" if taint else f"removed the taint of {changed} nodes"
 
 
 def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> str:
@@ -323,7 +338,7 @@ def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: Placeholde
     for pod in placeholders:
         delete(writer, "Pod", pod.name, pod.namespace)
     done += _delete_priority_class(writer, pool_nodes, scope)
-    return "; ".join([", ".join(done) or "no node was tainted", f"deleted {len(placeholders)} placeholders"])
+    return "; ".join([", ".join(done) or "no node had a taint of Trimtab", f"deleted {len(placeholders)} placeholders"])
 
 
 def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> Iterable[str]:

@@ -50,7 +50,7 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 @inputs.add_pool_options
 @inputs.add_type_options
 @click.option("--group", "group_types", multiple=True, metavar="GROUP=TYPE",
-              help="The machine type of a node group that has no node now.")  # fmt: skip
+              help="The machine type of a node group that has no node at present.")  # fmt: skip
 @click.option("--legacy", multiple=True, metavar="GROUP", help="A node group that should get no more nodes.")
 @click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
               help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
@@ -58,11 +58,11 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 @click.option(
     "-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler."
 )
-@click.option("--apply", "applying", is_flag=True, help="Write the map. The one that was there is kept for --undo.")
+@click.option("--apply", "applying", is_flag=True, help="Write the map. The previous map is kept for --undo.")
 @click.option(
     "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
 )
-@click.option("--undo", "undoing", is_flag=True, help="Put the map back that --apply replaced, or delete the new one.")
+@click.option("--undo", "undoing", is_flag=True, help="Restore the map that --apply replaced, or delete the new one.")
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, group_types: tuple[str, ...], legacy: tuple[str, ...], form: str,
@@ -95,7 +95,9 @@ def verb(
             got="Gardener, which generates the map", todo="set the priorities that --as gardener prints in the Shoot",
         )])  # fmt: skip
     if rated.problems:
-        raise RuntimeFailure("\n".join(["The map would not do what it should; nothing was done.", *rated.problems]))
+        raise RuntimeFailure(
+            "\n".join(["The map would not have the intended effect, so nothing was done.", *rated.problems])
+        )
     demotions = find_out_of_stock(read_autoscaler_status(pool_nodes).groups, {}, int(clock.utc_now().timestamp()))
     manifest = render_map(rated.text, demotions, namespace)
     if not applying:
@@ -104,8 +106,9 @@ def verb(
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             click.echo(apply_map(client, manifest, taking_over))
     for name in rated.unnamed:
-        click.echo(f"Note: only the catch-all matches group {name}: its machine type is not ranked or not known "
-                   "(--group)", err=True)  # fmt: skip
+        click.echo(
+            f"Note: only the catch-all matches node group {name}, because its machine type is not ranked or not "
+            "known (set it with --group)", err=True)  # fmt: skip
 
 
 def _rate_groups(
@@ -228,7 +231,7 @@ def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) 
     if not is_ours and not taking_over:
         raise UsageError([ConfigError(
             file=f"ConfigMap {meta['namespace']}/{MAP_NAME}", expected="a map that Trimtab wrote",
-            got="one of another client", todo="replace it with --take-over; --undo puts it back",
+            got="a map of another client", todo="replace it with --take-over; --undo restores it",
         )])  # fmt: skip
     previous = annotations[PREVIOUS_ANNOTATION] if is_ours else json.dumps(there.get("data") or {})
     annotations = {**annotations, **meta["annotations"], PREVIOUS_ANNOTATION: previous}
@@ -247,7 +250,7 @@ def undo_map(client: "Client", namespace: str) -> str:
     there = get_plain(client, "ConfigMap", MAP_NAME, namespace)
     annotations = {} if there is None else there["metadata"].get("annotations") or {}
     if there is None or MANAGED_ANNOTATION not in annotations:
-        return f"{namespace}/{MAP_NAME} is not Trimtab's: nothing was done"
+        return f"{namespace}/{MAP_NAME} was not written by Trimtab, so nothing was done"
     previous = json.loads(annotations.get(PREVIOUS_ANNOTATION, "null"))
     if previous is None:
         delete(writer, "ConfigMap", MAP_NAME, namespace, uid=there["metadata"]["uid"])
@@ -255,4 +258,4 @@ def undo_map(client: "Client", namespace: str) -> str:
     ours = (MANAGED_ANNOTATION, PREVIOUS_ANNOTATION, BASE_ANNOTATION, DEMOTIONS_ANNOTATION)
     kept = {key: value for key, value in annotations.items() if key not in ours}
     replace_plain(writer, {**there, "data": previous, "metadata": {**there["metadata"], "annotations": kept}})
-    return f"put the previous {namespace}/{MAP_NAME} back"
+    return f"restored the previous {namespace}/{MAP_NAME}"

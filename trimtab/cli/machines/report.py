@@ -233,17 +233,17 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
     if check.unplaced:
         first = check.unplaced[0]
         count = format_count(len(check.unplaced), "pod")
-        return f"no such node takes {count}, the first is {first.pod}: {first.reason.sentence}"
+        return f"such a node has no room for {count}, the first of which is {first.pod}: {first.reason.sentence}"
     if check.ratio < 0.95:
-        return "the model keeps room for average pods on each node (--buffer-pods); the real pods need less of it"
+        return "the model keeps room for average pods on each node (--buffer-pods), but the real pods need less of it"
     if check.ratio <= 1.05:
         return ""
     ratios = ", ".join(
         f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
     )
     return (
-        f"the sums treat pods as divisible; real pods need {check.ratio - 1:.0%} more nodes. GiB per core left for "
-        f"pods: {ratios}"
+        f"the sums treat pods as divisible, but the real pods need {check.ratio - 1:.0%} more nodes. Memory per "
+        f"core that is left for pods, in GiB: {ratios}"
     )
 
 

@@ -20,9 +20,9 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
     _draw_workload(console, workload, scope)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fill.requested_share.items())
     if shares:
-        console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} fills them first."))
+        console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} is exhausted first."))
     else:
-        console.print(Text("How full the nodes are is unknown: no node has a capacity that can be read."))
+        console.print(Text("How full the nodes are is not known: no node has a capacity that can be read."))
     kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
     console.print(Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}"))
     _draw_notes(console, report.notes)
@@ -48,8 +48,13 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
     """Draw the best types, the sets, and what was left out."""
     _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
     for paid in report.commitments:
-        unused = f"; {paid.unused} more are not needed" if paid.unused else ""
-        console.print(Text(f"Paid for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole{unused}."))
+        unused = f"; {paid.unused} more of them are not needed" if paid.unused else ""
+        console.print(
+            Text(
+                f"Nodes that are paid for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole "
+                f"workload{unused}."
+            )
+        )
     table = Table(box=None, pad_edge=False)
     for title, justify in (
         ("Type", "left"), ("Bound by", "left"), ("Usable GiB", "right"), ("GiB per $/h", "right"),
@@ -61,26 +66,26 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
         table.add_row(*_type_cells(row))
     console.print(table)
     if len(report.types) > rows:
-        console.print(Text(f"… and {len(report.types) - rows:,} more (--rows, or -o json)", style="bright_black"))
+        console.print(Text(f"… and {len(report.types) - rows:,} more types (--rows, or -o json)", style="bright_black"))
     if report.winner is not None:
         console.print(Text(f"Best type: {_describe_set(report.winner)}"))
     for one in report.sets:
-        console.print(Text(f"Set: {_describe_set(one)}"))
+        console.print(Text(f"Set of types: {_describe_set(one)}"))
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
-        console.print(Text(f"Cheapest with the real pods: {names}", style="bold"))
+        console.print(Text(f"The cheapest with the real pods: {names}", style="bold"))
     for point in report.break_evens:
         console.print(
             Text(
-                f"Below 1 core to {point.gib_per_core:.2f} GiB {point.less_memory} costs less than "
-                f"{point.more_memory}, above it more."
+                f"Up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs less than "
+                f"{point.more_memory}; above that, it costs more."
             )
         )
     if report.switch is not None:
         verdict = f"Switch to {report.switch.preferred}" if report.switch.is_switch else f"Keep {report.switch.current}"
         console.print(Text(f"{verdict}: {report.switch.why}."))
     for group in report.left_out:
-        console.print(Text(f"{group.count:,} types left out ({group.reason.code}): {group.reason.text}"))
+        console.print(Text(f"{group.count:,} types are left out ({group.reason.code}): {group.reason.text}"))
     _draw_notes(console, report.notes)
 
 
@@ -95,10 +100,13 @@ def _type_cells(row: TypeReport) -> tuple[str, ...]:
 
 def _describe_set(one: PackedSetReport) -> str:
     modelled = " + ".join(f"{count} × {name}" for count, name in zip(one.modelled_nodes, one.types, strict=True))
-    text = f"{modelled}, ${one.modelled_cost:,.2f}/h by the sums of requests"
+    text = f"{modelled}, ${one.modelled_cost:,.2f} an hour by the sums of requests"
     if one.packed_nodes is not None and one.packed_cost is not None:
         packed = " + ".join(f"{count:,}" for count in one.packed_nodes)
-        text += f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f}/h with the real pods packed"
+        text += (
+            f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f} an hour with the real "
+            "pods placed"
+        )
     return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
 
 

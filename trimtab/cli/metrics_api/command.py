@@ -33,10 +33,10 @@ from trimtab.usage.errors import UsageFault
     "--rules",
     "rules_file",
     type=click.Path(path_type=Path),
-    help="A file of rules. Default: the ConfigMap trimtab-metrics.",
+    help="A file with the rules. Default: the ConfigMap trimtab-metrics.",
 )
 @click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
-@click.option("--prometheus", "prometheus_url", metavar="URL", help="The Prometheus of rules with `from: query`.")
+@click.option("--prometheus", "prometheus_url", metavar="URL", help="The Prometheus for rules with `from: query`.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
@@ -89,23 +89,29 @@ def _check_rules(file: Path) -> None:
 @verb.command("propose-hpa")
 @click.argument("deployment")
 @click.option("-n", "--namespace", required=True, help="The namespace of the Deployment.")
-@click.option("--metric", required=True, help="The name of the metric: that of a rule.")
-@click.option("--cpu-request", required=True, metavar="QUANTITY", help="What one pod requests, such as 500m.")
+@click.option("--metric", required=True, help="The name of the metric, which is the name of a rule.")
+@click.option("--cpu-request", required=True, metavar="QUANTITY", help="The cpu request of one pod, such as 500m.")
 @click.option(
     "--utilization",
     type=click.IntRange(10, 95),
     default=70,
     show_default=True,
-    help="Percent of the cpu request that a pod should use.",
+    help="The usage that a pod should have, in percent of its cpu request.",
 )
 @click.option(
     "--history", type=click.Path(path_type=Path), help="A CSV file with the columns time, pod, rate and cores."
 )
 @click.option("--prometheus", metavar="URL", help="Read the history from this Prometheus instead.")
-@click.option("--rate-query", metavar="PROMQL", help="With --prometheus: requests per second of each pod.")
-@click.option("--cpu-query", metavar="PROMQL", help="With --prometheus: cores of each pod.")
 @click.option(
-    "--days", type=click.IntRange(1, 30), default=7, show_default=True, help="With --prometheus: days of history."
+    "--rate-query", metavar="PROMQL", help="With --prometheus: the query for the requests per second of each pod."
+)
+@click.option("--cpu-query", metavar="PROMQL", help="With --prometheus: the query for the cores of each pod.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 30),
+    default=7,
+    show_default=True,
+    help="With --prometheus: the number of days of history.",
 )
 def print_hpa(
     deployment: str,
@@ -146,7 +152,7 @@ def _check_sources(
     if (history is None) == (prometheus is None):
         mistakes.append(("--history or --prometheus", "both" if history else "neither"))
     if prometheus and not (rate_query and cpu_query):
-        mistakes.append(("--rate-query and --cpu-query", "--prometheus without them"))
+        mistakes.append(("--rate-query and --cpu-query", "--prometheus without these queries"))
     if mistakes:
         raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
 
@@ -167,6 +173,6 @@ def _read_history(
 
 def _describe_proposal(proposal: HpaProposal) -> str:
     return (
-        f"# {proposal.requests_per_core:.4g} requests per second and core, {proposal.base_cores:.3g} cores without"
-        f" load\n# (correlation {proposal.correlation:.2f}, {proposal.points} points)"
+        f"# A core serves {proposal.requests_per_core:.4g} requests per second; a pod without load uses "
+        f"{proposal.base_cores:.3g} cores\n# (correlation {proposal.correlation:.2f}, {proposal.points} points)"
     )

@@ -38,7 +38,7 @@ def read_csv_history(file: Path) -> list[LoadPoint]:
         for row in rows:
             at, rate, cores = _read_time(row["time"]), _read_number(row["rate"]), _read_number(row["cores"])
             if at is None or rate is None or cores is None:
-                expected = "a time (RFC 3339 or seconds since 1970), and two numbers that are not negative"
+                expected = "a time (RFC 3339, or seconds since 1970) and two numbers that are not negative"
                 got = quote_value(",".join(str(row[name]) for name in _COLUMNS))
                 mistakes.append(ConfigError(file=str(file), line=rows.line_num, expected=expected, got=got))
                 if len(mistakes) > MAX_MISTAKES:

@@ -105,7 +105,7 @@ def _build_block(pool: str, nodes: Sequence[NodeReport], states: Mapping[str, st
     before, after = sum(node.cost.amount for node in nodes), sum(node.cost.amount for node in nodes if node.after)
     unit = nodes[0].cost.unit
     return Block(
-        name=pool or "in no pool", lines=tuple(_node_line(node, states.get(node.name, "")) for node in nodes),
+        name=pool or "not in a pool", lines=tuple(_node_line(node, states.get(node.name, "")) for node in nodes),
         nodes_after=sum(node.after is not None for node in nodes), cost_before=_format_amount(before, unit),
         cost_after=_format_amount(after, unit), amount_before=round(before, 2), amount_after=round(after, 2),
         saved=_format_amount(before - after, unit), saved_amount=round(before - after, 2),
@@ -326,7 +326,7 @@ def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> M
 
 def describe_stays(stays: Sequence[StayReport]) -> dict[str, str]:
     """Returns for each node that stays its reason's code as text."""
-    return {stay.node: f"stays: {stay.blocked_by or stay.reason.code}" for stay in stays}
+    return {stay.node: f"stays because of {stay.blocked_by or stay.reason.code}" for stay in stays}
 
 
 def group_stays(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:

@@ -23,7 +23,7 @@ MAX_COMPARED_NODES = 500
 @click.command("plan")
 @plan_inputs
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
-              help="Show all reasons for one node, or one pod (NAMESPACE/NAME).")  # fmt: skip
+              help="Show all reasons for one node or one pod (NAMESPACE/NAME).")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=None,
               help="Compare the three presets, and show what a plan without each blocking reason would save. "
               f"Default: up to {MAX_COMPARED_NODES} nodes, or if no pool has settings, or with -o html.")  # fmt: skip

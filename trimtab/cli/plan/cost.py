@@ -60,9 +60,9 @@ class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
 
 
 _OWN_SOURCES = {
-    PriceSource.FILE: "by the price file",
-    PriceSource.LABEL: f"by the label {PRICE_LABEL}",
-    PriceSource.SETTINGS: "by the pool's prices",
+    PriceSource.FILE: "priced by the price file",
+    PriceSource.LABEL: f"priced by the label {PRICE_LABEL}",
+    PriceSource.SETTINGS: "priced by the pool's settings",
 }
 
 
@@ -104,14 +104,16 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
     """Returns the price's source or its reason's code, whether it is a guess, and the source as text."""
     if isinstance(price, NotYet):
         code = price.reason.code.name
-        return code, True, "without a price of their own"
+        return code, True, "that have no price of their own"
     region = listed_region(node.labels.get(INSTANCE_TYPE_LABEL, ""))
     text = (
         _OWN_SOURCES.get(price.source)
         or {
             PriceSource.LIST: f"at the list price of {region}",
-            PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, a guess: they name no region",
-            PriceSource.SPOT_DISCOUNT: f"on spot, a guess: {SPOT_DISCOUNT_PERCENT} % below the list price of {region}",
+            PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, which is a guess because they name no "
+            "region",
+            PriceSource.SPOT_DISCOUNT: f"at a guessed spot price, {SPOT_DISCOUNT_PERCENT} % below the list price of "
+            f"{region}",
         }[price.source]
     )
     return price.source.value, price.source in GUESSED_SOURCES, text
@@ -144,11 +146,11 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     more = f" and {len(missing) - MAX_MISSING_TYPES} more types" if len(missing) > MAX_MISSING_TYPES else ""
     is_all_missing = missing.total() == len(prices)
     consequence = (
-        "what is saved is counted in cores" if is_all_missing else
-        "their prices are estimated from the other nodes' price of a core"
+        "savings are counted in cores" if is_all_missing else
+        "their prices are estimated from the price of a core of the other nodes"
     )  # fmt: skip
     return [
-        f"the price of {missing.total()} of {len(inventory.nodes)} nodes is not known ({types}{more}): {consequence}"
+        f"the prices of {missing.total()} of {len(inventory.nodes)} nodes are not known ({types}{more}): {consequence}"
     ]
 
 

@@ -53,11 +53,14 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
         counts = ", ".join(f"{count} {code}" for code, count in rejections.most_common())
         others_text = f" (the others: {counts})" if counts else ""
         yield (
-            f"after the plan, pod {world.pods[number].key} alone fits on {fits} of {len(other_nodes)} other"
-            f" nodes{others_text}"
+            f"after the plan, pod {world.pods[number].key} alone fits on {fits} of {len(other_nodes)} other "
+            f"nodes{others_text}"
         )
     if hardest_first and fits_by_pod[hardest_first[0]][0]:
-        yield "each of its pods fits on a node alone; together they do not, or the free capacity is reserved"
+        yield (
+            "each pod of the node fits on another node by itself, but together they do not fit, or the free "
+            "capacity is reserved"
+        )
 
 
 def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[int]) -> tuple[int, Counter[str]]:
@@ -102,19 +105,19 @@ def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: s
 def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
     node = world.nodes[world.node_numbers[name]]
     pools = [pool for pool in inputs.pools if pool.has_node(node)]
-    yield f"it is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
+    yield f"the node is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
     if len(pools) == 1:
         yield _describe_thresholds(pools[0])
     pods = [world.pods[number] for number in world.pods_on_node[world.node_numbers[name]]]
     bound_pods = sum(pod.is_daemon or pod.is_static for pod in pods)
     yield (
-        f"pods on it: {len(pods)}, of which {bound_pods} belong to the node (DaemonSets, static pods) and are removed "
-        "with it"
+        f"the node runs {len(pods)} pods, of which {bound_pods} belong to it (DaemonSets, static pods) and are "
+        "removed with it"
     )
     yield from explain.explain_node(plan, world, name)
     step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:
-        yield f"that saves {format_saving(convert_saving(step.saves, plan.unit))}"
+        yield f"the drain of the node saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
     if plan.refusals[name].code is NO_PLACE:
         yield from explain_missing_targets(world, plan, name)
@@ -123,7 +126,7 @@ def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str
 
 def _describe_thresholds(pool: Pool) -> str:
     lines = ", ".join(f"{resource} at most {percent} %" for resource, percent in sorted(pool.under.items()))
-    return f"the pool tries {f'nodes with {lines} requested' if lines else 'every node'}"
+    return f"the pool considers {f'nodes with {lines} requested' if lines else 'every node'}"
 
 
 def _describe_reason(reason: Reason) -> str:
@@ -133,12 +136,15 @@ def _describe_reason(reason: Reason) -> str:
 def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     pod = next((pod for pod in world.pods if pod.key == key), None)
     if pod is None:
-        yield "it uses no node of the snapshot: it is finished, it is pending, or its node is not in the snapshot"
+        yield "the pod uses no node of the snapshot: it is finished, it is pending, or its node is not in the snapshot"
     elif pod.is_daemon or pod.is_static:
-        yield f"it runs on node {pod.node}"
-        yield "it belongs to its node (a DaemonSet or the kubelet created it): it neither moves nor keeps the node"
+        yield f"the pod runs on node {pod.node}"
+        yield (
+            "the pod belongs to its node (a DaemonSet or the kubelet created it): it is not moved, and it does "
+            "not block a drain"
+        )
     else:
-        yield f"it runs on node {pod.node}"
+        yield f"the pod runs on node {pod.node}"
         yield from explain.explain_pod(plan, world, key)
         reason = plan.pods.get(key) or plan.refusals.get(pod.node)
         if reason is not None:

@@ -96,17 +96,19 @@ def add_plan_options(function: F) -> F:
     decorated: Any = verb
     for option in (
         click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
-                     help="The preset of a pool: careful, balanced or keen; the pool `all` is every node."),
+                     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
         click.option("--autoscaler-flags", metavar="FLAGS", default="",
-                     help="The cluster autoscaler's flags; a capture does not contain them."),
+                     help="The cluster autoscaler's flags, which a capture does not contain."),
         click.option("--now", metavar="TIME", help="The time of the plan, `now`, or `none`, which is the default."),
         click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
-                     help="The component that writes pod overhead, as for the webhook. It matters only with policies."),
+                     help="The component that writes pod overhead, as for the webhook. It is used only with "
+                          "policies."),
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
-                     help="Policies for evicted pods. Default: the PodPolicies of the snapshot."),
+                     help="Policies that change evicted pods. Default: the PodPolicies of the snapshot."),
         add_price_option,
         click.option("--resize", is_flag=True,
-                     help="Also show what is freed if pods shrink first, as policies with `running: resize` say."),
+                     help="Also show how many more nodes can be drained if pods shrink first, as policies with "
+                          "`running: resize` allow."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
                      help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
         live_cluster.add_cluster_options,
@@ -128,7 +130,7 @@ def read_autoscaler(
     """
     status = next((shape for shape in inventory.config_maps if shape.metadata.name == STATUS_NAME), None)
     if status is None:
-        note = "only the cluster autoscaler's flags are known: Trimtab assumes that it is healthy and idle"
+        note = "Trimtab knows only the cluster autoscaler's flags, and assumes that the autoscaler is healthy and idle"
         return (autoscaler_from_flags(flags, now), [note]) if flags else (None, [])
     updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
     arguments: Sequence[str] | None = list(flags) or next(find_autoscaler_arguments(documents), None)
@@ -138,8 +140,8 @@ def read_autoscaler(
     notes = [f"the cluster autoscaler's status was read: {'healthy' if autoscaler.healthy else 'not healthy'}"]
     if arguments is None:
         notes.append(
-            "the cluster autoscaler's own flags are not in the snapshot (a capture leaves command lines out): "
-            "Trimtab assumes its defaults; set them with --autoscaler-flags"
+            "the cluster autoscaler's own flags are not in the snapshot (a capture contains no command lines), "
+            "so Trimtab assumes its defaults; set the flags with --autoscaler-flags"
         )
     return autoscaler, notes
 
@@ -169,7 +171,7 @@ def _filter_texts(value: Any) -> list[str]:
     return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 
-SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints one"
+SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints such a snapshot"
 
 
 def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[ConfigError]:
@@ -185,7 +187,7 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
     if not inventory.nodes:
         yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=SNAPSHOT_HINT)
     elif not inventory.pods and live_cluster.LIVE not in paths:
-        expected = "a snapshot with pods: without any, every node would look empty"
+        expected = "a snapshot with pods: without pods, every node would look empty"
         yield ConfigError(file=where, expected=expected, got="none", todo=SNAPSHOT_HINT)
 
 
@@ -223,7 +225,9 @@ def read_observations(inventory: Inventory) -> PastObservations:
         if memories.STATE_LABEL in value_or(shape.metadata.labels, {})
     }
     valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
-    notes = tuple(f"left out: {state}" for state in states.values() if not isinstance(state, PoolState))
+    notes = tuple(
+        f"a pool's state is left out: {state}" for state in states.values() if not isinstance(state, PoolState)
+    )
     if not valid_states:
         return PastObservations(notes=notes)
     pools = ", ".join(sorted(valid_states))
@@ -271,7 +275,7 @@ def read_inputs(options: PlanOptions, *, like_compactor: bool = False) -> PlanIn
 def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs:
     cluster = options.cluster
     if not cluster.paths:
-        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or live"
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     unread: list[ConfigError] = []
     cluster_documents, mistakes = parse_documents(

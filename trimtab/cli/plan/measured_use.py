@@ -44,8 +44,9 @@ def read_measured_use(
     count = sum(pod.key in use_by_pod for pod in pods_without_requests)
     if count:
         notes.append(
-            f"{count:,} of {len(pods_without_requests):,} pods that request no cpu or no memory count with what a pod "
-            "of their owner uses now, if that is more than what is assumed for them"
+            f"{count:,} of {len(pods_without_requests):,} pods that request no cpu or no memory are planned with "
+            "the present usage of a pod of the same owner, if it is higher than the request that is assumed for "
+            "them"
         )
     return by_owner, notes
 
@@ -60,6 +61,8 @@ def _read_present_use(cluster: ClusterOptions) -> tuple[Mapping[str, Amounts], s
         with closing(connect_to_cluster(cluster.kubeconfig, cluster.context)) as client:
             return read_pod_use(client), ""
     except NotFound:
-        return {}, "this cluster serves no metrics API (metrics-server): what pods without requests use is not known"
+        return {}, (
+            "this cluster serves no metrics API (metrics-server), so the usage of pods without requests is not known"
+        )
     except KubeFault as error:
-        return {}, f"what pods without requests use is not known: {error}"
+        return {}, f"the usage of pods without requests is not known: {error}"

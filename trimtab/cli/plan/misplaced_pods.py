@@ -53,8 +53,8 @@ def _describe_group(group: Misplaced) -> str:
     annotation = f" ({group.annotation[0]}: {group.annotation[1]})" if group.annotation else ""
     if group.kind is Misplacement.CRITICAL_ON_SPOT:
         return (
-            f"{pods} that must not be interrupted ({group.why}{annotation}) run on {nodes} of spot instances, which"
-            " the provider may reclaim"
+            f"{pods} that must not be interrupted ({group.why}{annotation}) run on {nodes} of spot instances, "
+            "which the provider may reclaim"
         )
     if group.kind is Misplacement.SCATTERED:
         return (
@@ -62,7 +62,8 @@ def _describe_group(group: Misplaced) -> str:
             f" {format_count(group.fewest, 'node')} would be enough"
         )
     return (
-        f"{pods} that run for a long time are on {nodes} that mostly run Jobs, and keep these nodes when the Jobs end"
+        f"{pods} that run for a long time are on {nodes} that mostly run Jobs, and block the removal of these "
+        "nodes when the Jobs end"
     )
 
 

@@ -39,10 +39,10 @@ def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
     return (
         (format_saving(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can be drained"),
         (f"{report.evictions:,}", "evictions"),
-        *(((f"{report.evictions_without_requests:,}", "of them without requests"),)
+        *(((f"{report.evictions_without_requests:,}", "evictions of pods without requests"),)
           if report.evictions_without_requests else ()),
         (str(len(report.waves)), "waves"),
-        (f"{report.bound.nodes}", "nodes at most, by volume"),
+        (f"{report.bound.nodes}", "nodes can be drained at most, by volume"),
     )  # fmt: skip
 
 
@@ -113,4 +113,4 @@ def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
 
 
 def _list_refused_pools(report: PlanReport) -> list[str]:
-    return [f"{pool.refused.text}: nothing is planned in it now" for pool in report.pools if pool.refused]
+    return [f"{pool.refused.text}: no drain is planned in this pool now" for pool in report.pools if pool.refused]

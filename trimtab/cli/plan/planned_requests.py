@@ -84,7 +84,7 @@ def build_readmission(
         count = "1 policy" if len(policies.all) == 1 else f"{len(policies.all)} policies"
         notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
         if not templates:
-            notes.append("no pod templates are in the snapshot: Trimtab assumes that policies change nothing")
+            notes.append("the snapshot contains no pod templates, so Trimtab assumes that policies change nothing")
     resizes = None
     if pools is not None and inventory is not None:
         resizes = _propose_resizes(state, snapshot, inventory, pools, now)
@@ -113,8 +113,8 @@ def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
     notes = [f"pods are planned with at least the requests that {count} would give them"]
     if without_recommendation:
         notes.append(
-            f"{without_recommendation} of them recommend nothing: their pods stay for the first day, then they are"
-            " planned with their present requests"
+            f"{without_recommendation} of them recommend nothing: their pods are not moved on the first day, and "
+            "are then planned with their present requests"
         )
     return notes
 
@@ -145,7 +145,7 @@ def _load_policies(
         loaded = load_policies(live_cluster.read_paths(paths))
         return loaded.policies, [], list(loaded.mistakes)
     readings = [load_document(document) for document in documents if document.kind == KIND]
-    notes = [f"left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    notes = [f"an invalid policy is left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
     return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 

@@ -56,7 +56,7 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
         names = ", ".join(pool.name for pool in reading.pools)
         # As the compactor does: an account that may write ConfigMaps could label a broken one, and no pool waits for
         # it.
-        left_out = tuple(f"left out: {mistake}" for mistake in reading.mistakes)
+        left_out = tuple(f"an invalid pool is left out: {mistake}" for mistake in reading.mistakes)
         notes = (*reading.notes, f"pools were found in the snapshot: {names}", *left_out)
         return replace(reading, mistakes=(), notes=notes)
     if reading.mistakes:
@@ -64,9 +64,12 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
     names = ", ".join(_pool_names(inventory))
     if names:
         pools = tuple(pool_from_preset("balanced", name) for name in _pool_names(inventory))
-        note = f"no pool was given: each pool that nodes name has the preset balanced, {_describe_sources(inventory)}"
+        note = (
+            "no pool was given, so each pool that nodes name has the preset balanced; nodes name their pool "
+            f"{_describe_sources(inventory)}"
+        )
         return PoolReading(pools=pools, notes=(note,), assumed=True)
-    note = "no pool was given and no node names its pool: all nodes are one pool with the preset balanced"
+    note = "no pool was given and no node names its pool, so all nodes are one pool with the preset balanced"
     return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
 
 
@@ -81,7 +84,7 @@ def _describe_sources(inventory: Inventory) -> str:
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
         for source, names in pools_by_source.items() if source
     ]  # fmt: skip
-    return " and ".join(phrases) + (f"; {unnamed} nodes have neither and stay" if unnamed else "")
+    return " and ".join(phrases) + (f"; {unnamed} nodes have neither, so they are not drained" if unnamed else "")
 
 
 def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
@@ -104,7 +107,7 @@ def _read_both_formats(documents: Sequence[Document]) -> PoolReading:
 
 def _duplicate_name_mistake(documents: Sequence[Document], pool: Pool) -> ConfigError:
     document = next(filter(is_estafette_document, documents))
-    return document.error_at(("data",), "a name no other pool has", pool.name)
+    return document.error_at(("data",), "a name that no other pool has", pool.name)
 
 
 def _pool_names(inventory: Inventory) -> list[str]:
@@ -152,7 +155,7 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
 
 def _check_preset(text: str, name: str, preset_name: str, pool_names: set[str]) -> ConfigError | None:
     if preset_name not in PRESETS:
-        expected = f"NAME=PRESET, the preset one of {', '.join(PRESETS)}"
+        expected = f"NAME=PRESET, where the preset is one of {', '.join(PRESETS)}"
         return ConfigError(
             file="--pool", expected=expected, got=quote_value(text), todo=suggest_name(preset_name, PRESETS)
         )

@@ -449,7 +449,7 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
     if bound.pinned:
         pinned_text = "1 node holds a pod" if bound.pinned == 1 else f"{bound.pinned} nodes hold a pod"
         pronoun = "it" if bound.pinned == 1 else "them"
-        text += f" {pinned_text} that may not move; without {pronoun} {unpinned_more or 'no'} more could be drained."
+        text += f" {pinned_text} that may not move; without {pronoun}, {unpinned_more or 'no'} more could be drained."
     return BoundReport(
         nodes=bound.nodes,
         saves=convert_saving(bound.saves, unit),

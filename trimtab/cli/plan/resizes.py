@@ -160,11 +160,11 @@ def _describe(
     with_resizes: ResizeOutcomeReport,
 ) -> str:
     if inputs.resizes is None:
-        return "No policy says `running: resize`, so nothing is resized."
+        return "No policy has `running: resize`, so nothing is resized."
     if not advice.proposals:
-        return "No running pod can follow its recommendation now."
+        return "No running pod can be resized to its recommendation now."
     if with_resizes.nodes <= without.nodes and with_resizes.saves == without.saves:
-        return f"{format_count(len(advice.proposals), 'pod')} can be resized, and no more nodes can be drained then."
+        return f"{format_count(len(advice.proposals), 'pod')} can be resized, but no more nodes can be drained then."
     return (
         f"If {format_count(len(needed), 'pod')} {'shrinks' if len(needed) == 1 else 'shrink'} first, "
         f"{format_count(with_resizes.nodes, 'node')} can be drained instead of {without.nodes}."
@@ -181,8 +181,8 @@ def draw_resizes(console: Console, report: ResizeReport) -> None:
     for name in ("", "Nodes after", "Saves", "Evictions", "Resizes"):
         table.add_column(name, justify="right" if name else "left", overflow="fold")
     for name, outcome, resizes in (
-        ("as pods are", report.without, 0),
-        ("after resizes", report.with_resizes, len(report.resizes)),
+        ("without resizes", report.without, 0),
+        ("with resizes", report.with_resizes, len(report.resizes)),
     ):
         table.add_row(
             name, f"{outcome.nodes_after:,}", format_saving(outcome.saves), f"{outcome.evictions:,}", f"{resizes:,}"
@@ -192,11 +192,13 @@ def draw_resizes(console: Console, report: ResizeReport) -> None:
         frees = f", for node {resize.frees}" if resize.frees else ""
         console.print(Text(f"  {resize.pod} on {resize.node}: {', '.join(resize.changes)}{frees}"))
     if len(report.resizes) > MAX_ROWS:
-        console.print(Text(f"  {len(report.resizes) - MAX_ROWS:,} more with -o json", style="bright_black"))
+        console.print(
+            Text(f"  … and {len(report.resizes) - MAX_ROWS:,} more resizes with -o json", style="bright_black")
+        )
     for refusal in report.refusals:
         pods = f"{', '.join(refusal.pods[:2])}{', …' if refusal.count > 2 else ''}"
         console.print(Text(f"  {refusal.code}: {format_count(refusal.count, 'pod')} ({pods})", style="bright_black"))
     if report.uncovered:
         names = ", ".join(report.uncovered[:MAX_ROWS])
         more = f" and {len(report.uncovered) - MAX_ROWS} more" if len(report.uncovered) > MAX_ROWS else ""
-        console.print(Text(f"No pool covers the nodes of {names}{more}.", style="yellow"))
+        console.print(Text(f"No pool contains the nodes of {names}{more}.", style="yellow"))

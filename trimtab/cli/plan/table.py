@@ -33,7 +33,7 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
     _draw_keepers(
         console,
         select_costly_keepers(report),
-        "Why the other nodes stay, and what a plan without each reason would save:",
+        "Why the other nodes stay, and what a plan would save without each reason:",
     )
     if report.karpenter is not None:
         _draw_karpenter(console, report.karpenter)
@@ -94,12 +94,12 @@ def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
     pools = ", ".join(karpenter.pools)
     console.print(
         Text(
-            f"Karpenter consolidates {karpenter.nodes} nodes ({pools}) itself, and Trimtab leaves them alone."
-            f" {karpenter.could_go} of them could be drained, saving {format_saving(karpenter.saves)} with"
-            f" {karpenter.evictions} evictions."
+            f"Karpenter itself consolidates {karpenter.nodes} nodes ({pools}), so Trimtab does not drain them. "
+            f"{karpenter.could_go} of them could be drained, which would save {format_saving(karpenter.saves)} "
+            f"with {karpenter.evictions} evictions."
         )
     )
-    _draw_keepers(console, karpenter.keepers, "Pods that block Karpenter's own consolidation:")
+    _draw_keepers(console, karpenter.keepers, "Pods that block Karpenter's consolidation:")
 
 
 def _comparison_table(*names: str) -> Table:
@@ -176,9 +176,9 @@ def describe_unknown_load(count: int, evictions: int) -> str:
     cpu, memory = ASSUMED_REQUESTS["cpu"], ASSUMED_REQUESTS["memory"] >> 20
     ask = "asks" if count == 1 else "ask"
     return (
-        f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory: whether they fit is not"
-        f" known. Each counts with its known usage, or else with {cpu}m and {memory}Mi; `trimtab recommend` proposes"
-        " requests"
+        f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory, so it is not "
+        f"known whether they fit. Each is planned with its known usage, or else with {cpu}m and {memory}Mi; "
+        "`trimtab recommend` proposes requests"
     )
 
 
@@ -241,7 +241,9 @@ def _draw_first_nodes(console: Console, report: PlanReport) -> None:
     console.print(table)
     hidden = report.nodes_before - report.nodes_after - shown
     if hidden:
-        console.print(Text(f"… and {format_count(hidden, 'more node')}; all of them: -o html or -o json", style=GREY))
+        console.print(
+            Text(f"… and {format_count(hidden, 'more node')}: -o html and -o json contain all of them", style=GREY)
+        )
 
 
 def _format_moves(step: StepReport) -> Text:
@@ -277,7 +279,7 @@ def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
     """Draw the reasons of the nodes that stay, grouped by code, with one example each."""
     if not stays:
         return
-    table = _table(">Nodes", "Stay because", "For example")
+    table = _table(">Nodes", "Why they stay", "For example")
     for code, nodes in group_by_code(stays):
         table.add_row(str(len(nodes)), code, nodes[0].reason.text)
     console.print(table)

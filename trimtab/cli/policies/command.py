@@ -144,7 +144,13 @@ def list_policies(
 
 @verb.command("explain")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_policies)
-@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
+@click.option(
+    "--policies",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="Policies to explain. Default: the policies that Trimtab includes.",
+)
 @output.add_output_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
     """Explain what policies match and do, in words. Default: all policies."""
@@ -177,11 +183,17 @@ def print_schema(as_crd: bool) -> None:
 
 @verb.command("test")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(exists=True, path_type=Path))
-@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the shipped ones.")
+@click.option(
+    "--policies",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="Policies to test. Default: the policies that Trimtab includes.",
+)
 @click.option(
     "--accept",
     is_flag=True,
-    help="Overwrite the expected pods with the present results, and write missing expectations. Review them before "
+    help="Replace the expected pods by the present results, and write missing expectations. Review them before "
     "you commit.",
 )
 def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
@@ -275,7 +287,7 @@ def _draw_check(console: Console, report: PoliciesReport) -> None:
 def _draw_list(console: Console, report: PoliciesReport, *, is_wide: bool) -> None:
     table = Table(header_style="bold")
     wide_columns = ("Matches", "Actions") if is_wide else ()
-    for name in ("Priority", "Name", "Mode", "What it is for", "File", *wide_columns):
+    for name in ("Priority", "Name", "Mode", "Purpose of the policy", "File", *wide_columns):
         table.add_column(name, overflow="fold", justify="right" if name == "Priority" else "left")
     for policy in report.policies:
         mode = policy.mode if policy.enabled else "off"

@@ -21,11 +21,11 @@ TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
 @click.command("compile")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The kind of object to print.")
-@click.option("--enforce", is_flag=True, help="Deny pods. Without it the binding only warns and audits.")
+@click.option("--enforce", is_flag=True, help="Deny pods. Without this option the binding only warns and audits.")
 @click.option(
     "--params", "parameters", type=click.Choice(["usage"]),
-    help="Read requests by usage from the ConfigMap trimtab-requests of the pod's namespace, which the recommender "
-    "writes.",
+    help="Read requests from the ConfigMap trimtab-requests of the pod's namespace, which the recommender writes "
+         "from usage.",
 )  # fmt: skip
 def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None) -> None:
     """Print policies as documents that the API server evaluates itself. The command applies nothing.
@@ -47,7 +47,9 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, paramet
 
 def _reject_option(option: str, is_set: bool) -> None:
     if is_set:
-        raise UsageError([ConfigError(file="command line", expected=f"{option} with the other --to", got=option)])
+        raise UsageError(
+            [ConfigError(file="command line", expected=f"{option} with the other value of --to", got=option)]
+        )
 
 
 def _print_validations(policies: Sequence[PodPolicy], paths: tuple[str, ...], *, enforce: bool) -> None:

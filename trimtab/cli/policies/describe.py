@@ -32,39 +32,39 @@ def _describe_conditions(conditions: Conditions) -> Iterator[str]:
         if spaces.include:
             yield f"namespaces {', '.join(spaces.include)}"
         if spaces.exclude:
-            yield f"not in namespaces {', '.join(spaces.exclude)}"
+            yield f"all namespaces except {', '.join(spaces.exclude)}"
         if spaces.selector is not None:
-            yield "namespaces with certain labels"
+            yield "namespaces with labels that the selector matches"
     for key, value in (conditions.pod_labels or {}).items():
         yield f"pods labelled {key}={value}"
     if conditions.pod_selector is not None:
-        yield "pods with certain labels"
+        yield "pods with labels that the selector matches"
     if conditions.owners:
-        yield f"owned by {' or '.join(conditions.owners)}"
+        yield f"pods owned by {' or '.join(conditions.owners)}"
     if conditions.containers is not None:
         kinds = conditions.containers
         if kinds.names or kinds.roles or kinds.images:
             yield "containers " + ", ".join((*kinds.names, *kinds.roles, *kinds.images))
         if kinds.not_images:
-            yield f"images other than {', '.join(kinds.not_images)}"
+            yield f"containers with images other than {', '.join(kinds.not_images)}"
         for resource, amount in (kinds.requests or {}).items():
             yield f"containers that request {resource} {_describe_amount(amount)}"
     if conditions.runtime_classes:
-        yield f"RuntimeClass {' or '.join(conditions.runtime_classes)}"
+        yield f"pods with RuntimeClass {' or '.join(conditions.runtime_classes)}"
     if conditions.priority_classes:
-        yield f"PriorityClass {' or '.join(conditions.priority_classes)}"
+        yield f"pods with PriorityClass {' or '.join(conditions.priority_classes)}"
     for resource, amount in (conditions.requests or {}).items():
-        yield f"requests of {resource} {_describe_amount(amount)}"
+        yield f"pods that request {resource} {_describe_amount(amount)}"
     for key, value in (conditions.annotations or {}).items():
-        yield f"annotated {key}={value}"
+        yield f"pods annotated {key}={value}"
     if conditions.service_accounts:
-        yield f"ServiceAccount {' or '.join(conditions.service_accounts)}"
+        yield f"pods with ServiceAccount {' or '.join(conditions.service_accounts)}"
     if conditions.vpa is not None:
-        yield f"{conditions.vpa} by a VerticalPodAutoscaler"
+        yield f"pods {conditions.vpa} by a VerticalPodAutoscaler"
     if conditions.hpa == "utilization":
-        yield "scaled by a HorizontalPodAutoscaler on utilization"
+        yield "pods that a HorizontalPodAutoscaler scales on utilization"
     elif conditions.hpa is not None:
-        yield "not scaled by a HorizontalPodAutoscaler on utilization"
+        yield "pods that no HorizontalPodAutoscaler scales on utilization"
 
 
 def _describe_amount(amount: AmountCondition) -> str:
@@ -83,9 +83,12 @@ def describe_actions(policy: PodPolicy) -> list[str]:
 
 def _action_phrases(actions: Actions) -> Iterator[str]:
     if actions.runtime_class is not None:
-        yield f"RuntimeClass {actions.runtime_class.name}" + _override_suffix(actions.runtime_class.override)
+        yield f"sets RuntimeClass {actions.runtime_class.name}" + _override_suffix(actions.runtime_class.override)
     if actions.overhead is not None:
-        yield f"stray overhead: {actions.overhead.stray}; contradicting: {actions.overhead.contradicting}"
+        yield (
+            f"overhead without a RuntimeClass: {actions.overhead.stray}; overhead that contradicts the "
+            f"RuntimeClass: {actions.overhead.contradicting}"
+        )
     if actions.requests is not None:
         yield from _request_phrases(actions.requests)
     if actions.limits is not None:
@@ -94,14 +97,14 @@ def _action_phrases(actions: Actions) -> Iterator[str]:
     if actions.placement is not None:
         yield from _placement_phrases(actions.placement)
     if actions.safe_to_evict_volumes is not None:
-        yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not prevent eviction"
+        yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not prevent an eviction"
     if actions.priority_class is not None:
-        yield f"PriorityClass {actions.priority_class.name}" + _override_suffix(actions.priority_class.override)
+        yield f"sets PriorityClass {actions.priority_class.name}" + _override_suffix(actions.priority_class.override)
     if actions.topology_spread is not None:
         for spread in actions.topology_spread.constraints:
-            yield f"spread over {spread.topology_key}, skew {spread.max_skew}, {spread.when_unsatisfiable}"
+            yield f"spreads pods over {spread.topology_key}, maxSkew {spread.max_skew}, {spread.when_unsatisfiable}"
     if actions.scheduler_name is not None:
-        yield f"scheduler {actions.scheduler_name.name}" + _override_suffix(actions.scheduler_name.override)
+        yield f"sets the scheduler {actions.scheduler_name.name}" + _override_suffix(actions.scheduler_name.override)
     if actions.termination_grace_period is not None:
         grace_period = actions.termination_grace_period
         bounds = (("at least", grace_period.min_seconds), ("at most", grace_period.max_seconds))
@@ -115,14 +118,19 @@ def _action_phrases(actions: Actions) -> Iterator[str]:
                 yield f"{name} {key}={value}" + _override_suffix(pairs.override)
     if actions.labels is not None:
         for key, label in (actions.labels.from_namespace or {}).items():
-            yield f"label {key} as the namespace's label {label}" + _override_suffix(actions.labels.override)
+            yield f"label {key} with the value of the namespace's label {label}" + _override_suffix(
+                actions.labels.override
+            )
         for key, pod_label in (actions.labels.from_pod or {}).items():
-            phrase = f"label {key} as the pod's label {pod_label.label}, among {', '.join(pod_label.among)}"
+            phrase = (
+                f"label {key} with the value of the pod's label {pod_label.label}, if it is one of "
+                f"{', '.join(pod_label.among)}"
+            )
             yield phrase + _override_suffix(actions.labels.override)
 
 
 def _override_suffix(override: bool) -> str:
-    return ", replacing another" if override else ""
+    return ", replacing another value" if override else ""
 
 
 def _request_phrases(requests: RequestsAction) -> Iterator[str]:
@@ -159,10 +167,10 @@ def _describe_rule(rule: RequestRule) -> str:
 
 def _placement_phrases(placement: PlacementAction) -> Iterator[str]:
     for label in placement.require:
-        yield f"needs node label {_describe_label(label)}"
+        yield f"requires node label {_describe_label(label)}"
     if placement.require_any:
         groups = (" and ".join(map(_describe_label, group)) for group in placement.require_any)
-        yield f"needs one of: {'; or '.join(groups)}"
+        yield f"requires one of: {'; or '.join(groups)}"
     for label in placement.prefer:
         yield f"prefers node label {_describe_label(label)}"
     for key, value in (placement.node_selector or {}).items():
@@ -172,13 +180,13 @@ def _placement_phrases(placement: PlacementAction) -> Iterator[str]:
         if taint.value_from_namespace:
             value = f"(the namespace's label {taint.value_from_namespace})"
         elif taint.value_from_pod:
-            value = f"(the pod's label {taint.value_from_pod}, among {', '.join(taint.among)})"
+            value = f"(the pod's label {taint.value_from_pod}, one of {', '.join(taint.among)})"
         yield f"tolerates taint {taint.key or '*'}={value}:{taint.effect or '*'}"
 
 
 def _describe_label(label: NodeLabel) -> str:
     if label.in_namespace_label is not None:
-        return f"{label.label} as the namespace's label {label.in_namespace_label}"
+        return f"{label.label} with the value of the namespace's label {label.in_namespace_label}"
     if label.in_pod_label is not None:
-        return f"{label.label} as the pod's label {label.in_pod_label}, among {', '.join(label.among)}"
+        return f"{label.label} with the value of the pod's label {label.in_pod_label}, one of {', '.join(label.among)}"
     return f"{label.label} {format_requirement(label.selector_requirement)}"

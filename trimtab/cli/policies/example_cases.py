@@ -189,9 +189,9 @@ def reason_codes(pod_preview: Preview) -> set[str]:
 def _compare_codes(word: str, expected: Iterable[str], actual: set[str]) -> Iterator[str]:
     missing, unexpected = sorted(set(expected) - actual), sorted(actual - set(expected))
     if missing:
-        yield f"{word}: {', '.join(missing)} is expected, and missing"
+        yield f"{word}: {', '.join(missing)} is expected, but missing"
     if unexpected:
-        yield f"{word}: {', '.join(unexpected)} is unexpected"
+        yield f"{word}: {', '.join(unexpected)} is not expected"
 
 
 _RANDOM_FIELDS = ("name", "generateName", "namespace", "ownerReferences")

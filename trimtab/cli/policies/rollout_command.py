@@ -66,8 +66,16 @@ class _Inputs:
 
 @click.command("rollout")
 @click.argument("name", metavar="NAME", shell_complete=complete_policies)
-@click.option("--at", "percent", type=click.IntRange(0, 100), metavar="PERCENT", help="As if `rollout` were this.")
-@click.option("--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the cluster's own.")
+@click.option(
+    "--at",
+    "percent",
+    type=click.IntRange(0, 100),
+    metavar="PERCENT",
+    help="Show the owners that this value of `rollout` would include.",
+)
+@click.option(
+    "--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
+)
 @add_selection_options
 @live_cluster.add_cluster_options
 @output.add_list_output_options

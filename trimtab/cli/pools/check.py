@@ -164,7 +164,7 @@ def find_problems(reading: PoolReading, nodes: Sequence[NodeInfo]) -> Iterator[t
             shared.setdefault(tuple(pool.name for pool in owners), []).append(node.name)
     for pool in pools:
         if not any(map(pool.has_node, nodes)):
-            yield pool.name, EMPTY_POOL(f"no node belongs to it; {there_are}")
+            yield pool.name, EMPTY_POOL(f"no node belongs to pool {pool.name}; {there_are}")
     for (first, *others), node_names in shared.items():
         verb = "belongs" if len(node_names) == 1 else "belong"
         yield (

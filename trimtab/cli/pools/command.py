@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMMENTS = (
     "Imported from an estafette node-compactor: cpu and count are its scaleDownCPURequestRatioLimit and",
-    "scaleDownRequiredUnderutilizedNodeCount, `for` and `age.node` the times of its Deployment.",
+    "scaleDownRequiredUnderutilizedNodeCount; `for` and `age.node` are the times of its Deployment.",
     "Memory at 100 percent means that memory never keeps a node.",
 )
 STOP_TIMEOUT_SECONDS = 330
@@ -40,7 +40,10 @@ verb.add_command(check_pools)
 @verb.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--apply", "applying", is_flag=True, help="Create the pools in the cluster. Without it they are only printed."
+    "--apply",
+    "applying",
+    is_flag=True,
+    help="Create the pools in the cluster. Without this option they are only printed.",
 )
 @click.option(
     "--take-over", "taking_over", is_flag=True,
@@ -137,7 +140,7 @@ def _create_pool(writer: Writer, manifest: Mapping[str, Any]) -> str:
     existing = kube_objects.get_plain(writer.client, "ConfigMap", name, namespace)
     if existing is not None:
         is_same = (existing.get("data") or {}).get(SETTINGS_KEY) == manifest["data"][SETTINGS_KEY]
-        return "exists already" if is_same else "exists with other settings and is unchanged"
+        return "exists already" if is_same else "exists with other settings and was not changed"
     path = collection_path(LIST_SOURCES["ConfigMap"], namespace)
     writer.write("POST", path, manifest, doing=f"create ConfigMap {namespace}/{name}")
     return "created"

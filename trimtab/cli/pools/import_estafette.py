@@ -66,7 +66,9 @@ class MarkedNode:
     @property
     def restoration_text(self) -> str:
         """The change of the node, as it reads after "would be" or "was"."""
-        return "uncordoned, and its annotation removed" if self.is_stranded else "left as it is, but for its annotation"
+        return (
+            "uncordoned, and its annotation removed" if self.is_stranded else "left unchanged except for its annotation"
+        )
 
 
 def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
@@ -151,7 +153,7 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
     node: MarkedNode | None = marked_node
     for _ in range(MAX_ATTEMPTS):
         if node is None:
-            return "its annotation was removed meanwhile"
+            return "the annotation of the node was removed meanwhile"
         try:
             nodes.reopen_node(
                 writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE_ANNOTATION,), taints=None
@@ -161,4 +163,4 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
             shape = objects.read_object(writer.client, "Node", node.name)
             assert isinstance(shape, NodeShape)
             node = decode_marked_node(node_of(shape), shape.metadata.resource_version)
-    return "it changed repeatedly and was skipped; run the command again"
+    return "the node changed repeatedly and was skipped; run the command again"

@@ -88,7 +88,7 @@ def parse_selection(
         except ValueError as error:
             mistakes.append(ConfigError(file="--selector", expected=str(error), got=repr(selector)))
         if not has_cluster:
-            todo = "labels are read from the pods of a snapshot"
+            todo = "labels can be read only from the pods of a snapshot"
             mistakes.append(ConfigError(file="--selector", expected="--cluster", got="none", todo=todo))
     lower = frozenset(kind.lower() for kind in kind_names)
     return Selection(namespaces=frozenset(namespaces), kinds=lower, labels=labels), mistakes
@@ -128,7 +128,7 @@ def build_report(
         lines += history_lines
         all_notes += history_notes
     if any(line.row.hours_per_month is not None and line.row.monthly_now is not None for line in lines):
-        all_notes.append("The costs of CronJobs and Jobs count only the hours that they run.")
+        all_notes.append("The costs of CronJobs and Jobs include only the hours that they run.")
     lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
@@ -177,7 +177,7 @@ def _report_history(
             {getattr(container, name) for container in all_containers} for name in ("namespace", "kind")
         )
         selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
-        notes.append(f"Nothing is selected by --namespace, --kind and --selector; {selectable}.")
+        notes.append(f"--namespace, --kind and --selector select nothing; {selectable}.")
     missing_count = len(selected_containers) - len(reported)
     if missing_count:
         text = reasons.NO_SUCH_WORKLOAD.means
@@ -272,7 +272,7 @@ def _current_resources(
 
 def _no_usage(resource: str) -> NotYet:
     return NotYet(
-        reason=reasons.NO_USAGE(f"the source has no usage of its {resource}"),
+        reason=reasons.NO_USAGE(f"the source has no {resource} usage of the container"),
         have="nothing",
         need=required_history(resource),
     )

@@ -31,8 +31,13 @@ from trimtab.usage.cluster_label import Matchers
 from trimtab.usage.owners import OwnerIndex
 
 CONFIGURATION = "MutatingWebhookConfiguration"
-VPA_DOWN_NOTE = "The VPA's webhook cannot act (no trusted configuration with a ready endpoint): P95 instead of P5."
-VPA_UNKNOWN_NOTE = "This login may not read whether the VPA's webhook can act: P95 instead of P5."
+VPA_DOWN_NOTE = (
+    "The VPA's webhook cannot change pods (no trusted configuration with a ready endpoint), so requests are P95 "
+    "instead of P5."
+)
+VPA_UNKNOWN_NOTE = (
+    "This login may not read whether the VPA's webhook can change pods, so requests are P95 instead of P5."
+)
 
 
 def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookReach, ...], list[str]]:
@@ -110,7 +115,7 @@ def verb(
         notes += sources.note_missing_cpu(history, more["rate"]) if url is not None else []
     has_only_cluster = live_cluster.LIVE in cluster.paths and not paths and url is None
     notes += sources.add_cluster_usage(book, cluster, owners, kubelets=more["kubelets"]) if has_only_cluster else []
-    notes += [f"{container}: its start took up to {cores:.2f} cores, which is left out."
+    notes += [f"{container} used up to {cores:.2f} cores when it started, which the recommendation ignores."
               for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
     if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
         notes.append("No usage was found. Check the source, --namespace, --matcher, --days and --now.")
@@ -127,23 +132,27 @@ def verb(
     if more["folder"]:
         patches, unmergeable, doubtful = export.write_patches(recommend_report, more["folder"], more["min_confidence"])
         count = f"{len(patches)} patch{'' if len(patches) == 1 else 'es'}"
-        click.echo(f"{count} and a kustomization.yaml in {more['folder']}", err=True)
+        click.echo(f"Wrote {count} and a kustomization.yaml to {more['folder']}", err=True)
         if unmergeable:
-            click.echo(f"No patch, since kustomize cannot merge their containers: {', '.join(unmergeable)}", err=True)
+            click.echo(
+                "These workloads get no patch, because kustomize cannot merge their containers: "
+                f"{', '.join(unmergeable)}",
+                err=True,
+            )
         if doubtful:
             why = f"less than {more['min_confidence']:.0%} confidence (--min-confidence)"
-            click.echo(f"Not lowered, since it is {why}: {', '.join(doubtful)}", err=True)
+            click.echo(f"These requests are not lowered, because they have {why}: {', '.join(doubtful)}", err=True)
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(export.format_yaml_documents(exported), more["export"])
-        click.echo(f"{len(exported)} checkpoints in {more['export']}", err=True)
+        click.echo(f"Wrote {len(exported)} checkpoints to {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
 
 
 def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool) -> current_requests.CurrentRequests:
     if not cluster.paths:
         return current_requests.CurrentRequests(
-            notes=["Without --cluster the present requests are not known, and no saving is computed."]
+            notes=["Without --cluster the present requests are not known, so no saving is computed."]
         )
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
     snapshot_build = build_snapshot(documents)

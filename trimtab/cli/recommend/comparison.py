@@ -63,7 +63,9 @@ def read_earlier_report(path: str) -> Earlier:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=path, expected="a file that can be read", got=got)]) from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UsageError([ConfigError(file=path, expected=expected, got=f"a different document ({error})")]) from None
+        raise UsageError(
+            [ConfigError(file=path, expected=expected, got=f"a document of another form ({error})")]
+        ) from None
     if report.kind != "RecommendReport":
         raise UsageError([ConfigError(file=path, expected=expected, got=f"a {report.kind}")])
     return report

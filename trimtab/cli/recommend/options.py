@@ -31,8 +31,8 @@ _SOURCES = (
         "paths",
         multiple=True,
         metavar="PATH",
-        help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved answer of Prometheus, "
-        "VPA checkpoints, gzip or not; - for standard input.",
+        help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved response of Prometheus, "
+        "or VPA checkpoints, gzip or not; - for standard input.",
     ),
     click.option(
         "--prometheus", "url", metavar="URL", help="The URL of Prometheus, Thanos, Mimir or a server with the same API."
@@ -40,14 +40,15 @@ _SOURCES = (
     click.option(
         "--kubelets",
         is_flag=True,
-        help="With --cluster live: read each node's kubelet, not the metrics API (permission `get` on nodes/proxy).",
+        help="With --cluster live: read the kubelet of each node instead of the metrics API (needs the permission "
+        "`get` on nodes/proxy).",
     ),
     click.option(
         "--header",
         "headers",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="A header to log in or to name a tenant: Authorization, X-Scope-OrgID, …",
+        help="A header to log in or to select a tenant: Authorization, X-Scope-OrgID, …",
     ),
     click.option(
         "--header-file",
@@ -68,7 +69,7 @@ _SOURCES = (
         "--ca",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
-        help="A file of authorities that sign Prometheus' certificate.",
+        help="A file with the authorities that sign Prometheus' certificate.",
     ),
     click.option(
         "--certificate",
@@ -92,23 +93,29 @@ _SOURCES = (
         "--by", default="", metavar="LABEL", help="Report each value of this label, such as cluster, separately."
     ),
     click.option(
-        "--cpu-metric", default="", metavar="NAME", help="The counter of cpu, if it has another name than cAdvisor's."
+        "--cpu-metric",
+        default="",
+        metavar="NAME",
+        help="The counter of cpu usage, if its name differs from cAdvisor's.",
     ),
     click.option(
-        "--cpu-recorded", default="", metavar="NAME", help="A recording rule that gives cores, instead of the counter."
+        "--cpu-recorded",
+        default="",
+        metavar="NAME",
+        help="A recording rule with cores, to be used instead of the counter.",
     ),
     click.option(
         "--memory-metric",
         default="",
         metavar="NAME",
-        help="The memory working set, if it has another name than cAdvisor's.",
+        help="The gauge of the memory working set, if its name differs from cAdvisor's.",
     ),
     click.option(
         "--label-name",
         "label_names",
         multiple=True,
         metavar="OURS=THEIRS",
-        help="The name of the label namespace, pod or container, such as pod=k8s_pod_name.",
+        help="Another name for the label namespace, pod or container, such as pod=k8s_pod_name.",
     ),
     click.option(
         "--at-once",
@@ -117,9 +124,15 @@ _SOURCES = (
         type=click.IntRange(1, 16),
         help="The number of concurrent queries to Prometheus.",
     ),
-    click.option("--days", default=14, show_default=True, type=click.IntRange(1, 60), help="Days of history."),
     click.option(
-        "--step", default=300, show_default=True, type=click.IntRange(15, 3600), help="Seconds between two points."
+        "--days", default=14, show_default=True, type=click.IntRange(1, 60), help="The number of days of history."
+    ),
+    click.option(
+        "--step",
+        default=300,
+        show_default=True,
+        type=click.IntRange(15, 3600),
+        help="The seconds between two points of a series.",
     ),
     click.option(
         "--rate",
@@ -142,39 +155,46 @@ _SOURCES = (
     ),
 )
 _SELECTION = (
-    click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only pods in this namespace."),
-    click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces, also if one is named; the default."),
+    click.option(
+        "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Include only pods in this namespace."
+    ),
+    click.option(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        help="Include all namespaces, even if one is named. This is the default.",
+    ),
     click.option(
         "-l",
         "--selector",
         metavar="SELECTOR",
-        help="Only pods with these labels, in kubectl's syntax; the labels of their namespace match too.",
+        help="Include only pods with these labels, in kubectl's syntax; the labels of their namespace match as well.",
     ),
     click.option(
         "--kind",
         "kinds",
         multiple=True,
         metavar="KIND",
-        help="Only workloads of this kind, such as Deployment,StatefulSet.",
+        help="Include only workloads of these kinds, such as Deployment,StatefulSet.",
     ),
     click.option(
         "--severity",
         type=click.Choice(["low", "medium", "high"]),
         metavar="LEVEL",
-        help="Only findings of at least this severity: low, medium or high.",
+        help="Show only findings of at least this severity: low, medium or high.",
     ),
     click.option(
         "--total-by",
         "total_by",
         multiple=True,
         metavar="LABEL",
-        help="Totals by namespace, kind or a label such as team.  [default: namespace]",
+        help="Sum by namespace, kind or a label such as team.  [default: namespace]",
     ),
     click.option(
         "--against",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Show the changes since this report, which -o json wrote.",
+        help="Show the changes since this report, which was written with -o json.",
     ),
 )
 _REPORT = (
@@ -194,19 +214,24 @@ _REPORT = (
         type=click.Choice(["typical", "largest"]),
         default="typical",
         show_default=True,
-        help="If one pod always uses far more than the others: `largest` covers it, `typical` covers it only if at "
-        "least a tenth of the pods use as much. As in policies.",
+        help="What to do if one pod always uses far more than the others: `largest` sizes for it, `typical` does "
+        "so only if at least a tenth of the pods use as much. As in policies.",
     ),
-    click.option("--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="The smallest request."),
-    click.option("--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="The smallest request."),
     click.option(
-        "--allow-hpa", is_flag=True, help="Also change requests that an HPA uses, and report what the HPA would do."
+        "--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="The smallest request for cpu."
     ),
-    click.option("--guaranteed", is_flag=True, help="Also change Guaranteed pods, request and limit together."),
+    click.option(
+        "--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="The smallest request for memory."
+    ),
+    click.option(
+        "--allow-hpa", is_flag=True, help="Also change requests that an HPA uses, and report how the HPA would react."
+    ),
+    click.option("--guaranteed", is_flag=True, help="Also change Guaranteed pods, with equal requests and limits."),
     click.option(
         "--vpa-down",
         is_flag=True,
-        help="Assume that the VPA's webhook cannot act: P95 instead of P5. With a live cluster this is checked.",
+        help="Assume that the VPA's webhook cannot change pods, so that requests are P95 instead of P5. With a "
+        "live cluster Trimtab checks this.",
     ),
     click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches to this folder."),
     click.option(
@@ -214,17 +239,17 @@ _REPORT = (
         default=0.5,
         show_default=True,
         type=click.FloatRange(0, 1),
-        help="A patch lowers no request below this confidence (minConfidence in policies).",
+        help="A patch lowers no request whose confidence is below this value (minConfidence in policies).",
     ),
     click.option(
         "--export-vpa",
         "export",
         metavar="FILE",
         type=click.Path(dir_okay=False, writable=True),
-        help="Write checkpoints to this file, with which a new VPA can start.",
+        help="Write checkpoints to this file, from which a new VPA can start.",
     ),
     click.option(
-        "--number", is_flag=True, help="Print only the request of a single series, in cores or bytes, not rounded."
+        "--number", is_flag=True, help="Print only the request for a single series, in cores or bytes, not rounded."
     ),
     click.option(
         "-o",
@@ -337,7 +362,7 @@ def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) 
     alone = {"--cluster": bool(cluster.paths), "--patch": more["folder"], "--export-vpa": more["export"],
              "--number": more["number"]}  # fmt: skip
     todo = f"choose one with --matcher '{more['by']}=\"…\"'"
-    return mistakes + [ConfigError(file=option, expected="one cluster", got=f"--by {more['by']}", todo=todo)
+    return mistakes + [ConfigError(file=option, expected="usage of one cluster", got=f"--by {more['by']}", todo=todo)
                        for option, value in alone.items() if value]  # fmt: skip
 
 

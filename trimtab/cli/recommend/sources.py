@@ -236,7 +236,7 @@ def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iter
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
             yield replace(series, resource=resource, times=list(map(int, series.times)))
     except UsageFault as error:
-        raise UsageError([ConfigError(file=name, expected="an answer of Prometheus", got=str(error))]) from None
+        raise UsageError([ConfigError(file=name, expected="a response of Prometheus", got=str(error))]) from None
 
 
 def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
@@ -302,7 +302,7 @@ def note_ignored_samples(book: BatchHistory) -> list[str]:
     if not count:
         return []
     samples = "1 sample was" if count == 1 else f"{count} samples were"
-    return [f"{samples} left out: not a number, below zero, or more than any machine has."]
+    return [f"{samples} left out, because the value is not a number, is below zero, or is more than any machine has."]
 
 
 def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
@@ -315,9 +315,8 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
     return [
-        f"{without_cpu} containers have usage of memory but not of cpu: --rate {rate} must span four scrapes; for a "
-        f"scrape "
-        "interval of five minutes, use --rate 20m."
+        f"{without_cpu} containers have memory usage but no cpu usage: --rate {rate} must span four scrapes; for "
+        "a scrape interval of five minutes, use --rate 20m."
     ]
 
 
@@ -399,8 +398,9 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
     except NotAllowed as error:
         hint = " (--kubelets needs the permission `get` on nodes/proxy)" if kubelets else ""
         raise RuntimeFailure(f"{error}{hint}") from None
-    return [f"{source} one present sample ({count} series) and no history: use --prometheus, "
-            "or let the recommender collect for a day.", *problems]  # fmt: skip
+    return [
+        f"{source} one present sample ({count} series) and no history: use --prometheus, or let the recommender "
+        "collect usage for a day.", *problems]  # fmt: skip
 
 
 def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
@@ -415,9 +415,8 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
     if not source.checkpoints:
         return []
     return [
-        f"{len(source.checkpoints)} VPA checkpoints contain the usage of cpu, in which newer days weigh more. Of "
-        f"memory "
-        "they contain only daily peaks, from which P5 and P95 cannot be computed."
+        f"{len(source.checkpoints)} VPA checkpoints contain cpu usage, in which newer days have more weight. "
+        "They contain only daily peaks of memory, from which P5 and P95 cannot be computed."
     ]
 
 

@@ -33,7 +33,7 @@ def draw_recommendations(console: Console, report: RecommendReport) -> None:
         _draw_containers(console, report.containers[:MAX_ROWS])
     if len(report.containers) > MAX_ROWS:
         more = len(report.containers) - MAX_ROWS
-        console.print(Text(f"… and {more} more; all of them: -o csv, -o json or -o html", style=GREY))
+        console.print(Text(f"… and {more} more: -o csv, -o json and -o html contain all of them", style=GREY))
     for note in report.notes:
         console.print(Text(f"Note: {note}", style=GREY))
 
@@ -84,7 +84,7 @@ def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
         table.add_row(total.value or "–", str(total.containers), *format_total(total))
     console.print(table)
     if len(priced) > MAX_ROWS:
-        console.print(Text(f"… and {len(priced) - MAX_ROWS} more; all of them: -o json", style=GREY))
+        console.print(Text(f"… and {len(priced) - MAX_ROWS} more: -o json contains all of them", style=GREY))
 
 
 def _title(total: TotalReport) -> str:
@@ -142,7 +142,9 @@ def _draw_against(console: Console, against: ComparisonReport) -> None:
             )
         )
     if len(against.differences) > MAX_ROWS:
-        console.print(Text(f"  … and {len(against.differences) - MAX_ROWS} more; all of them: -o json", style=GREY))
+        console.print(
+            Text(f"  … and {len(against.differences) - MAX_ROWS} more: -o json contains all of them", style=GREY)
+        )
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:
             names = ", ".join(
@@ -162,11 +164,11 @@ def describe_changes(against: ComparisonReport) -> str:
     counts = Counter(difference.what for difference in against.differences)
     request_count, recommendation_count = counts["request-changed"], counts["recommendation-changed"]
     parts = [
-        f"{counts['applied']} applied",
+        f"{counts['applied']} applied as recommended",
         f"{request_count} other request{'' if request_count == 1 else 's'} changed",
         f"{recommendation_count} recommendation{'' if recommendation_count == 1 else 's'} changed",
-        f"{len(against.new)} new",
-        f"{len(against.gone)} gone",
+        f"{len(against.new)} new in this report",
+        f"{len(against.gone)} no longer in this report",
     ]
     when = f"the report of {against.at}" if against.at else "that report"
     return f"Since {when}, which would have saved ${against.saved:,.2f} a month: {', '.join(parts)}."
@@ -178,7 +180,7 @@ def format_headline(report: RecommendReport) -> str:
     money = (
         f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""
     )
-    unknown = f"; too little usage is known of {report.unknown}" if report.unknown else ""
+    unknown = f"; {report.unknown} have too little usage" if report.unknown else ""
     containers = f"{report.changes} of {count} container{'s' if count != 1 else ''}"
     is_known = any(row.replicas is not None for row in report.containers)
     change = f"{containers} would have a different request" if is_known else f"A request for {containers}"

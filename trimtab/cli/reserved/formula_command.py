@@ -37,26 +37,35 @@ class FormulaOptions:
 @click.command("formula")
 @click.option(
     "--profile", "profile_names", multiple=True, metavar="NAME|FILE",
-    help="A vendor's formula, or a YAML file with your own. Default: all that ship with Trimtab, side by side.",
+    help="A vendor's formula, or a YAML file with your own. Default: compare all formulas that Trimtab includes.",
 )  # fmt: skip
 @click.option("--cpu", metavar="QUANTITY", help="The cores of the node, such as 8.")
 @click.option("--memory", metavar="QUANTITY", help="The memory of the node, such as 32Gi.")
 @click.option("--max-pods", type=click.IntRange(1, 10_000), help="The kubelet's maxPods. Default: by --cni, else 110.")
 @click.option("--type", "machine_type", metavar="NAME", help="A machine type of AWS, Azure or GCP.")
 @live_cluster.add_cluster_options
-@click.option("--disk", metavar="QUANTITY", help="The boot disk, such as 100Gi: its reservation is shown too.")
-@click.option("--local-disks", default=0, type=click.IntRange(0, 64), help="Local disks that hold ephemeral storage.")
+@click.option(
+    "--disk",
+    metavar="QUANTITY",
+    help="The size of the boot disk, such as 100Gi: the report then shows its reservation too.",
+)
+@click.option(
+    "--local-disks",
+    default=0,
+    type=click.IntRange(0, 64),
+    help="The number of local disks that hold ephemeral storage.",
+)
 @click.option(
     "--cni", type=click.Choice(CNIS),
     help="How pods get addresses on an EC2 type: vpc (default), vpc-prefix, or cilium in ENI mode.",
 )  # fmt: skip
 @click.option(
     "--first-interface-index", default=0, type=click.IntRange(0, 15),
-    help="Cilium's setting: interfaces below it give pods no address.",
+    help="Cilium's setting for the first interface: interfaces with a lower index give pods no address.",
 )  # fmt: skip
 @click.option(
     "--node-cidr", type=click.IntRange(16, 30), metavar="BITS",
-    help="The prefix of a node's pod range, such as 24 (node-cidr-mask-size).",
+    help="The prefix length of a node's pod range, such as 24 (node-cidr-mask-size).",
 )  # fmt: skip
 @click.option("--explain", is_flag=True, help="Print each term of each formula.")
 @output.add_output_options

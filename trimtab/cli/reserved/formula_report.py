@@ -134,7 +134,10 @@ def _note_large_shares(rows: Sequence[ProfileReport]) -> list[str]:
     large = [row.profile for row in rows if row.price_share >= LARGE_SHARE]
     if not large:
         return []
-    return [f"By {', '.join(large)} at least {LARGE_SHARE:.0%} of the price is reserved: larger nodes waste less."]
+    return [
+        f"By the formula of {', '.join(large)} at least {LARGE_SHARE:.0%} of the price is reserved: larger nodes "
+        "waste less."
+    ]
 
 
 def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> ProfileReport:

@@ -21,12 +21,12 @@ def draw_formulas(console: Console, report: ReservedFormulaReport, *, explain: b
         console.print(_profiles_table(node))
         if node.now is not None:
             console.print(
-                f"These nodes withhold {format_cpu(node.now.millicores)} cpu and {format_bytes(node.now.bytes)} memory "
-                "now (capacity less allocatable)."
+                f"On these nodes {format_cpu(node.now.millicores)} cpu and {format_bytes(node.now.bytes)} memory "
+                "cannot be allocated to pods now (capacity less allocatable)."
             )
         if len(node.pod_limits) > 1:
             limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
-            console.print(f"Pods by each limit: {limits}.")
+            console.print(f"The limits allow these numbers of pods: {limits}.")
         for note in node.notes:
             console.print(note)
         if explain:
@@ -47,7 +47,7 @@ def _profiles_table(node: NodeFormulaReport) -> Table:
     columns = [
         "Profile", "As", "CPU", "Memory", "Eviction", *(["Kernel"] if has_lost else []),
         *(["Disk"] if has_disk else []), *(["PIDs"] if has_ids else []), "Allocatable cpu", "Allocatable memory",
-        "Of the price",
+        "Share of the price",
     ]  # fmt: skip
     for column in columns:
         table.add_column(column, justify="left" if column in ("Profile", "As") else "right", overflow="fold")
@@ -102,11 +102,15 @@ def _term_text(resource: str, term: TermReport) -> str:
     if term.kind == TermKind.PER_POD:
         return f"{write(term.low)} for each of {term.high:g} pods"
     if term.kind == TermKind.SMALL_MACHINE:
-        return "fixed for a machine that shares its cores" if term.high is None else f"fixed below {write(term.high)}"
+        return (
+            "a fixed amount for a machine that shares its cores"
+            if term.high is None
+            else f"a fixed amount below {write(term.high)}"
+        )
     return {
-        TermKind.BASE: "for every node",
+        TermKind.BASE: "a fixed amount for every node",
         TermKind.MAX_SHARE: f"at most {term.percent:g} % of the size",
-        TermKind.MINIMUM: "up to the minimum",
+        TermKind.MINIMUM: "what is missing to the minimum",
         TermKind.ROUNDING: "rounded",
     }[TermKind(term.kind)]
 

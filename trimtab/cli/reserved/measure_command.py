@@ -30,35 +30,51 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
 @live_cluster.add_cluster_options
 @click.option(
     "--summary", "summaries", multiple=True, metavar="FILE",
-    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary; several for several nodes or times.",
+    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "
+         "nodes or times.",
 )  # fmt: skip
 @click.option(
     "--configz", "configurations", multiple=True, metavar="FILE",
-    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/configz: what is reserved now.",
+    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/configz, from which the present reservation is "
+         "read.",
 )  # fmt: skip
-@click.option("--prometheus", "url", metavar="URL", help="A server with the series of kubelets and cAdvisor.")
+@click.option(
+    "--prometheus", "url", metavar="URL", help="A Prometheus server with the series of kubelets and cAdvisor."
+)
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for Prometheus.")
 @click.option("--token-file", metavar="FILE", help="A bearer token for Prometheus.")
-@click.option("--ca", metavar="FILE", help="A file of authorities that sign Prometheus' certificate.")
-@click.option("--matcher", default="", metavar="MATCHER", help='For every query, such as cluster="prod".')
-@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 60), help="Days that Prometheus is asked.")
+@click.option("--ca", metavar="FILE", help="A file with the authorities that sign Prometheus' certificate.")
+@click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as cluster="prod".')
 @click.option(
-    "--step", default=3600, show_default=True, type=click.IntRange(60, 86400), help="Seconds between two points."
+    "--days",
+    default=7,
+    show_default=True,
+    type=click.IntRange(1, 60),
+    help="The number of days to read from Prometheus.",
+)
+@click.option(
+    "--step",
+    default=3600,
+    show_default=True,
+    type=click.IntRange(60, 86400),
+    help="The seconds between two points of a series.",
 )
 @click.option(
     "--rate", default="5m", show_default=True, metavar="WINDOW",
     help="The window over which cpu is averaged: at least four scrapes.",
 )  # fmt: skip
-@click.option("--now", metavar="TIME", help="The end of what is read from Prometheus; ages are relative to it.")
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only this pool.")
+@click.option(
+    "--now", metavar="TIME", help="The end of the history that is read from Prometheus; ages are relative to it."
+)
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Measure only the nodes of this pool.")
 @click.option(
     "--max-pods", type=click.IntRange(1, 10_000),
-    help="Recommend for nodes with this many pods. Default: the most that a node had.",
+    help="Recommend for nodes with this many pods. Default: the highest number of pods that a node had.",
 )  # fmt: skip
 @click.option(
     "--snippet",
     type=click.Choice(SNIPPETS),
-    help="Print the recommendations as this platform's configuration.",
+    help="Print the recommendations in the configuration format of this platform.",
 )
 @output.add_output_options
 def measure_reservations(

@@ -141,8 +141,9 @@ def _pool_notes(counts: Mapping[str, int]) -> list[str]:
     if not fallback:
         return []
     return [
-        f"{fallback} nodes do not report their container runtime: their use is that of the node less its pods, which "
-        "counts the rest of the system too. Tell the kubelet its runtime's cgroup (--runtime-cgroups)."
+        f"{fallback} nodes do not report the usage of their container runtime, so it is computed as the node's "
+        "usage less that of its pods, which includes the rest of the system. Set the cgroup of the runtime in "
+        "the kubelet (--runtime-cgroups)."
     ]
 
 

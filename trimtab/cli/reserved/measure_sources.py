@@ -114,7 +114,7 @@ def _add_live(measurements: Measurements, client: Client, names: Sequence[str]) 
         if isinstance(settings, KubeletSettings):
             measurements.nodes[key] = with_configured(pool, _reserved_settings(settings))
         elif isinstance(settings, KubeFault):
-            measurements.notes.append(f"{settings}: what is reserved is capacity less allocatable.")
+            measurements.notes.append(f"{settings}: the reservation is computed as capacity less allocatable.")
 
 
 def _reserved_settings(settings: KubeletSettings) -> Reserved:
@@ -155,7 +155,7 @@ def measure_prometheus(
     start = now - days * DAY_SECONDS
     try:
         server.check_one_cluster(start, now)
-        with show_spinner("Asking Prometheus"):
+        with show_spinner("Reading from Prometheus"):
             overheads = list(read_overhead_series(server, start, now))
             facts = read_node_facts(server, now) if nodes is None else None
     except MixedClusters as error:

@@ -74,8 +74,8 @@ def _draw_decision(console: Console, pool: PoolReservationReport) -> None:
     console.print(f"{name}: {pool.change}: {text} ({days}, up to {pool.max_pods_seen} pods on a node)")
     if pool.unused_dollars_per_month is not None and pool.overdraft_dollars_per_month is not None:
         console.print(
-            f"  reserved and not used: ${pool.unused_dollars_per_month:,.2f} a month; "
-            f"used beyond it: ${pool.overdraft_dollars_per_month:,.2f}"
+            f"  reserved but not used: ${pool.unused_dollars_per_month:,.2f} a month; used but not reserved: "
+            f"${pool.overdraft_dollars_per_month:,.2f}"
         )
     for use, resource in ((pool.cpu, "cpu"), (pool.memory, "memory")):
         if use is not None and use.missing_fit is not None:

@@ -139,7 +139,7 @@ def _note_lost_memory(kind: MachineType) -> Iterator[str]:
     if kind.visible_mib is not None:
         return
     how = "the cluster autoscaler's formula" if kind.cloud == "gcp" else "the median of machines of its size"
-    yield f"What the kernel of {kind.name} takes was not measured: it is estimated by {how}."
+    yield f"The memory that the kernel of {kind.name} uses was not measured, so it is estimated by {how}."
 
 
 def _type_limits(
@@ -172,21 +172,23 @@ def _note_density(limits: tuple[PodLimit, ...], density: DensityOptions) -> Iter
     allowed = limits[0].pods
     for limit in limits[1:]:
         if limit.pods < allowed:
-            yield f"The kubelet allows {allowed} pods, and {_LIMIT_TEXTS[limit.kind]} {limit.pods}."
+            yield f"The kubelet allows {allowed} pods, but {_LIMIT_TEXTS[limit.kind]} {limit.pods}."
     if density.node_cidr is not None and allowed > pod_limits.max_pods_for_cidr(density.node_cidr):
         most = pod_limits.max_pods_for_cidr(density.node_cidr)
-        yield f"A range of /{density.node_cidr} gives {most} pods an address: further pods stay in ContainerCreating."
+        yield (
+            f"A range of /{density.node_cidr} gives {most} pods an address: the other pods stay in ContainerCreating."
+        )
     if pod_limits.exceeds_arp_table(allowed):
         yield (
             f"From {pod_limits.ARP_PODS} pods on, raise gc_thresh1, gc_thresh2 and gc_thresh3 of "
-            f"net.ipv4.neigh.default: the kernel's default of {pod_limits.DEFAULT_GC_THRESH3} entries for neighbours "
+            f"net.ipv4.neigh.default: the kernel's default of {pod_limits.DEFAULT_GC_THRESH3} neighbour entries "
             "becomes too small."
         )
 
 
 _LIMIT_TEXTS = {
-    PodLimitKind.INTERFACES: "the addresses of its network interfaces suffice for",
-    PodLimitKind.PREFIXES: "the prefixes of its network interfaces suffice for",
+    PodLimitKind.INTERFACES: "its network interfaces have addresses for",
+    PodLimitKind.PREFIXES: "its network interfaces have prefixes for",
     PodLimitKind.CILIUM: "the interfaces that Cilium uses have addresses for",
     PodLimitKind.ADDRESSES: "four fifths of its pod range are",
 }
@@ -209,7 +211,13 @@ def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: Density
         counts[key] += 1
         samples.setdefault(key, node)
     if not counts:
-        raise UsageError([ConfigError(file="--cluster", expected="nodes with a capacity", got=f"{len(nodes)} without")])
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--cluster", expected="nodes with a capacity", got=f"{len(nodes)} nodes without a capacity"
+                )
+            ]
+        )
     return [
         _cluster_shape(key, count, samples[key], density)
         for key, count in sorted(counts.items(), key=lambda item: (-item[1], item[0][0]))

@@ -21,7 +21,8 @@ from trimtab.compactor.settings import Settings
 @click.command("savings")
 @click.option(
     "--since", default="30d", show_default=True, metavar="DURATION|DATE",
-    help=f"Such as 12h, 30d, 4w or 2026-11-01; {MAX_DAYS} days are stored. Whole days count, in UTC.",
+    help=f"The beginning of the report, such as 12h, 30d, 4w or 2026-11-01; {MAX_DAYS} days are stored. Whole "
+         "days in UTC count.",
 )  # fmt: skip
 @click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
 @click.option(
@@ -43,7 +44,9 @@ def verb(
     found = state.read_compactor_state(state.ClusterLogin(**login))
     if pool is not None and pool not in found.pool_states:
         names = sorted(found.pool_states)
-        hint = suggest_name(pool, names) or ("there are " + ", ".join(names) if names else "the compactor stored none")
+        hint = suggest_name(pool, names) or (
+            "there are " + ", ".join(names) if names else "the compactor has stored none"
+        )
         raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
     labels = {
         shape.metadata.name: value_or(shape.metadata.labels, {}) for shape in found.snapshot.objects_of(Namespace)

@@ -79,9 +79,9 @@ def build_savings_report(
     earlier = sum(state.saved for state in chosen.values()) - sum(
         day.nodes for state in chosen.values() for day in state.saved_days.values()
     )
-    notes = ["The money so far is an upper bound: it assumes that a removed node would have run on until now."]
+    notes = ["The money saved so far is an upper bound: it assumes that a removed node would have run until now."]
     if earlier:
-        notes.append(f"{_count(earlier)} before the days that are stored: they are in no sum.")
+        notes.append(f"{_count(earlier)} before the days that are stored: no sum includes them.")
     return SavingsReport(
         since=format_timestamp(_start_of_day(since)), until=format_timestamp(now),
         total=_sum_days("total", days.values(), now),
@@ -155,7 +155,7 @@ def _money(part: SavingsPart) -> str:
 
 def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
     has_nodes = what == "pool"
-    table = Table(what, *(("nodes",) if has_nodes else ()), "saves", "at most, so far", box=None, pad_edge=False)
+    table = Table(what, *(("nodes",) if has_nodes else ()), "saves", "saved so far, at most", box=None, pad_edge=False)
     for part in parts:
         saves = ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
         table.add_row(escape(part.name), *((str(part.nodes),) if has_nodes else ()), saves, _money(part))

@@ -156,9 +156,9 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
     for number, simulated_round in enumerate(simulation.rounds, 1):
         arrivals = [landing for landing in simulated_round.landings if landing.target == name]
         if arrivals:
-            yield f"round {number} of {len(simulation.rounds)}: {format_count(len(arrivals), 'pod')} moved to it"
+            yield f"round {number} of {len(simulation.rounds)}: {format_count(len(arrivals), 'pod')} moved to the node"
         if name in simulated_round.nodes:
-            yield f"round {number} of {len(simulation.rounds)}: it is drained"
+            yield f"round {number} of {len(simulation.rounds)}: the node is drained"
             yield from (_describe_landing(landing) for landing in simulated_round.landings if landing.source == name)
             return
     yield from explain.explain_node(
@@ -178,14 +178,15 @@ def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterat
                 yield f"round {number} of {len(simulation.rounds)}{turn}: node {landing.source} is drained, {budget}"
                 yield _describe_landing(landing)
     if is_moved:
-        yield "a pod that was moved stays on its new node"
+        yield "the pod was moved and stays on its new node"
         return
     is_running = any(pod.key == key for pod in simulation.after.pods if pod.node and not pod.is_finished)
     yield from (
         explain.explain_pod(simulation.last, build_cluster_model(simulation.after, inputs.readmitted_requests), key)
         if is_running
         else (
-            "it uses no node at the end: it is finished, it is pending, or it went with its node (a DaemonSet's pod)",
+            "the pod uses no node at the end: it is finished, it is pending, or it was removed with its node (a "
+            "DaemonSet's pod)",
         )
     )
 

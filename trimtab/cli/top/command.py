@@ -25,12 +25,14 @@ EXTRA = "textual"
 
 
 @click.command("top")
-@click.option("--pool", shell_complete=complete_pools, help="Show only this pool at first.")
+@click.option("--pool", shell_complete=complete_pools, help="At first show only this pool.")
 @click.option(
     "--interval", "interval_seconds", type=click.FloatRange(min=1), default=5.0, show_default=True, metavar="SECONDS",
     help="The time between two updates. The cluster is watched, not listed again.",
 )  # fmt: skip
-@click.option("--once", is_flag=True, help="Print it once as text; the default where standard output is no terminal.")
+@click.option(
+    "--once", is_flag=True, help="Print the view once as text. This is the default if standard output is no terminal."
+)
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )

@@ -56,10 +56,10 @@ def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
 
 def _describe_next(pool: PoolOverview) -> str:
     if not pool.next:
-        return "nothing is next"
+        return "no node is next"
     named, later = pool.next[:4], pool.planned - len(pool.next)
     more = f" and {len(pool.next) - len(named)} more" if len(pool.next) > len(named) else ""
-    after = f", {later} later" if later > 0 else ""
+    after = f", {later} in later waves" if later > 0 else ""
     return f"next wave {', '.join(named)}{more}{after}"
 
 
@@ -83,7 +83,7 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
 
 def _describe_state(node: NodeBar) -> str:
     if node.state == "draining":
-        return f"draining, {node.leaving} left"
+        return f"draining, {node.leaving} pods left"
     return f"{node.state} #{node.turn}" if node.state in ("next", "planned") else node.state
 
 
@@ -102,7 +102,7 @@ def draw_bar(percent: int | None, width: int) -> Text:
 def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) -> RenderableType:
     """Returns the last decisions, the newest first."""
     if not decisions:
-        return Text("no decision is stored", "dim")
+        return Text("no decision of the compactor is stored", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -29,8 +29,10 @@ from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, pa
 
 MODES = ("Recreate", "InPlaceOrRecreate", "Initial")
 _USAGE = click.option("--usage", "usage", multiple=True, required=True, metavar="PATH",
-                      help="Usage series: CSV, Parquet or a saved answer of Prometheus, gzip or not.")  # fmt: skip
-_NAMESPACE = click.option("-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Only this namespace.")
+                      help="Usage series: CSV, Parquet or a saved response of Prometheus, gzip or not.")  # fmt: skip
+_NAMESPACE = click.option(
+    "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Read only workloads in this namespace."
+)
 
 
 @click.group("vpa", cls=SuggestingGroup)
@@ -44,9 +46,9 @@ def verb() -> None:
 @click.option("--flags", "flag_texts", multiple=True, metavar="FLAGS",
               help='Flags of the recommender and the updater to compare with the defaults, such as '
               '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".')  # fmt: skip
-@click.option("--workload", default="", metavar="KIND/NAME", help="Only this workload.")
+@click.option("--workload", default="", metavar="KIND/NAME", help="Simulate only this workload.")
 @click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
-              help="The VPA's updateMode. In place, no pod is evicted.")  # fmt: skip
+              help="The updateMode of the VPA. With in-place updates no pod is evicted.")  # fmt: skip
 @_NAMESPACE
 @output.add_output_options
 def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
@@ -112,7 +114,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
 @live_cluster.add_cluster_options
 @_USAGE
 @click.option("--server-version", metavar="1.NN",
-              help="The Kubernetes version. From 1.33 on pods are resized in place.")  # fmt: skip
+              help="The Kubernetes version. From 1.33 on pods can be resized in place.")  # fmt: skip
 @click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
 @_NAMESPACE
 @output.add_output_options
@@ -141,9 +143,9 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
                 click.echo(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
         return
     if not cluster.paths:
-        notes.append("Without --cluster no VPA has a maximum, and existing VPAs and HPAs are not known.")
+        notes.append("Without --cluster no VPA gets a maximum, and existing VPAs and HPAs are not known.")
     if version is None:
-        notes.append("Without --server-version updateMode is Recreate; from 1.33 on pods can be resized in place.")
+        notes.append("Without --server-version the updateMode is Recreate; from 1.33 on pods can be resized in place.")
     report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
     output.emit_report(
         options["output"], options["output_file"], report, lambda console: draw_proposals(console, report),

@@ -48,7 +48,9 @@ def verb() -> None:
     "-n", "--namespace", metavar="NAME", shell_complete=complete_namespaces,
     help="The namespace, if NAME has none. Default: default.",
 )  # fmt: skip
-@click.option("--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the cluster's own.")
+@click.option(
+    "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
+)
 @live_cluster.add_cluster_options
 @output.add_output_options
 def explain_pod(

@@ -98,7 +98,9 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
         return NodeCordonReport(by="none", text="no client cordoned it", since="", undo=[])
     writer = find_cordon_writer(document)
     text = "another client than Trimtab's compactor cordoned it" + (
-        f": the field manager {writer.manager}" if writer is not None else "; the node does not say which one"
+        f": the field manager {writer.manager}"
+        if writer is not None
+        else "; the node does not show which client it was"
     )
     return NodeCordonReport(
         by="other", text=text, since=writer.time if writer is not None else "", undo=[f"kubectl uncordon {node.name}"]
@@ -108,7 +110,10 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
 def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | None) -> str:
     owner = f"Trimtab's compactor{f' of namespace {claim.home}' if claim.home else ''}"
     if claim.emptied is not None:
-        progress = f"; it is empty since {format_timestamp(claim.emptied)} and waits for the cluster autoscaler"
+        progress = (
+            f"; the node has had no pods to evict since {format_timestamp(claim.emptied)} and waits for the "
+            "cluster autoscaler"
+        )
     else:
         progress = f"; {pods_left} of {len(claim.moves)} pods are left" if pods_left is not None else ""
     state = "cordoned it to drain it" if node.is_cordoned else "drained it, and another client uncordoned it since,"

@@ -58,7 +58,7 @@ def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> Why
         raise _no_node(name, list(nodes))
     built = build_snapshot(documents)
     state = build_compactor_state(built.snapshot, (), Leadership(), namespace)
-    return build_why_node_report(nodes[name], state, (), ("Events are not in a snapshot.",))
+    return build_why_node_report(nodes[name], state, (), ("A snapshot contains no Events.",))
 
 
 def _no_node(name: str, names: Sequence[str]) -> UsageError:

@@ -91,7 +91,7 @@ class LiveTraces:
     notes: tuple[str, ...] = ()
 
 
-NO_TRACES = LiveTraces(notes=("Events and the webhook's log are not in a snapshot.",))
+NO_TRACES = LiveTraces(notes=("A snapshot contains neither Events nor the webhook's log.",))
 
 
 def build_why_report(

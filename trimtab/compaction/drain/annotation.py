@@ -140,13 +140,19 @@ def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation
         # RecursionError: any client may write a deeply nested value.
         signed = msgspec.json.decode(text, type=_Signed)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return NotAuthentic(node.name, "it has no signature", _decode_payload(node, text))
+        return NotAuthentic(node.name, "the annotation has no signature", _decode_payload(node, text))
     payload = bytes(signed.note).decode(errors="replace")
     if keys is None:
-        return NotAuthentic(node.name, "unverified: the signing key is not available", _decode_payload(node, payload))
+        return NotAuthentic(
+            node.name,
+            "the annotation is unverified, because the signing key is not available",
+            _decode_payload(node, payload),
+        )
     if not keys.verify(signed.signature, _PURPOSE, node.uid, node.name, payload):
         return NotAuthentic(
-            node.name, "its signature is not of this compactor for this node", _decode_payload(node, payload)
+            node.name,
+            "the signature of the annotation was not made by this compactor for this node",
+            _decode_payload(node, payload),
         )
     return _decode_payload(node, payload)
 
@@ -159,7 +165,9 @@ def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(where, str(error))
     if annotation.v != VERSION:
-        return Unreadable(where, f"it is of version {annotation.v}; this Trimtab reads version {VERSION}")
+        return Unreadable(
+            where, f"the annotation is of version {annotation.v}, but this Trimtab reads version {VERSION}"
+        )
     return annotation
 
 

@@ -39,7 +39,7 @@ def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, wa
         return cause, FailureCause.POOL
     if cause := _time_cause(node, autoscaler, view, waits):
         return cause, FailureCause.NODE
-    return f"no reason is known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
+    return f"the reason is not known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
 
 
 def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
         and not (pod.is_daemon or pod.is_static or pod.is_finished)
     )  # fmt: skip
     if system:
-        yield f"system pods run on it: {', '.join(system)}"
+        yield f"system pods run on the node: {', '.join(system)}"
 
 
 def _autoscaler_cause(autoscaler: Autoscaler, view: ClusterView) -> str:
@@ -72,7 +72,7 @@ def _group_minimum_cause(node: NodeInfo, note: DrainAnnotation, autoscaler: Auto
     own = group_of(node, autoscaler.groups)
     for group in (own,) if own is not None else autoscaler.groups_of_pool(note.pool):
         if group.min_size is not None and group.target is not None and group.target <= group.min_size:
-            return f"group {group.name} is at its minimum of {group.min_size}"
+            return f"node group {group.name} is at its minimum of {group.min_size}"
     return ""
 
 
@@ -82,11 +82,11 @@ def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits
     if since.isdecimal() and view.now - int(since) < unneeded_seconds:
         unneeded = view.now - int(since)
         return (
-            f"too little time: the node has been unneeded for {unneeded} s, and the autoscaler removes it after"
-            f" {unneeded_seconds} s"
+            f"the node has been unneeded for only {unneeded} s, and the autoscaler removes it after "
+            f"{unneeded_seconds} s"
         )
     if waits < unneeded_seconds:
-        return f"too little time: the autoscaler removes a node that has been unneeded for {unneeded_seconds} s"
+        return f"the autoscaler removes a node only after it has been unneeded for {unneeded_seconds} s"
     return ""
 
 
@@ -121,7 +121,7 @@ def overdue_successor(
             age = view.now - pod.created
             if not pod.node and age > terms.pending:
                 successor = find_waiting_successor(note, view, workloads, terms.pending)
-                reason = NOT_PLACED(f"pod {successor or pod.key} has had no node for {age} s")
+                reason = NOT_PLACED(f"pod {successor or pod.key} has been without a node for {age} s")
                 blame = FailureCause.POOL if successor and not node.is_legacy else FailureCause.NOBODY
                 return Release(reason, blame)
             if age > terms.ready:

@@ -347,5 +347,7 @@ def decode_state(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(f"ConfigMap {name}", str(error))
     if state.v != VERSION:
-        return Unreadable(f"ConfigMap {name}", f"it is of version {state.v}; this Trimtab reads version {VERSION}")
+        return Unreadable(
+            f"ConfigMap {name}", f"the state is of version {state.v}, but this Trimtab reads version {VERSION}"
+        )
     return state

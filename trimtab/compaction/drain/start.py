@@ -65,7 +65,7 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
     if memory.closed is None or now >= memory.closed + terms.closed:
         return None
     remaining = memory.closed + terms.closed - now
-    cause = f"{memory.strikes} drains in a row failed" if memory.strikes else "its state could not be read"
+    cause = f"{memory.strikes} drains in a row failed" if memory.strikes else "the state of the pool could not be read"
     return CLOSED(f"pool {pool.name} is closed for another {remaining} s: {cause}")
 
 
@@ -74,14 +74,14 @@ def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(
-        f"a node of pool {pool.name} was uncordoned again; the pool waits another {memory.quiet_until - now} s"
+        f"a node of pool {pool.name} was uncordoned again, so the pool waits another {memory.quiet_until - now} s"
     )
 
 
 def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
     """Returns the reason for a back-off; `why`: its cause, by default the number of setbacks."""
     times = f"{backoff.times} time{'' if backoff.times == 1 else 's'} in a row"
-    cause = why or f"its drains left pods pending or made the autoscaler add a node, {times}"
+    cause = why or f"drains of the pool left pods pending or made the autoscaler add a node, {times}"
     return BACKS_OFF(f"pool {pool} backs off for another {backoff.retry_after - now} s: {cause}")
 
 

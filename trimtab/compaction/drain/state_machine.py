@@ -144,7 +144,7 @@ class DrainPlanner:
         if not node.is_cordoned:
             return Release(UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
         if not node.is_ready and not self._has_no_pods_left(node, note):
-            return Release(NODE_ILL(f"node {name} became not ready"), FailureCause.NODE)
+            return Release(NODE_ILL(f"node {name} stopped being ready"), FailureCause.NODE)
         if note.emptied is None:
             limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
             if self.view.now > note.since + limit_seconds:
@@ -265,9 +265,15 @@ class DrainPlanner:
         waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.is_ready)
         if self.view.now > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
-            return Release(NOT_TAKEN(f"node {node.name} has been empty for {waits} s and still exists: {why}"), blame)
+            return Release(
+                NOT_TAKEN(f"node {node.name} has had no pods to evict for {waits} s, but still exists: {why}"), blame
+            )
         remaining = note.emptied + waits - self.view.now
-        return Wait(LEFT_EMPTY(f"node {node.name} is empty; it is uncordoned in {remaining} s if it is not removed"))
+        return Wait(
+            LEFT_EMPTY(
+                f"node {node.name} has no more pods to evict; if it is not removed, it is uncordoned in {remaining} s"
+            )
+        )
 
     # ── emptying ─────────────────────────────────────────────────────────
     def _next_evictions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
@@ -360,7 +366,7 @@ class DrainPlanner:
         wanted, missing = self.workloads.replicas_and_missing(key)
         missing = max(0, missing - move.missing)
         if missing + self.chosen_evictions[self.workloads.top_owner(key)] >= max(1, wanted // MISSING_FRACTION):
-            return Wait(ONE_BY_ONE(f"{move.kind} {move.namespace}/{move.owner} lacks other pods"))
+            return Wait(ONE_BY_ONE(f"other pods of {move.kind} {move.namespace}/{move.owner} are missing"))
         return None
 
     def _critical_wait(self, move: PodToEvict) -> Wait | None:
@@ -371,8 +377,8 @@ class DrainPlanner:
             if other != move.owner_key:
                 return Wait(
                     ONE_CRITICAL(
-                        f"pod {move.pod} waits: {other[1]} {other[0]}/{other[2]}, on which the system also depends, is"
-                        " moving"
+                        f"pod {move.pod} waits, because {other[1]} {other[0]}/{other[2]}, on which the system "
+                        "also depends, is moving"
                     )
                 )
         return None

@@ -22,24 +22,24 @@ def waiting_reason(
     Lease.
     """
     if pool is None:
-        return "the pool's ConfigMap, which does not exist"
+        return "the ConfigMap of the pool, which does not exist"
     if (closed := closed_reason(pool, memory, now, terms)) is not None:
         return str(closed)
     if paused:
         return paused
     if not is_led:
-        return "no compactor leads"
+        return "a compactor that leads"
     if not pool.enabled:
-        return "the pool is off until its ConfigMap has `enabled: true`"
+        return "`enabled: true` in the pool's ConfigMap, because the pool is disabled"
     if pool.dry_run:
-        return "the pool is in dry run until its ConfigMap has mode: act"
+        return "`mode: act` in the pool's ConfigMap, because the pool is in dry run"
     if not is_any_open(pool.windows, now):
-        return "the pool's next window"
+        return "the next window of the pool"
     if (opened := opening_reason(pool, memory, now)) is not None:
         return str(opened)
     draining = sorted(memory.drains)
     if len([node for node in draining if node not in memory.empty]) >= pool.drains:
         return f"the end of the drain of {draining[0]}"
     if Observations(evictions=memory.evictions).recent_evictions(now) >= pool.evictions_per_hour:
-        return f"the limit of {pool.evictions_per_hour} evictions per hour"
-    return "" if memory.plan else memory.plan_why or "a plan that frees a node"
+        return f"the next hour, because the pool's limit of {pool.evictions_per_hour} evictions per hour is reached"
+    return "" if memory.plan else memory.plan_why or "a plan that drains a node"

@@ -134,7 +134,8 @@ class _Checker:
         chosen = shrinking or (() if drained_node else self._fitting(pod, node, changes))
         if drained_node:
             sentence = (
-                f"pod {pod.key} waits to grow: the pods of node {drained_node}, which is being drained, need the room"
+                f"pod {pod.key} must wait to grow, because the pods of node {drained_node}, which is being "
+                "drained, need the room"
             )
             self.refuse(pod, r.NODE_FULL(sentence))
         elif not chosen:
@@ -164,7 +165,7 @@ class _Checker:
         if pod.has_pod_level:
             return r.CANNOT(f"pod {pod.key} requests resources for all its containers together")
         if pod.qos is not QoS.BURSTABLE:
-            return r.CLASS_STAYS(f"pod {pod.key} is {pod.qos}")
+            return r.CLASS_STAYS(f"the QoS class of pod {pod.key} is {pod.qos}")
         marks = {**pod.labels, **pod.annotations}
         for key in (KEEP_ANNOTATION, OPT_OUT, *pool.keep_pods):
             if marks.get(key, "false").lower() not in ("false", "no", "off", "0"):
@@ -177,7 +178,7 @@ class _Checker:
         if node.name in self.context.leaving_nodes:
             return r.LEAVING(f"node {node.name} is being drained")
         if pod.answer is ResizeAnswer.UNSUPPORTED and not self.context.assumes_kubelets:
-            return r.NODE_CANNOT(f"the kubelet of node {node.name} does not report what pod {pod.key} has")
+            return r.NODE_CANNOT(f"the kubelet of node {node.name} does not report the resources of pod {pod.key}")
         if pod.answer not in (ResizeAnswer.DONE, ResizeAnswer.UNSUPPORTED):
             return r.ANOTHER(f"a resize of pod {pod.key} is {pod.answer}")
         return None
@@ -261,7 +262,9 @@ class _Checker:
         if wanted.amount < now:
             if resource == "memory":
                 if measured is None and wanted.used <= 0:
-                    return r.USE_UNKNOWN(f"how much memory container {container.name} of pod {pod.key} uses is unknown")
+                    return r.USE_UNKNOWN(
+                        f"the memory usage of container {container.name} of pod {pod.key} is not known"
+                    )
                 headroom = 100 + settings.memory_headroom_percent
                 least = max(least, -(-max(wanted.used, measured or 0) * headroom // 100))
             elif measured is not None:

@@ -5,94 +5,111 @@ from trimtab.cluster.reason import Code
 # ── proposals ────────────────────────────────────────────────────────────
 SHRINKS = Code(
     "resize-shrinks",
-    "The pod requests more than its policy would give it now, so its requests shrink while it runs.",
-    "Nothing. `running: leave` in the policy waits for the next pod instead.",
+    "The pod requests more than its policy would give it now, so its requests are lowered while it runs.",
+    "Nothing to do. To change only new pods, set `running: leave` in the policy.",
 )  # fmt: skip
 GROWS = Code(
     "resize-grows",
-    "The pod requests less than its policy would give it now, and its node has room: its requests grow while it runs.",
+    "The pod requests less than its policy would give it now, and its node has room, so its requests are raised "
+    "while it runs.",
     "Nothing.",
 )  # fmt: skip
 # ── refusals ─────────────────────────────────────────────────────────────
 NOT_SUPPORTED = Code(
     "resize-not-supported",
-    "The cluster cannot resize running pods: that needs Kubernetes 1.33, and the feature InPlacePodVerticalScaling.",
-    "Update the cluster. Until then the requests of new pods follow, as without `running: resize`.",
+    "The cluster cannot resize running pods, which needs Kubernetes 1.33 and the feature InPlacePodVerticalScaling.",
+    "Update the cluster. Until then only new pods get the new requests, as without `running: resize`.",
 )  # fmt: skip
 NODE_CANNOT = Code(
-    "resize-node-cannot", "The kubelet of the pod's node does not report what containers have, so it cannot resize.",
+    "resize-node-cannot",
+        "The kubelet of the pod's node does not report the resources of containers, so it cannot resize them.",
     "Update the node to Kubernetes 1.33 or later.",
 )  # fmt: skip
 NO_POOL = Code(
-    "resize-no-pool", "The pod is on a node that no pool has, or that several have: the compactor leaves it alone.",
+    "resize-no-pool", "The pod is on a node that is in no pool or in several, so the compactor does not resize it.",
     "Create a pool for the node, or correct the selectors of its pools.",
 )  # fmt: skip
 CANNOT = Code(
-    "resize-pod-cannot", "A pod like this is never resized in place.",
-    "Nothing: its next pod gets the new requests.",
+    "resize-pod-cannot", "Pods of this form are never resized in place.",
+    "Nothing to do: the next pod of the workload gets the new requests.",
 )  # fmt: skip
 CLASS_STAYS = Code(
     "resize-keeps-class",
     "The resize would change the class of service of the pod, or the pod is not Burstable.",
-    "Nothing: a running pod never changes its class. Remove its limits in the template if it should be Burstable.",
+    "Nothing to do: a running pod never changes its QoS class. If the pod should be Burstable, remove its limits "
+    "in the template.",
 )  # fmt: skip
 RESTARTS = Code(
     "resize-restarts", "A resize of this resource would restart the container (resizePolicy RestartContainer).",
-    "Set restartPolicy NotRequired in the container's resizePolicy, if it can live with the change.",
+    "If the container tolerates the change, set restartPolicy NotRequired in its resizePolicy.",
 )  # fmt: skip
 NO_REQUEST = Code(
-    "resize-nothing-requested", "The container requests nothing of this resource, so there is nothing to shrink.",
-    "Nothing: its next pod gets a request.",
+    "resize-nothing-requested", "The container has no request for this resource, so there is nothing to lower.",
+    "Nothing to do: the next pod of the workload gets a request.",
 )  # fmt: skip
 IN_USE = Code(
-    "resize-memory-in-use", "The memory that the container uses, with headroom, is no less than what it requests.",
+    "resize-memory-in-use", "The memory that the container uses, with headroom, is no less than its request.",
     "Nothing.",
 )  # fmt: skip
 USE_UNKNOWN = Code(
-    "resize-memory-unknown", "How much memory the container uses is not known, so its request does not shrink.",
+    "resize-memory-unknown", "The memory usage of the container is not known, so its request is not lowered.",
     "Install the metrics server, or wait for the recommender.",
 )  # fmt: skip
 NODE_FULL = Code(
     "resize-node-full",
-    "The node has no room for the larger request, as long as pods on it may be reverted, or the pods of a node of the "
-    "pool that is being drained may come to it.",
-    "Nothing: the pod's next pod gets the request.",
+    "The node has no room for the larger request, because pods on it may be reverted, or because pods of a node "
+    "that is being drained may move to it.",
+    "Nothing to do: the next pod of the workload gets the request.",
 )  # fmt: skip
 ANOTHER = Code(
     "resize-by-another", "Another resize of the pod is in progress, or a VPA wrote its requests.", "Nothing.",
 )  # fmt: skip
-KEPT = Code("resize-kept", "An annotation or a label of the pod says that it is left alone.", "Nothing.")
-YOUNG = Code("resize-pod-young", "The pod has just started, or is not ready.", "Wait.")
-LEAVING = Code("resize-node-leaving", "The pod's node is drained, cordoned, not ready or deleted.", "Nothing.")
+KEPT = Code("resize-kept", "An annotation or a label of the pod says that it must not be changed.", "Nothing.")
+YOUNG = Code("resize-pod-young", "The pod has only just started, or is not ready.", "Wait.")
+LEAVING = Code(
+    "resize-node-leaving",
+    "The pod's node is being drained, is cordoned, is not ready, or is being deleted.",
+    "Nothing.",
+)
 UNREADABLE = Code(
-    "resize-unreadable", "What a policy would give the pod cannot be computed, or the pod cannot be read.",
-    "Read the message.",
+    "resize-unreadable",
+        "The requests that a policy would give the pod cannot be computed, or the pod cannot be read.",
+    "The message names the cause.",
 )  # fmt: skip
 BACKS_OFF = Code(
     "resize-backs-off",
-    "A resize of this workload did harm or failed, so its pods are left alone for a while, twice as long each time.",
-    "Read the history for the cause; raise the policy's `min`, or say `running: leave`.",
+    "A resize of this workload did harm or failed, so its pods are not resized for a while, twice as long each time.",
+    "Read the history for the cause. Raise the policy's `min`, or set `running: leave`.",
 )  # fmt: skip
-WAVE = Code("resize-waits-for-wave", "Other pods of the workload are being verified, or the wave is full.", "Wait.")
+WAVE = Code(
+    "resize-waits-for-wave",
+    "Other pods of the workload are being verified, or the wave has its full number of pods.",
+    "Wait.",
+)
 PACE = Code("resize-rate-limited", "As many pods were resized as the pool allows.", "Wait.")
 POOL_STOPPED = Code(
     "resize-pool-stopped",
-    "A revert in this pool found no room on its node, so no pod of the pool is resized for a while.",
+    "A node had no room for the former requests of a pod, so no pod of the pool is resized for a while.",
     "See the history. Keep more headroom on the nodes of the pool.",
 )  # fmt: skip
 NOT_ACTING = Code(
-    "resize-not-acting", "The pool rehearses, is disabled, or everything is paused: nothing is resized.",
+    "resize-not-acting", "The pool is in dry run or disabled, or the compactor is paused, so nothing is resized.",
     "Set `mode: act` in the pool when you trust its plans.",
 )  # fmt: skip
 # ── outcomes ─────────────────────────────────────────────────────────────
-VERIFIED = Code("resize-verified", "The resized pod ran without harm: what it gave up is free now.", "Nothing.")
+VERIFIED = Code(
+    "resize-verified", "The resized pod ran without harm: the resources that it gave up are free now.", "Nothing."
+)
 CHANGED = Code(
-    "resize-changed-by-another", "Another client changed the requests of the pod, so its resize is not followed on.",
-    "Nothing. If it happens often, two controllers resize the same pods.",
+    "resize-changed-by-another",
+        "Another client changed the requests of the pod, so the compactor no longer watches its resize.",
+    "Nothing to do. If it happens often, two controllers resize the same pods.",
 )  # fmt: skip
-GONE = Code("resize-pod-gone", "The resized pod is gone.", "Nothing.")
+GONE = Code("resize-pod-gone", "The resized pod no longer exists.", "Nothing.")
 NOT_WRITTEN = Code(
-    "resize-not-written", "The resize was announced in the state and not written.", "Nothing: it is decided again."
+    "resize-not-written",
+        "The resize was recorded in the state, but not written to the pod.",
+        "Nothing to do: the compactor decides again."
 )  # fmt: skip
 REJECTED = Code(
     "resize-rejected",
@@ -102,29 +119,33 @@ REJECTED = Code(
 )  # fmt: skip
 OOM_KILL = Code(
     "resize-oom-kill", "A container was killed because it ran out of memory after its pod was resized.",
-    "Nothing: the pod is reverted, and the workload backs off.",
+    "Nothing to do: the pod is reverted, and the workload backs off.",
 )  # fmt: skip
 RESTARTED = Code("resize-restarted", "A container restarted after its pod was resized.", "See the container's log.")
-UNREADY = Code("resize-not-ready", "The pod stopped being ready after it was resized.", "See the pod's events.")
+UNREADY = Code("resize-not-ready", "The pod stopped being ready after it was resized.", "See the Events of the pod.")
 PRESSURE = Code(
     "resize-pressure", "The processes of the pod wait for cpu or memory more than before the resize (PSI).",
-    "Nothing: the pod is reverted.",
+    "Nothing to do: the pod is reverted.",
 )  # fmt: skip
-THROTTLED = Code("resize-throttled", "The pod is throttled more than before the resize.", "Nothing: it is reverted.")
-INFEASIBLE = Code("resize-infeasible", "The kubelet says that this node can never hold the resize.", "Nothing.")
-DEFERRED = Code("resize-deferred", "The kubelet defers the resize for too long.", "Nothing: it is reverted.")
-FAILED = Code("resize-failed", "The kubelet could not apply the resize in time.", "See the pod's events.")
-NO_ANSWER = Code("resize-not-answered", "The kubelet does not answer the resize.", "See whether the node is healthy.")
-WITH_OTHERS = Code(
-    "resize-reverted-with-others", "Another pod of the same workload was harmed by the same resize.", "Nothing."
+THROTTLED = Code(
+    "resize-throttled", "The pod is throttled more than before the resize.", "Nothing to do: the pod is reverted."
 )
-REVERTED = Code("resize-reverted", "The pod has again what it had before the resize.", "Nothing.")
+INFEASIBLE = Code("resize-infeasible", "The kubelet says that this node can never apply the resize.", "Nothing.")
+DEFERRED = Code(
+    "resize-deferred", "The kubelet has deferred the resize for too long.", "Nothing to do: the pod is reverted."
+)
+FAILED = Code("resize-failed", "The kubelet could not apply the resize in time.", "See the Events of the pod.")
+NO_ANSWER = Code(
+    "resize-not-answered", "The kubelet does not react to the resize.", "Check whether the node is healthy."
+)
+WITH_OTHERS = Code("resize-reverted-with-others", "The same resize harmed another pod of the workload.", "Nothing.")
+REVERTED = Code("resize-reverted", "The pod has its former requests again.", "Nothing.")
 NO_ROOM = Code(
     "resize-revert-without-room",
-    "Other pods took the room that the pod gave up, so its node has no room for its former requests.",
-    "Nothing if its budget allows: then it is evicted, and its successor finds another node. Or see the history.",
+    "Other pods use the room that the pod gave up, so its node has no room for its former requests.",
+    "If its budget allows it, the pod is evicted, and its successor gets another node. Otherwise see the history.",
 )  # fmt: skip
 REPLACED = Code(
     "resize-replaced", "The pod was evicted because its node has no room for its former requests.", "Nothing."
 )
-WAITS = Code("resize-waits", "The kubelet has not finished, or the pod is being verified.", "Nothing.")
+WAITS = Code("resize-waits", "The kubelet has not finished the resize, or the pod is being verified.", "Nothing.")

@@ -32,7 +32,7 @@ PRESSURE_MARGIN_PERCENT = 10
 
 
 def _never(uid: str) -> Reason | None:
-    return r.NO_ROOM(f"whether pod {uid} may be evicted is not known")
+    return r.NO_ROOM(f"it is not known whether pod {uid} may be evicted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +117,24 @@ class ResizePlanner:
                 return r.UNREADY(f"pod {pod.key} has not been ready for {now - since} s")
         pressure, throttled = use.pressures.get(uid, 0), use.throttled.get(uid, 0)
         if pressure > max(settings.max_pressure_percent, record.pressure + PRESSURE_MARGIN_PERCENT):
-            return r.PRESSURE(f"processes of pod {pod.key} wait {pressure} % of the time, {record.pressure} % before")
+            return r.PRESSURE(
+                f"processes of pod {pod.key} wait {pressure} % of the time, but waited {record.pressure} % "
+                "before the resize"
+            )
         if throttled > max(settings.max_pressure_percent, record.throttled + PRESSURE_MARGIN_PERCENT):
-            return r.THROTTLED(f"pod {pod.key} is throttled {throttled} % of the time, {record.throttled} % before")
+            return r.THROTTLED(
+                f"pod {pod.key} is throttled {throttled} % of the time, but was throttled {record.throttled} % "
+                "before the resize"
+            )
         return None
 
     def _next_step(self, uid: str, record: OpenResize, harmed: Mapping[str, tuple[str, Reason]]) -> ResizeStep:
         pod = self.view.pods.get(uid)
         if pod is None or pod.is_gone:
             code = r.REPLACED if record.phase is ResizePhase.REPLACING else r.GONE
-            return Finish(uid, record, code(f"pod {record.pod} is gone"))
+            return Finish(uid, record, code(f"pod {record.pod} no longer exists"))
         if uid in self.view.in_flight:
-            return Await(uid, record, r.WAITS(f"the last write to pod {pod.key} is not observed yet"))
+            return Await(uid, record, r.WAITS(f"the last write to pod {pod.key} has not been observed yet"))
         is_before, is_after = _requests_are(record, pod, after=False), _requests_are(record, pod, after=True)
         if not (is_before or is_after):
             return Finish(uid, record, r.CHANGED(f"another client changed the requests of pod {pod.key}"))
@@ -139,7 +145,7 @@ class ResizePlanner:
         if record.owner in harmed:
             source, reason = harmed[record.owner]
             if source != uid:
-                reason = r.WITH_OTHERS(f"pod {pod.key} is reverted too: {reason}")
+                reason = r.WITH_OTHERS(f"pod {pod.key} is reverted as well: {reason}")
             return self._revert(uid, record, pod, reason)
         return self._continue_resize(uid, record, pod)
 
@@ -148,7 +154,7 @@ class ResizePlanner:
         if record.phase is ResizePhase.VERIFYING:
             return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
         if self.view.now < record.since + UNWRITTEN_SECONDS:
-            return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} is not observed yet"))
+            return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} has not been observed yet"))
         return Finish(uid, record, r.NOT_WRITTEN(f"pod {pod.key} was not resized"))
 
     def _continue_resize(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
@@ -157,10 +163,12 @@ class ResizePlanner:
         if record.phase is ResizePhase.VERIFYING:
             if waited < settings.verify_seconds or answer is not ResizeAnswer.DONE:
                 if waited >= settings.verify_seconds + settings.deferred_seconds:
-                    return self._revert(uid, record, pod, r.FAILED(f"the kubelet says of pod {pod.key}: {answer}"))
+                    return self._revert(
+                        uid, record, pod, r.FAILED(f"the kubelet reports about pod {pod.key}: {answer}")
+                    )
                 left = settings.verify_seconds - waited
                 return Await(uid, record, r.WAITS(f"pod {pod.key} is watched for another {max(0, left)} s"))
-            return Finish(uid, record, r.VERIFIED(f"pod {pod.key} runs well: {_describe(record)}"))
+            return Finish(uid, record, r.VERIFIED(f"the resize of pod {pod.key} is verified: {_describe(record)}"))
         words = f": {pod.message}" if pod.message else ""
         if answer is ResizeAnswer.DONE:
             if not is_shrink(record):
@@ -200,7 +208,7 @@ class ResizePlanner:
 
     def _continue_revert(self, uid: str, record: OpenResize, pod: ResizablePod, *, is_before: bool) -> ResizeStep:
         if is_before and pod.answer is ResizeAnswer.DONE:
-            return Finish(uid, record, r.REVERTED(f"pod {pod.key} has again what it had: {record.why}"))
+            return Finish(uid, record, r.REVERTED(f"pod {pod.key} has its former requests again: {record.why}"))
         refuses = pod.answer in (ResizeAnswer.DEFERRED, ResizeAnswer.INFEASIBLE)
         if record.phase is ResizePhase.REVERTING and is_before:
             if refuses and is_shrink(record):
@@ -219,7 +227,11 @@ class ResizePlanner:
             return Replace(
                 uid, record, r.NO_ROOM(f"pod {pod.key} is evicted: node {pod.node} has no room to revert it")
             )
-        return Await(uid, record, r.NO_ROOM(f"pod {pod.key} has no room for its revert, and stays: {refusal}"))
+        return Await(
+            uid,
+            record,
+            r.NO_ROOM(f"node {pod.node} has no room to revert pod {pod.key}, which stays resized: {refusal}"),
+        )
 
     def _take_room(self, record: OpenResize, pod: ResizablePod) -> bool:
         """Returns whether the node has room for the revert, and takes it: two reverts do not share it."""
@@ -280,7 +292,7 @@ class ResizePlanner:
         )  # fmt: skip
         name = "canary" if wave == 0 else f"wave {wave + 1}"
         return Resize(
-            proposal, record, proposal.reason.code(f"{proposal.reason} ({name} of {count} of {proposal.owner})")
+            proposal, record, proposal.reason.code(f"{proposal.reason} ({name} of {count} pods of {proposal.owner})")
         )
 
     def _count(self, code: Code, pods: int) -> None:

@@ -57,7 +57,7 @@ class ZoneMinimums:
     def _user_of_zone(self, zone: str) -> str:
         for pod in {id(pod.requirements): pod for pod in self.model.pods}.values():
             if any(spread.topology_key == ZONE_LABEL for spread in pod.requirements.hard_spreads):
-                return f"the spread of pod {pod.key} over zones"
+                return f"the spread constraint of pod {pod.key} over zones"
         inside = [node for node in self.model.nodes if node.zone == zone]
         outside = [node for node in self.model.nodes if node.zone in self.remaining_nodes and node.zone != zone]
         names_by_selector = {
@@ -251,7 +251,7 @@ class PoolLimits:
             if self.allowance[i] < 0:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
-                        f"pool {self.pool.name} could not hold the pods of a zone that fails ({resource})"
+                        f"pool {self.pool.name} would not have enough {resource} for the pods of a zone that fails"
                     )
                 return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than its headroom")
         return None

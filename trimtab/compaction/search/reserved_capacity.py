@@ -90,13 +90,13 @@ class ReservedCapacity:
         }
         if not pools:
             self.ignored.append(
-                f"pod {pod.key} waits for a node and fits on no node of any pool, not even an empty one"
+                f"pod {pod.key} waits for a node, but fits on no node of any pool, not even an empty one"
             )
         for pool in pools.values():
             if self._has_waited(pod, pool):
                 self.ignored.append(
-                    f"pod {pod.key} has waited for a node for more than {pool.pending_limit} s: pool {pool.name} no"
-                    " longer waits for it"
+                    f"pod {pod.key} has waited for a node for more than {pool.pending_limit} s, so pool "
+                    f"{pool.name} no longer waits for it"
                 )
             else:
                 self.blocked_pools.setdefault(pool.name, reason)
@@ -109,7 +109,7 @@ class ReservedCapacity:
         used twice."""
         for name, pod_class, count in missing_replicas(self.capacity.world):
             for _ in range(count):
-                if not self.reserve_for(pod_class, f"a pod that {name} is about to make again"):
+                if not self.reserve_for(pod_class, f"a pod that {name} is about to recreate"):
                     break
 
     def reserve_for_buffers(self) -> None:

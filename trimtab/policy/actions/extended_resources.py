@@ -19,13 +19,13 @@ def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: Contai
         field = f"{place.name}.requests.{resource}"
         author_amount = requests.get(resource, limits.get(resource))
         if author_amount is not None and str(author_amount) != str(pieces):
-            draft.leave_unchanged(field, reasons.ALREADY_SET(f"the container requests {author_amount} itself"))
+            draft.leave_unchanged(field, reasons.ALREADY_SET(f"the container itself requests {author_amount}"))
             continue
         if not draft.decide_first(field, str(pieces)) or author_amount is not None:
             continue
         request = ResourceRequest(
             place=place, resource=resource, value=str(pieces), policy=draft.policy,
-            reason=reasons.POLICY_SAYS(f"the policy says {pieces}"),
+            reason=reasons.POLICY_SAYS(f"the policy requests {pieces}"),
         )  # fmt: skip
         draft.requests[place, resource] = request
         draft.limits[place, resource] = ResourceRequest(

@@ -51,7 +51,7 @@ class Labels:
             raise ValueError("add, fromNamespace or fromPod")
         twice = next((key for key, times in Counter(keys).items() if times > 1), None)
         if twice is not None:
-            raise ValueError(f"{twice} once, in add, fromNamespace or fromPod")
+            raise ValueError(f"each label only once in add, fromNamespace and fromPod, but {twice} is there twice")
 
 
 @policy_type
@@ -141,7 +141,7 @@ def _new_entries(
             draft.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so a policy must say that it replaces it.
         elif before is not None and before != value and not override:
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod has {before} itself"))
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself sets {before}"))
         elif part == "labels" and before not in (None, value) and (used := _selector_use(key, draft.subject)):
             draft.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):

@@ -24,7 +24,7 @@ def _check_rule(value: Any) -> str:
         raise ValueError("remove, keep, request, or request x 1.5")
     # `Fraction` reads "1.1" exactly; a float would not.
     if match[2] is not None and Fraction(match[2]) < 1:
-        raise ValueError("a factor of at least 1 (a limit below the request is refused by Kubernetes)")
+        raise ValueError("a factor of at least 1 (Kubernetes refuses a limit below the request)")
     return str(value)
 
 
@@ -97,11 +97,13 @@ def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: 
     if not first or rule == "keep" or (rule == "remove" and author_limit is None):
         return
     if author_limit is not None and not required and is_limit_read(draft.subject, place, resource):
-        sentence = f"container {place.container.name} reads its {resource} limit, {author_limit}"
+        sentence = f"container {place.container.name} reads its own {resource} limit, {author_limit}"
         draft.leave_unchanged(field, reasons.LIMIT_READ(sentence))
         return
     reason = (
-        reasons.LIMIT_REMOVED("the policy removes it") if rule == "remove" else reasons.POLICY_SAYS(f"limit = {rule}")
+        reasons.LIMIT_REMOVED("the policy removes the limit")
+        if rule == "remove"
+        else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     draft.limits[place, resource] = ResourceRequest(
         place=place, resource=resource, value=None, factor=limit_factor(rule), policy=draft.policy, reason=reason,

@@ -63,7 +63,7 @@ def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str
 
 def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
     own = format_amounts(value_or(draft.spec.overhead, {}))
-    reason = reasons.OVERHEAD_STRAY(f"the pod has overhead {own or '{}'} and no RuntimeClass that defines it")
+    reason = reasons.OVERHEAD_STRAY(f"the pod has overhead {own or '{}'} but no RuntimeClass that defines it")
     if settings.stray == "strip":
         _strip(draft, own)
     elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
@@ -91,7 +91,9 @@ def _handle_contradicting(
 
 
 def _strip(draft: PodChanges, own: str) -> None:
-    if draft.claim_field(FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass defines it"), replaces=False):
+    if draft.claim_field(
+        FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass defines this overhead"), replaces=False
+    ):
         draft.spec = change(draft.spec, overhead=UNSET)
 
 
@@ -124,13 +126,13 @@ def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
     was_set_before = value_or(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
     if was_set_before and runtime_class.overhead.pod_fixed and not value_or(draft.spec.overhead, {}):
         name = runtime_class.metadata.name
-        reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, and the pod has none")
+        reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, but the pod has none")
         draft.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None:
     own, defined = value_or(draft.spec.overhead, {}), runtime_class.overhead.pod_fixed
-    reason = reasons.CLASS_BRINGS(f"RuntimeClass {runtime_class.metadata.name} defines it")
+    reason = reasons.CLASS_BRINGS(f"RuntimeClass {runtime_class.metadata.name} defines this overhead")
     if own and not is_same_list(defined, own):
         # An overhead that an earlier call of Trimtab wrote is no contradiction of the author's.
         if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != format_amounts(own):

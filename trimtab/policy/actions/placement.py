@@ -125,7 +125,7 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
     draft.restore_savepoint(savepoint)
     draft.fields_kept |= dict.fromkeys(obstacles)
     if half_applied:
-        sentence = f"{missing} cannot be applied, so nothing of the policy's placement is applied"
+        sentence = f"{missing} cannot be applied, so none of the policy's placement is applied"
         draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
@@ -181,7 +181,7 @@ def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | 
     """Returns why the placement cannot be applied, or None if nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
     if draft.spec.node_name and not placement.is_required:
-        return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
+        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}")
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
     if draft.subject.is_daemon and not draft.names_daemons and not placement.is_required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
@@ -230,7 +230,7 @@ def _apply_required(placement: CompiledPlacement, draft: PodChanges) -> None:
             draft.spec = _add_required(draft.spec, requirement)
 
 
-_REQUIRES = reasons.POLICY_SAYS("the policy requires it of the node")
+_REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the node")
 
 
 def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
@@ -251,10 +251,12 @@ def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None
     if _has_any(draft.spec, groups):
         return
     has_own_terms = bool(required_terms(draft.subject.pod.spec))
-    reason = reasons.POLICY_SAYS("the policy requires one of these of the node")
+    reason = reasons.POLICY_SAYS("the policy requires one of these labels of the node")
     terms_before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(terms_before) * len(groups) > _MAX_TERMS:
-        draft.leave_unchanged(field, reasons.PLACEMENT_PART(f"it would need more than {_MAX_TERMS} terms"), loud=True)
+        draft.leave_unchanged(
+            field, reasons.PLACEMENT_PART(f"the node affinity would need more than {_MAX_TERMS} terms"), loud=True
+        )
         return
     if not draft.claim_field(field, None, f"one of {len(groups)} groups", reason, replaces=has_own_terms):
         return
@@ -306,7 +308,7 @@ def _apply_preferred(placement: CompiledPlacement, draft: PodChanges) -> None:
             draft.spec = _change_node_affinity(draft.spec, preferred=(*_preferred_terms(draft.spec), term))
 
 
-_PREFERS = reasons.POLICY_SAYS("the policy prefers such nodes")
+_PREFERS = reasons.POLICY_SAYS("the policy prefers nodes with this label")
 
 
 def _is_preferred(spec: PodSpec, requirement: SelectorRequirement) -> bool:

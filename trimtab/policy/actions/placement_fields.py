@@ -23,13 +23,13 @@ def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) 
     if value in among:
         return None
     return reasons.POD_LABEL_NOT_LISTED(
-        f"the pod's label {label} is {value!r}, and the policy lists {', '.join(among)}"
+        f"the pod's label {label} is {value!r}, but the policy lists only {', '.join(among)}"
     )
 
 
 def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
     if (label is None) is bool(among):
-        raise ValueError(f"`among` with {word}, and only with it: the values that a pod may choose")
+        raise ValueError(f"`among` exactly if {word} is set: the values that a pod may choose")
 
 
 @policy_type
@@ -128,7 +128,7 @@ class AddedToleration:
         values = [v for v in (self.value, self.value_from_namespace, self.value_from_pod) if v is not None]
         is_found_out = self.value_from_namespace is not None or self.value_from_pod is not None
         if is_found_out and (len(values) > 1 or self.operator == "Exists"):
-            raise ValueError("one of value, valueFromNamespace and valueFromPod, and none with operator Exists")
+            raise ValueError("at most one of value, valueFromNamespace and valueFromPod, and none with operator Exists")
         if self.key is None and is_found_out:
             raise ValueError("a key with valueFromNamespace and valueFromPod")
         _check_listed("valueFromPod", self.value_from_pod, self.among)
@@ -139,7 +139,7 @@ class AddedToleration:
             raise ValueError("a key, unless the operator is Exists")
         # The API server refuses tolerationSeconds with another effect (pkg/apis/core/validation, ValidateTolerations).
         if self.seconds is not None and self.effect != "NoExecute":
-            raise ValueError("effect NoExecute where seconds are given")
+            raise ValueError("effect NoExecute if seconds are set")
 
 
 @policy_type

@@ -36,10 +36,10 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
     # The API server writes the name of the default class into pods that name none (plugin/pkg/admission/priority).
     own = before and not (before in classes and classes[before].global_default)
     if own and not settings.override:
-        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names PriorityClass {before} itself"))
+        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names PriorityClass {before}"))
         return
     if "PriorityClass" not in draft.subject.facts.listed_kinds:
-        draft.leave_unchanged(FIELD, reasons.FACTS_MISSING("PriorityClasses are not listed yet"), loud=True)
+        draft.leave_unchanged(FIELD, reasons.FACTS_MISSING("PriorityClasses have not been listed yet"), loud=True)
         return
     if settings.name not in classes and settings.name not in CRITICAL:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
@@ -48,7 +48,9 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
     quota = find_newly_unmet_quota(draft, change(draft.spec, priority_class_name=settings.name))
     if quota is not None:
         draft.leave_unchanged(
-            FIELD, reasons.QUOTA_COUNTS_LIMIT(f"under {settings.name}, {quota} would refuse it"), loud=True
+            FIELD,
+            reasons.QUOTA_COUNTS_LIMIT(f"with PriorityClass {settings.name}, {quota} would refuse the pod"),
+            loud=True,
         )
         return
     _set_class(settings, draft, before or None, own=bool(own))
@@ -63,7 +65,7 @@ def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | N
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
     if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
-    cleanup = reasons.CLEANED_UP("it belonged to the previous class")
+    cleanup = reasons.CLEANED_UP("the field belonged to the previous PriorityClass")
     if draft.spec.priority is not UNSET:
         draft.record_change("priority", draft.spec.priority, None, cleanup)
     if draft.spec.preemption_policy is not UNSET:

@@ -48,10 +48,13 @@ class RequestRule:
 
     def __post_init__(self) -> None:
         if self.from_ == "policy" and self.otherwise is None:
-            raise ValueError("`otherwise` with `from: policy`: it is the value")
+            raise ValueError("`otherwise` with `from: policy`, because it is the value of the request")
         # `from: request` without any of these would set the request to itself.
         if self.from_ == "request" and (self.percent == 0 or not (self.min or self.max or self.percent < 100)):
-            raise ValueError("`min`, `max` or a `percent` from 1% to 99% with `from: request`: the request comes of it")
+            raise ValueError(
+                "`min`, `max` or a `percent` from 1% to 99% with `from: request`, because the container's own "
+                "request is changed"
+            )
         if self.min and self.max and quantity.compare_quantities(self.min, self.max) > 0:
             raise ValueError(f"a min ({self.min}) not above the max ({self.max})")
         if self.otherwise and self.max and quantity.compare_quantities(self.otherwise, self.max) > 0:
@@ -91,11 +94,11 @@ class ResourceRequestRule(RequestRule):
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots
         if self.from_ != "usage" and (self.rule != "adaptive" or self.pods != "typical"):
-            raise ValueError("`rule` and `pods` only with `from: usage`: they choose a number of it")
+            raise ValueError("`rule` and `pods` only with `from: usage`, because they select a number of the usage")
         if self.from_ != "usage" and (self.max_age is not None or self.min_confidence is not None):
-            raise ValueError("`maxAge` and `minConfidence` only with `from: usage`: nothing else has an age")
+            raise ValueError("`maxAge` and `minConfidence` only with `from: usage`, because no other source has an age")
         if self.from_ != "usage" and self.running != "leave":
-            raise ValueError("`running: resize` only with `from: usage`: running pods follow what is measured")
+            raise ValueError("`running: resize` only with `from: usage`, because running pods follow measured usage")
         shares = [share for share in (self.min_percent, self.max_percent) if share is not None]
         # `missing` never replaces a request, so there is nothing that a share could bound.
         if shares and (self.from_ != "usage" or self.when != "always"):

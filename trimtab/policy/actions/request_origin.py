@@ -73,7 +73,7 @@ def find_origin(
             if share_base is not None or _has_confidence(origin, rule.min_confidence):
                 return origin
             usage = NotYet(
-                reason=reasons.LOW_CONFIDENCE(f"the recommendation has a confidence of {origin.confidence:.0%} only"),
+                reason=reasons.LOW_CONFIDENCE(f"the recommendation has a confidence of only {origin.confidence:.0%}"),
                 have=f"{origin.confidence:.2f}", need=f"a confidence of {rule.min_confidence:g}",
             )  # fmt: skip
         if share_base is not None or rule.otherwise is None:
@@ -84,7 +84,7 @@ def find_origin(
         )
     if rule.from_ == "request" and share_base is not None:
         if rule.percent == 100:
-            reason = reasons.POLICY_SAYS(f"the container requests {share_base} itself")
+            reason = reasons.POLICY_SAYS(f"the container itself requests {share_base}")
         else:
             reason = reasons.FROM_REQUEST(f"{rule.percent}% of {share_base}, the container's own request")
         return RequestOrigin(amount=share_of_request(rule, resource, share_base), reason=reason)
@@ -144,7 +144,7 @@ def find_doubt(
     as the current request.
     """
     if own is not None and origin.is_young and origin.used <= quantity.scheduler_value(resource, own):
-        return reasons.YOUNG_HISTORY(f"the container requests {own}, and less than a day of its usage is known")
+        return reasons.YOUNG_HISTORY(f"the container requests {own}, but less than a day of its usage is known")
     min_confidence = LOWERING_CONFIDENCE if rule.min_confidence is None else rule.min_confidence
     if own is None or not origin.is_recommended or _has_confidence(origin, min_confidence):
         return None
@@ -235,7 +235,7 @@ def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles)
     """Returns the number that the policy's rule selects, or P95 where the recommender published no adaptive number. It
     is never below what a container needs that was killed because it ran out of memory."""
     parsed_rule = usage_rule.parse(rule.rule)
-    headroom = f" and {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
+    headroom = f" plus {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
     if parsed_rule.percentile is None and usage.request is not None:
         code = reasons.OOM_KILLED if usage.bound == "oom-kill" else reasons.FROM_USAGE
         number = _UsageNumber(quantity.scheduler_value(resource, usage.request), describe_origin(resource, usage), code)
@@ -250,7 +250,7 @@ def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles)
     number = _UsageNumber(parsed_rule.with_headroom(number.amount), number.origin + headroom, number.code)
     bounds = [(usage.floor, describe_oom_kill(usage), reasons.OOM_KILLED)]
     if rule.pods == "largest":
-        bounds.append((usage.pod_use, f"what pod {usage.pod} uses on average", reasons.FROM_USAGE))
+        bounds.append((usage.pod_use, f"the average usage of pod {usage.pod}", reasons.FROM_USAGE))
     # The largest of these floors gives the reason.
     for amount, description, code in bounds:
         if amount is not None and quantity.scheduler_value(resource, amount) > number.amount:

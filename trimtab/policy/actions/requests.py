@@ -181,7 +181,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     if own is not None:
         if _fills_gap(rule):
             if not draft.silent:
-                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container requests {own} itself"))
+                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container itself requests {own}"))
             return
         share_base = _share_base(rule, draft.subject, name, own)
         # A policy gave this request where the author wrote none: no share is taken of it.
@@ -193,7 +193,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
             draft.decide_first(name, str(own))
             return
         if _is_given_by_another_policy(draft, place, resource, own, vpa):
-            sentence = f"the container requests {own}, the value that another policy gives"
+            sentence = f"the container requests {own}, which is the value that another policy gives"
             draft.leave_unchanged(name, reasons.ALREADY_SET(sentence))
             return
     request_origin = find_origin(rule, draft.subject, place, resource, share_base, vpa)
@@ -208,7 +208,10 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     if current is not None and request.own is None and not request_origin.is_recommended and rule.when == "missing":
         compiled = find_compiled_policy(draft.subject, name)
         if compiled:
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"policy {compiled} of the API server gave {current}"))
+            draft.leave_unchanged(
+                name,
+                reasons.ALREADY_SET(f"the compiled policy {compiled}, which the API server evaluates, gave {current}"),
+            )
             return
         sentence = f"a LimitRange set {current}, and the policy has no recommendation"
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))

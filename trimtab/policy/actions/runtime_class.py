@@ -71,11 +71,11 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
     facts = draft.subject.facts
     # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
     if draft.subject.is_windows and not settings.required:
-        return reasons.WINDOWS("policies set no RuntimeClass on a Windows pod")
+        return reasons.WINDOWS("policies do not set a RuntimeClass on a Windows pod")
     if before and not settings.override:
-        return reasons.ALREADY_SET(f"the pod names RuntimeClass {before} itself")
+        return reasons.ALREADY_SET(f"the pod itself names RuntimeClass {before}")
     if "RuntimeClass" not in facts.listed_kinds:
-        return reasons.FACTS_MISSING("RuntimeClasses are not listed yet")
+        return reasons.FACTS_MISSING("RuntimeClasses have not been listed yet")
     new_class = facts.runtime_classes.get(settings.name)
     if new_class is None:
         return reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist")
@@ -86,7 +86,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
 def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
     """Returns why the pod's node is decided already, whatever the class requires of nodes, or None if it is not."""
     if draft.spec.node_name:
-        return reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself")
+        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}")
     is_daemon = draft.subject.is_daemon
     if is_daemon and not draft.names_daemons and new_class.scheduling.node_selector:
         return reasons.DAEMON(
@@ -103,7 +103,8 @@ def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: Runtim
         # RuntimeClass admission merges selectors and refuses the pod on a conflict (plugin/pkg/admission/runtimeclass).
         if selector.get(key, value) != value:
             sentence = (
-                f"RuntimeClass {new_class.metadata.name} needs {key}={value}, the pod selects {key}={selector[key]}"
+                f"RuntimeClass {new_class.metadata.name} requires {key}={value}, but the pod selects "
+                f"{key}={selector[key]}"
             )
             return reasons.RUNTIME_CLASS_CONFLICT(sentence)
     merged = change(spec, node_selector={**selector, **new_class.scheduling.node_selector})
@@ -129,13 +130,13 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
     old scheduling would stay for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
-        cleanup = reasons.CLEANED_UP("it belonged to the previous class")
+        cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass")
         draft.record_change("overhead", _format_overhead(spec), None, cleanup)
         spec = change(spec, overhead=UNSET)
     if old_class is None:
         return spec
     bare = _without_class_scheduling(spec, old_class)
-    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had added it")
+    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had added this value")
     for name, before, after in (
         ("nodeSelector", spec.node_selector, bare.node_selector),
         ("tolerations", spec.tolerations, bare.tolerations),
@@ -143,7 +144,7 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
         # The whole list is recorded as one change, because entries of the class and of the author cannot be told apart
         # later.
         if before != after:
-            draft.record_change(name, "the previous class's", None, cleanup)
+            draft.record_change(name, "the value of the previous RuntimeClass", None, cleanup)
     return bare
 
 

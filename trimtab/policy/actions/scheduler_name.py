@@ -46,9 +46,9 @@ def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[
         return
     is_own_choice = before not in ("", _DEFAULT)
     if is_own_choice and not settings.override:
-        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod names scheduler {before} itself"))
+        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names scheduler {before}"))
     elif draft.spec.node_name:
-        draft.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod names node {draft.spec.node_name} itself"))
+        draft.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}"))
     elif (reason := _not_running_reason(settings, draft.subject.facts)) is not None:
         draft.leave_unchanged(FIELD, reason, loud=True)
     elif draft.claim_field(

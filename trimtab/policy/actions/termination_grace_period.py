@@ -28,7 +28,7 @@ class TerminationGracePeriod:
     def __post_init__(self) -> None:
         bounds = [bound for bound in (self.min_seconds, self.max_seconds) if bound is not None]
         if not bounds or min(bounds) < 0 or bounds != sorted(bounds):
-            raise ValueError("minSeconds, maxSeconds or both, from 0 on, the minimum not above the maximum")
+            raise ValueError("minSeconds, maxSeconds or both, at least 0, with minSeconds not above maxSeconds")
 
 
 def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:

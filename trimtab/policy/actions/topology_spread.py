@@ -29,7 +29,7 @@ class SpreadConstraint:
 
     def __post_init__(self) -> None:
         if self.min_domains is not None and self.when_unsatisfiable != "DoNotSchedule":
-            raise ValueError("whenUnsatisfiable DoNotSchedule where minDomains is given")
+            raise ValueError("whenUnsatisfiable DoNotSchedule if minDomains is set")
 
 
 @policy_type
@@ -51,7 +51,7 @@ class TopologySpread:
         keys = [constraint.topology_key for constraint in self.constraints]
         if len(set(keys)) < len(keys):
             # Two constraints of one topology with equal selectors differ only in how strict they are.
-            raise ValueError("each topologyKey once")
+            raise ValueError("each topologyKey only once")
 
 
 def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
@@ -84,10 +84,12 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
     author_constraints = draft.subject.pod.spec.topology_spread_constraints
     # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
     if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
-        draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod spreads over {spread.topology_key} itself"))
+        draft.leave_unchanged(
+            name, reasons.ALREADY_SET(f"the pod itself has a spread constraint over {spread.topology_key}")
+        )
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
-    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads replicas")):
+    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas")):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,

@@ -69,7 +69,7 @@ def _fits_the_class() -> Iterator[str]:
 def overhead_parts(settings: OverheadAction) -> Iterator[PatchPart]:
     """Yields the removal of overhead that the pod brings without a class. Raises NotExpressible for `deny`."""
     if settings.stray == "deny":
-        raise NotExpressible("spec.actions.overhead.stray: a mutation denies nothing")
+        raise NotExpressible("spec.actions.overhead.stray: a mutating policy cannot deny a pod")
     if settings.stray == "strip":
         yield PatchPart(
             name="overhead",

@@ -18,36 +18,53 @@ class Difference:
 DIFFERENCES = (
     Difference(
         "namespace-rules",
-        "The namespace has a LimitRange or a quota: a compiled policy then removes no limit, changes no request that "
-        "is there, adds no extended resource, and gives no request to a pod of class BestEffort. The webhook reads "
-        "what they say.",
+        "The namespace has a LimitRange or a quota: a compiled policy then removes no limit, changes no existing "
+        "request, adds no extended resource, and gives no request to a pod of class BestEffort. The webhook "
+        "reads the LimitRange and the quota.",
     ),
     Difference(
         "own-contradiction",
-        "The pod's own required terms contradict each other: the webhook sees it and places nothing. CEL compares two "
-        "conditions at a time.",
+        "The pod's own required terms contradict each other: the webhook detects it and changes no placement. "
+        "CEL compares two conditions at a time.",
     ),
     Difference(
         "zero-request",
-        "The container has a limit and a request of zero: the limit stays. The webhook removes it where another "
-        "request keeps the pod from class BestEffort.",
+        "The container has a limit and a request of zero: the limit stays. The webhook removes the limit if "
+        "another request keeps the pod from class BestEffort.",
     ),
     Difference(
         "old-class",
-        "The policy replaces a RuntimeClass: node selector and tolerations that the old class had brought stay, and a "
-        "pod whose selector contradicts the new class keeps the old one.",
+        "The policy replaces a RuntimeClass: the node selector and tolerations of the old class stay, and a pod "
+        "whose selector contradicts the new class keeps the old one.",
     ),
-    Difference("named-class", "Overhead of a pod that names a class which defines none stays: the class is not known."),
-    Difference("managed-by-vpa", "A VerticalPodAutoscaler names the workload: its requests are left to it."),
-    Difference("largest-node", "A request is not capped at the largest node of the cluster."),
+    Difference(
+        "named-class",
+        "A pod names a RuntimeClass that defines no overhead: its overhead stays, because the policy does not "
+        "know the RuntimeClass.",
+    ),
+    Difference(
+        "managed-by-vpa", "A VerticalPodAutoscaler names the workload: the policy leaves its requests to the VPA."
+    ),
+    Difference("largest-node", "The policy does not limit a request to the capacity of the largest node."),
     Difference(
         "applied",
-        "A pod that is applied itself keeps what a policy would replace, also in fields that the author did not write.",
+        "A pod that is applied directly keeps what a policy would replace, also in fields that the author did "
+        "not write.",
     ),
-    Difference("job-of-a-cron-job", "The pods of a CronJob have no usage: a pod names the Job only."),
-    Difference("order", "Two policies that decide one field do so in no fixed order; `compile` names such pairs."),
-    Difference("paused", "The annotation `trimtab.dev/paused` stops the webhook only: delete the bindings instead."),
-    Difference("capacity", "The webhook withholds what a full quota or a missing node would refuse; a policy cannot."),
+    Difference("job-of-a-cron-job", "The pods of a CronJob have no known usage, because a pod names only its Job."),
+    Difference(
+        "order",
+        "The API server applies two policies that decide the same field in no fixed order; `compile` names such pairs.",
+    ),
+    Difference(
+        "paused",
+        "The annotation `trimtab.dev/paused` stops only the webhook: to stop compiled policies, delete their bindings.",
+    ),
+    Difference(
+        "capacity",
+        "The webhook does not make a change that a full quota or a missing node would refuse; a compiled policy "
+        "makes it.",
+    ),
 )
 """All of them, the frequent ones first."""
 

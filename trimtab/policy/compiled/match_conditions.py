@@ -166,7 +166,7 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
     for pattern in full:
         kind = pattern.partition("/")[0]
         if set(kind) & set("*?[") or kind in _UNKNOWN_KINDS:
-            raise NotExpressible(f"{where}: {pattern!r}: a pod names its nearest controller only")
+            raise NotExpressible(f"{where}: {pattern!r}: a pod names only its nearest controller")
     direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
     if direct:
         tests.append(_controller(f"(o.kind + '/' + o.name).matches({cel_regex(tuple(direct))})"))
@@ -213,7 +213,7 @@ def container_test(containers: Containers, where: str) -> str:
     """Returns whether the container `c` is one of those that the policy means. Raises NotExpressible."""
     parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.roles:
-        raise NotExpressible(f"{where}.roles: a container does not say its role")
+        raise NotExpressible(f"{where}.roles: a container does not state its role")
     if containers.images:
         parts.append(_image_matches(containers.images))
     if containers.not_images:

@@ -76,28 +76,34 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
         raise NotExpressible("spec.mode: only a policy in mode `apply` changes pods")
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
-        raise NotExpressible("spec.rollout: CEL cannot draw the owners that a rollout means; raise it to 100%")
+        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; raise it to 100%")
     if spec.actions.priority_class is not None:
-        raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the class and refuse them")
+        raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the PriorityClass and refuse them")
     for name in Actions.__dataclass_fields__:
         # An action that is left out in silence would leave pods unchanged without a word.
         if name not in COMPILED_ACTIONS and getattr(spec.actions, name) is not None:
-            raise NotExpressible(f"spec.actions.{to_camel(name)}: only the webhook does this")
+            raise NotExpressible(f"spec.actions.{to_camel(name)}: only the webhook supports this action")
     scheduler = spec.actions.scheduler_name
     if scheduler is not None and scheduler.watched_lease is not None:
         raise NotExpressible(
-            "spec.actions.schedulerName: CEL cannot read whether the scheduler's Lease is fresh; `lease: none` assumes "
-            "that it runs"
+            "spec.actions.schedulerName: CEL cannot read whether the scheduler's Lease is current; with `lease: "
+            "none` Trimtab assumes that the scheduler runs"
         )
     match = build_match(policy, knows_autoscalers=with_parameters)
     resources = resource_parts(policy, with_parameters=with_parameters)
     parts = (*_plain_parts(policy), *resources.parts)
     if not parts:
-        return CompiledMutation(policy.name, note="it writes nothing itself; lower policies leave its fields alone")
+        return CompiledMutation(
+            policy.name,
+            note="the policy changes nothing itself, but policies of lower priority leave its fields unchanged",
+        )
     has_class = spec.actions.runtime_class is not None
     reads_parameters = resources.needs_parameters or _asks_for_autoscalers(policy)
     if has_class and reads_parameters:
-        raise NotExpressible("spec.actions.runtimeClass: the class is the parameter, so that usage cannot be another")
+        raise NotExpressible(
+            "spec.actions.runtimeClass: the RuntimeClass is the parameter of the policy, so usage cannot be a "
+            "parameter too"
+        )
     if len(resources.parts) > 0:
         match = _without_kept(policy, others, match, with_parameters)
     return CompiledMutation(policy.name, tuple(_manifests(policy, match, parts, resources, reads_parameters)))
@@ -150,10 +156,12 @@ def _without_kept(
         ):  # fmt: skip
             continue
         if other.spec.match.namespaces is not None and other.spec.match.namespaces.selector is not None:
-            raise NotExpressible(f"spec.actions.limits: {other.name} keeps it, by a selector of namespaces")
+            raise NotExpressible(
+                f"spec.actions.limits: {other.name} keeps the limit, for namespaces that a selector selects"
+            )
         of_other = build_match(other, knows_autoscalers=with_parameters)
         if other.spec.match.pod_selector is not None:
-            raise NotExpressible(f"spec.actions.limits: {other.name} keeps it, by a selector of pods")
+            raise NotExpressible(f"spec.actions.limits: {other.name} keeps the limit, for pods that a selector selects")
         texts = [*of_other.conditions, *of_other.guards]
         (guards if of_other.guards else conditions).append(f"!({join_all(texts)})")
     return MatchExpressions(match.constraints, tuple(conditions), tuple(guards))
@@ -241,7 +249,10 @@ def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
         for second in policies[index + 1 :]:
             shared = sorted(_decided_fields(first) & _decided_fields(second))
             if shared:
-                found.append(f"{first.name} and {second.name} both decide {', '.join(shared)}: in no fixed order")
+                found.append(
+                    f"{first.name} and {second.name} both decide {', '.join(shared)}, and the API server applies "
+                    "them in no fixed order"
+                )
     return tuple(found)
 
 

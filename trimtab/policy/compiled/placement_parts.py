@@ -100,7 +100,9 @@ def _requirement(label: NodeLabel) -> _Requirement:
 def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[PatchPart, ...]:
     """Returns the one change that gives the whole placement. Raises NotExpressible with the field."""
     if settings.require_any and (settings.require or settings.node_selector):
-        raise NotExpressible("spec.actions.placement.requireAny: together with `require`; use a separate policy")
+        raise NotExpressible(
+            "spec.actions.placement.requireAny: not supported together with `require`; use a separate policy"
+        )
     required = [_requirement(label) for label in settings.require]
     selected = [
         _Requirement(key, "In", cel_list([value])) for key, value in sorted((settings.node_selector or {}).items())

@@ -98,10 +98,10 @@ def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVaria
 def _needed_for(policy: PodPolicy) -> str:
     actions = policy.spec.actions
     if actions.requests is not None and any(rule.from_ == "usage" for _, rule in request_rules(actions.requests)):
-        return "spec.actions.requests: usage is not in the pod; see --params usage"
+        return "spec.actions.requests: a pod does not contain its usage; see --params usage"
     where = "limits" if actions.limits is not None else "requests"
     return (
-        f"spec.actions.{where}: a pod does not say whether a LimitRange or a quota would refuse it; see --params usage"
+        f"spec.actions.{where}: a pod does not show whether a LimitRange or a quota would refuse it; see --params usage"
     )
 
 
@@ -111,16 +111,18 @@ _REMOVE = "'-'"
 
 def _request_values(settings: RequestsAction, policy: PodPolicy) -> Iterator[tuple[tuple[str, str], str, bool]]:
     if settings.containers:
-        raise NotExpressible("spec.actions.requests.containers: rules of single containers; use separate policies")
+        raise NotExpressible(
+            "spec.actions.requests.containers: rules for single containers are not supported; use separate policies"
+        )
     for resource, rule in request_rules(settings):
         where = f"spec.actions.requests.{resource}"
         if rule.round is not None:
-            raise NotExpressible(f"{where}.round: amounts are written in whole millicores and Mi only")
+            raise NotExpressible(f"{where}.round: amounts can be written only in whole millicores and Mi")
         if rule.from_ == "request":
             yield ("requests", resource), _bounded_request(rule, resource, where, policy), True
             continue
         if rule.when == "always":
-            raise NotExpressible(f"{where}.when: `always` replaces what the author wrote, which takes its record")
+            raise NotExpressible(f"{where}.when: `always` replaces what the author wrote, which needs a record of it")
         missing = f"!({has_amount('c', 'requests', resource)}) && !({has_amount('c', 'limits', resource)})"
         # A pod of class BestEffort would become Burstable, which a quota may count.
         quality = "true" if resource not in ("cpu", "memory") else f"(!variables.bestEffort || {UNBOUNDED})"
@@ -138,7 +140,9 @@ def _request_values(settings: RequestsAction, policy: PodPolicy) -> Iterator[tup
 
 def _bounded_request(rule: RequestRule, resource: str, where: str, policy: PodPolicy) -> str:
     if rule.percent < 100:
-        raise NotExpressible(f"{where}.percent: a share is taken once, which takes a record of what was written")
+        raise NotExpressible(
+            f"{where}.percent: a share must be computed only once, which needs a record of the written request"
+        )
     number = number_of(amount_text("c", "requests", resource), resource)
     guards = [UNBOUNDED, "!variables.applied", "!(variables.owner in variables.vpas)"]
     if policy.spec.guaranteed != "change":
@@ -186,7 +190,7 @@ def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
         ("maxPercent", rule.max_percent is not None),
     ):  # fmt: skip
         if is_set:
-            raise NotExpressible(f"{where}.{field}: the parameters do not have what it compares with")
+            raise NotExpressible(f"{where}.{field}: the parameters do not contain what it is compared with")
     parsed = usage_rule.parse(rule.rule)
     name = resource if parsed.percentile is None else f"{resource}.{_percentile_name(parsed.percentile)}"
     # Sixteen digits at most: more would be no number of bytes, and would overflow below.
@@ -245,7 +249,7 @@ def _limit_values(
             yield ("limits", resource), f"({' && '.join(f'({g})' for g in guards)} ? {_REMOVE} : '')", True
             continue
         if resource != "ephemeral-storage":
-            raise NotExpressible(f"{where}: a limit that follows the request takes the greatest use that is known")
+            raise NotExpressible(f"{where}: a limit that follows the request needs the largest known usage")
         yield ("limits", resource), _following_limit(rule, resource, requests), True
 
 

@@ -96,12 +96,13 @@ def _exclusion_reason(kind: MachineType, prices: Mapping[str, int], rules: Candi
         return NOT_ALLOWED(f"{kind.name} does not match {rules.names.pattern}")
     if kind.arch not in rules.architectures:
         return OTHER_ARCHITECTURE(
-            f"{kind.name} is {kind.arch}; the pods run on {', '.join(sorted(rules.architectures))}"
+            f"{kind.name} has the architecture {kind.arch}, but the pods run on "
+            f"{', '.join(sorted(rules.architectures))}"
         )
     if kind.use not in rules.included_uses:
-        return SPECIAL_USE(f"{kind.name} is {kind.use}")
+        return SPECIAL_USE(f"{kind.name} is a special type: {kind.use}")
     if kind.name not in prices:
-        return NO_LIST_PRICE(f"no price of {kind.name} is known")
+        return NO_LIST_PRICE(f"the price of {kind.name} is not known")
     return None
 
 

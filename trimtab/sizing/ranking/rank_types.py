@@ -74,16 +74,19 @@ def _exclusion_reason(
     too_large = next((size for size in workload.largest_pods if size[0] > cores or size[1] > gib), None)
     if too_large is not None:
         return LARGEST_POD(
-            f"a pod requests {too_large[0]:g} cores and {too_large[1]:.1f} GiB; an empty {name} has {cores:.1f} cores "
-            f"and {gib:.1f} GiB"
+            f"a pod requests {too_large[0]:g} cores and {too_large[1]:.1f} GiB, but an empty {name} has "
+            f"{cores:.1f} cores and {gib:.1f} GiB"
         )
     nodes_per_zone = workload.gib / workload.zones / capacity.usable_gib
     if rules.min_nodes_per_zone > 1 and nodes_per_zone < rules.min_nodes_per_zone:
-        return TOO_FEW_NODES(f"a zone would have {nodes_per_zone:.1f} nodes of {name}, not {rules.min_nodes_per_zone}")
+        return TOO_FEW_NODES(
+            f"a zone would have {nodes_per_zone:.1f} nodes of {name}, but {rules.min_nodes_per_zone} are required"
+        )
     share = capacity.usable_gib / workload.gib
     if rules.max_node_share is not None and share > rules.max_node_share:
         return SHARE_TOO_LARGE(
-            f"a node of {name} would hold {share:.1%} of the workload, not {rules.max_node_share:.0%}"
+            f"a node of {name} would hold {share:.1%} of the workload, but at most {rules.max_node_share:.0%} "
+            "are allowed"
         )
     return None
 
@@ -157,15 +160,19 @@ def decide_switch(
         return None
     name, score = best.candidate.name, ranking.score_of(current)
     if score is None:
-        why = ranking.left_out[current].sentence if current in ranking.left_out else f"{current} is not offered"
+        why = (
+            ranking.left_out[current].sentence
+            if current in ranking.left_out
+            else f"the current type {current} is not offered"
+        )
         return SwitchDecision(preferred=name, is_switch=True, gain=None, why=why)
     gain = best.gib_per_dollar / score.gib_per_dollar - 1
     if name == current:
         return SwitchDecision(preferred=current, is_switch=False, gain=0.0, why=f"{current} is the best type")
     if gain <= hysteresis:
-        why = f"{name} is {gain:+.2%} better than {current}: not more than {hysteresis:.0%}"
+        why = f"{name} is {gain:+.2%} better than {current}, which is not more than {hysteresis:.0%}"
         return SwitchDecision(preferred=current, is_switch=False, gain=gain, why=why)
     if wins < dwell:
-        why = f"{name} is {gain:+.2%} better than {current}, in {wins} of {dwell} runs in a row"
+        why = f"{name} is {gain:+.2%} better than {current}, in {wins} of {dwell} consecutive runs"
         return SwitchDecision(preferred=current, is_switch=False, gain=gain, why=why)
     return SwitchDecision(preferred=name, is_switch=True, gain=gain, why=f"{name} is {gain:+.2%} better than {current}")

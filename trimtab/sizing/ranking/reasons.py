@@ -5,74 +5,75 @@ from trimtab.cluster.reason import Code
 
 TOO_SMALL = Code(
     "machine-too-small",
-    "After its reservations, the DaemonSets and one more pod, nothing of a node of this type is left for the workload.",
+    "After its reservations, the DaemonSets and one more pod, a node of this type has no room left for the workload.",
     "Nothing.",
 )
 LARGEST_POD = Code(
     "machine-below-largest-pod",
     "A pod of the workload requests more than an empty node of this type has.",
-    "Rank a pool of its own for such pods, or split them.",
+    "Rank a separate pool for such pods, or split them.",
 )
 OTHER_ARCHITECTURE = Code(
     "machine-of-another-architecture",
-    "The workload runs on nodes of another architecture, and nothing says that its images are built for this one.",
-    "If they are, name the architecture with `--arch`.",
+    "The workload runs on nodes of another architecture, and it is not known whether its images are built for "
+    "this one.",
+    "If they are, add the architecture with `--arch`.",
 )
 SPECIAL_USE = Code(
     "machine-for-special-use",
     "The type has accelerators, shares its cores, or is made for HPC.",
-    "To rank such types too, name their use with `--include`.",
+    "To rank such types as well, name their use with `--include`.",
 )
 TOO_FEW_NODES = Code(
     "too-few-nodes-per-zone",
-    "Nodes of this type are so large that a zone would have fewer of them than you require.",
+    "Nodes of this type are so large that a zone would have fewer nodes than you require.",
     "Lower `--min-nodes-per-zone`.",
 )
 SHARE_TOO_LARGE = Code(
     "node-holds-too-much",
-    "One node of this type would hold a larger share of the workload than you allow to be lost with it.",
+    "One node of this type would hold a larger share of the workload than you allow.",
     "Raise `--max-node-share`.",
 )
 NOT_ALLOWED = Code("machine-not-asked-for", "The name of the type does not match `--types`.", "Change `--types`.")
 NO_LIST_PRICE = Code(
     "machine-without-price",
     "No price of this type is known in the region.",
-    "Give a price file with `--prices`.",
+    "Pass a price file with `--prices`.",
 )
 NO_WORKLOAD = Code(
     "no-workload",
-    "The pods on the nodes request no cpu or no memory, so that there is no ratio by which types could be compared.",
-    "Give the pods requests first: `trimtab recommend` prints them.",
+    "The pods on the nodes request no cpu or no memory, so there is no ratio by which types could be compared.",
+    "Set requests for the pods first: `trimtab recommend` prints them.",
 )
 DAEMON_REJECTS_TAINT = Code(
     "daemon-does-not-tolerate-legacy",
-    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so it is only "
+    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so the taint is only "
     "PreferNoSchedule.",
-    f"Let the DaemonSet tolerate {LEGACY_TAINT_KEY}.",
+    f"Add a toleration for {LEGACY_TAINT_KEY} to the DaemonSet.",
 )
 ONLY_ON_LEGACY = Code(
     "runs-only-on-legacy",
-    "A pod, or the template of a workload, fits on no node outside the legacy pool, so its taint is only "
-    "PreferNoSchedule.",
-    "Change its node selector or affinity, or move its volume.",
+    "A pod, or the template of a workload, fits on no node outside the legacy pool, so the taint of its nodes is "
+    "only PreferNoSchedule.",
+    "Change the node selector or affinity of the pod, or move its volume.",
 )
 TARGET_EMPTY = Code(
     "target-without-nodes",
-    "The pool that should take the pods has no node, so neither its labels and taints nor its machine type are known.",
+    "The pool that should receive the pods has no node, so its labels, taints and machine type are not known.",
     "Let its node group keep one node: set its minimum size to 1.",
 )
 TARGET_FULL = Code(
     "target-at-maximum",
-    "The node group that should take the pods has as many nodes as it may have.",
-    "Raise its maximum size.",
+    "The node group that should receive the pods has as many nodes as it may have.",
+    "Raise the maximum size of the node group.",
 )
 TARGET_OUT_OF_STOCK = Code(
     "target-in-backoff",
-    "The cloud could not provide nodes for the node group that should take the pods.",
+    "The cloud could not provide nodes for the node group that should receive the pods.",
     "Wait, or choose another pool with `--to`.",
 )
 TARGET_NOT_BETTER = Code(
     "target-not-ranked-above",
     "The machine type of the new pool is not ranked above that of the legacy pool, so nothing would be saved.",
-    "Look at `trimtab machines rank`.",
+    "See `trimtab machines rank`.",
 )

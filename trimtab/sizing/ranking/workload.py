@@ -98,7 +98,7 @@ def measure_workload(
     if cores <= 0 or gib <= 0:
         names = ", ".join(name for name, total in (("cpu", cores), ("memory", gib)) if total <= 0)
         count = format_count(len(workload), "pod")
-        sentence = f"no {names} is requested by {count} on {format_count(len(on_node), 'node')}"
+        sentence = f"{count} on {format_count(len(on_node), 'node')} request no {names}"
         return NotYet(reason=NO_WORKLOAD(sentence), have=count, need=f"requests for {names}")
     return PoolWorkload(
         cores=cores, gib=gib, pods=len(workload), volumes=_count_volumes(inventory, workload),

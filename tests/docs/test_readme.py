@@ -63,3 +63,20 @@ def test_make_targets_that_a_page_names_exist() -> None:
     for page in ("README.md", "CONTRIBUTING.md", "docs/how-to/release.md"):
         for target in re.findall(r"(?:`| {4})make ([a-z][a-z0-9-]+)", (ROOT / page).read_text()):
             assert re.search(rf"^{target}:", makefiles, re.MULTILINE), f"{page}: make {target}"
+
+
+TASKS = (
+    "add an action", "add a reason code", "add a lint rule", "add a doctor check", "change a drain's time-out",
+    "change the text of a refusal", "add a setting", "add a metric", "add a verb", "add a machine type",
+    "change what the HTML pages look like", "change when a pool backs off",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_contributor_finds_the_files_and_the_tests_of_a_task_at_the_first_try(task: str) -> None:
+    rows = [line.split(" | ") for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()]
+    [row] = [row for row in rows if row[0].removeprefix("| ").partition(",")[0] in (task, f"{task} of policies")]
+    changed, tested = (re.findall(r"`((?:trimtab|webhook|docs|deploy|tests)/[^`…]+)`", cell) for cell in row[1:3])
+    assert tested != []
+    assert all((ROOT / name).exists() for name in (*changed, *tested))
+    assert changed != [] or "`reasons.py`" in row[1]

@@ -1,10 +1,12 @@
 """Pods that request nothing count with what they use now, where that is known."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.cli.recommending import kubeconfig
-from tests.cli.snapshots import snapshot, told
+from tests.cli.snapshots import snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
 from tests.usage.fake_prometheus import Answer, Asked, serving
 
@@ -26,17 +28,28 @@ def planned(folder: Path, *items: Item) -> Item:
     return told("plan", "--cluster", snapshot(folder, *items), "--pool", "all=keen")
 
 
-def planned_live(folder: Path, used: Sequence[Item] | None) -> Item:
-    """The plan of the same cluster, read from an API server; None: it serves no metrics API."""
+NOT_SERVED: Answer = (404, {"kind": "Status", "reason": "NotFound", "message": "not served"})
+NOT_ALLOWED: Answer = (403, {"kind": "Status", "reason": "Forbidden", "message": "pods.metrics.k8s.io is forbidden"})
+
+
+def served(used: Sequence[Item]) -> Answer:
+    return 200, {"kind": "PodMetricsList", "items": used}
+
+
+def api(metrics: Answer) -> Callable[[Asked], Answer]:
+    """An API server with the same cluster, and this answer of the metrics API."""
 
     def answer(asked: Asked) -> Answer:
         if asked[0].startswith("/apis/metrics.k8s.io"):
-            not_found = {"kind": "Status", "reason": "NotFound", "message": "not served"}
-            return (404, not_found) if used is None else (200, {"kind": "PodMetricsList", "items": used})
+            return metrics
         items = [item for item in CLUSTER if item["kind"] == PLURALS.get(asked[0])]
         return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
 
-    with serving(answer) as server:
+    return answer
+
+
+def planned_live(folder: Path, metrics: Answer) -> Item:
+    with serving(api(metrics)) as server:
         login = ("--cluster", "live", "--kubeconfig", kubeconfig(folder, server.url))
         return told("plan", *login, "--pool", "all=keen")
 
@@ -75,10 +88,43 @@ def test_a_request_counts_whatever_is_used(tmp_path: Path) -> None:
 
 
 def test_a_live_cluster_is_asked_for_it(tmp_path: Path) -> None:
-    assert planned_live(tmp_path, [use("x-7", "100m")])["evictions"] == 0
+    assert planned_live(tmp_path, served([use("x-7", "100m")]))["evictions"] == 0
 
 
 def test_a_live_cluster_without_a_metrics_api_is_planned_as_a_file_and_that_is_a_note(tmp_path: Path) -> None:
-    report = planned_live(tmp_path, None)
+    report = planned_live(tmp_path, NOT_SERVED)
     assert report["evictions"] == 20
     assert any("this cluster serves no metrics API (metrics-server)" in note for note in report["notes"])
+
+
+def captured(folder: Path, metrics: Answer, *options: str) -> tuple[Path, str]:
+    """The file that `trimtab capture` wrote, and what it said."""
+    path = folder / "capture.json"
+    with serving(api(metrics)) as server:
+        done = trimtab("capture", "-O", path, "--kubeconfig", kubeconfig(folder, server.url), *options)
+    assert done.exit_code == 0, done.output
+    return path, done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--hash-names",)])
+def test_a_capture_has_it_and_is_planned_as_the_live_cluster_is(tmp_path: Path, options: tuple[str, ...]) -> None:
+    metrics = served([use("x-7", "100m"), {"metadata": {"name": "x-8", "namespace": "default"}, "containers": None}])
+    path, said = captured(tmp_path, metrics, *options)
+    report = told("plan", "--cluster", path, "--pool", "all=keen")
+    assert report["evictions"] == 0
+    live = planned_live(tmp_path, metrics)
+    assert [note for note in report["notes"] if "uses now" in note] == [
+        note for note in live["notes"] if "uses now" in note
+    ]
+    assert report["waves"] == live["waves"]
+    assert "metrics" not in said
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"), [(NOT_SERVED, "this cluster serves no metrics API"), (NOT_ALLOWED, "forbidden")]
+)
+def test_a_capture_without_it_says_why(tmp_path: Path, metrics: Answer, said: str) -> None:
+    path, told_of = captured(tmp_path, metrics)
+    assert said in told_of
+    assert "the usage of pods without requests is not known" in told_of
+    assert "PodMetrics" not in path.read_text()

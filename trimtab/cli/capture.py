@@ -28,14 +28,16 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
     Secrets, environments, command lines, and ConfigMaps other than Trimtab's are not in the snapshot. The user needs
     permission to list, and no other. An object that cannot be decoded is included only by its name; commands that read
     the file then stop with an error, as they do with `--cluster live`. Kinds that a plan can do without
-    (CapacityBuffers, PodTemplates, and those of devices) are named in the snapshot if the user may not list them.
+    (CapacityBuffers, PodTemplates, and those of devices) are named in the snapshot if the user may not list them. What
+    pods use now (PodMetrics) is included if the cluster has a metrics API that the user may read.
     Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
     are then left out, so a plan counts pods with their present requests.
     """
     output_file = _choose_file(output, output_file)
     salt = secrets.token_bytes(32) if hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
-    capture = live_cluster.capture_cluster(live_cluster.ClusterOptions((), kubeconfig, context), kinds, salt)
+    login = live_cluster.ClusterOptions((), kubeconfig, context)
+    capture = live_cluster.capture_cluster(login, kinds, salt, pod_metrics=True)
     if output_file is None:
         sys.stdout.buffer.write(capture.content)
     else:
@@ -44,6 +46,8 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
         click.echo(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
         click.echo(f"objects that this user may not list are not included: {', '.join(capture.forbidden)}", err=True)
+    if capture.metrics_problem:
+        click.echo(capture.metrics_problem, err=True)
     for problem in capture.unreadable:
         click.echo(f"an object that cannot be read is included only by name: {problem}", err=True)
 

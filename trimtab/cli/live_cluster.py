@@ -26,6 +26,7 @@ from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles, read_files,
 if TYPE_CHECKING:
     from trimtab.histogram.live_history import LiveHistory
     from trimtab.kube.client import Client
+    from trimtab.kube.errors import KubeFault
 
 
 __all__ = ["Content", "read_paths", "shipped_policies"]
@@ -63,6 +64,8 @@ class Capture:
     """Objects that could not be read, each with the reason."""
     forbidden: tuple[str, ...]
     """Kinds that the user may not list."""
+    metrics_problem: str = ""
+    """Why the use of pods could not be read, as a sentence; empty when it was, and where it was not requested."""
 
 
 def add_login_options(function: F) -> F:
@@ -115,12 +118,18 @@ def read_live_objects(
 
 
 def capture_cluster(
-    cluster_options: ClusterOptions, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False
+    cluster_options: ClusterOptions,
+    kinds: Iterable[str],
+    salt: bytes | None = None,
+    *,
+    templates: bool = False,
+    pod_metrics: bool = False,
 ) -> Capture:
     """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 
     Pod templates of owners are included if `templates` is set or the cluster has policies: only policies need them.
-    With a `salt`, names are hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
+    With `pod_metrics`, what pods use now is included, where the metrics API can be read. With a `salt`, names are
+    hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
     """
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.kube.capture import encode_capture, read_cluster
@@ -131,6 +140,7 @@ def capture_cluster(
         client = connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)
         try:
             observation = read_cluster(client, kinds, _list_progress(), templates=templates)
+            metrics, problem = _read_pod_metrics(client) if pod_metrics else ([], "")
         finally:
             client.close()
     except NotConfigured as error:
@@ -138,10 +148,31 @@ def capture_cluster(
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return Capture(
-        encode_capture(observation.snapshot, observation.unreadable, salt=salt),
+        encode_capture(observation.snapshot, observation.unreadable, metrics, salt=salt),
         tuple(str(problem) for problem in observation.unreadable),
         tuple(sorted(observation.snapshot.forbidden)),
+        problem,
     )
+
+
+def _read_pod_metrics(client: Client) -> tuple[list[dict[str, Any]], str]:
+    """Returns the PodMetrics objects, and a sentence if they cannot be read."""
+    from trimtab.kube.errors import KubeFault
+    from trimtab.usage.metrics_api import read_pod_metrics
+
+    try:
+        return read_pod_metrics(client), ""
+    except KubeFault as error:
+        return [], metrics_problem(error)
+
+
+def metrics_problem(error: KubeFault) -> str:
+    """Returns why the metrics API cannot be read, as a sentence."""
+    from trimtab.kube.errors import NotFound
+
+    if isinstance(error, NotFound):
+        return "this cluster serves no metrics API (metrics-server), so the usage of pods without requests is not known"
+    return f"the usage of pods without requests is not known: {error}"
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 
 MEASURED_RESOURCES = ("cpu", "memory")
+POD_METRICS = "PodMetrics"
+"""The kind of the objects that `kubectl get podmetrics -A -o yaml` prints."""
 
 
 def owner_key(pod: PodInfo) -> OwnerKey:

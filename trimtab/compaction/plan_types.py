@@ -4,7 +4,7 @@
 stores them. An offline plan has none: it assumes that pools are settled, and notes that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -97,6 +97,11 @@ class Plan:
     other."""
     notes: tuple[str, ...] = field(default=())
     """The plan's assumptions, and oddities of the snapshot."""
+
+    def of_pools(self, pools: Collection[str]) -> "Plan":
+        """Returns the plan with only the steps of these pools; a wave without any is left out."""
+        waves = (Wave(steps=tuple(step for step in wave.steps if step.pool in pools)) for wave in self.waves)
+        return replace(self, waves=tuple(wave for wave in waves if wave.steps))
 
     @property
     def all_steps(self) -> tuple[DrainStep, ...]:

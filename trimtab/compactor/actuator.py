@@ -109,8 +109,8 @@ class Actuator(Protocol):
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Sets the replicas of a Deployment. Returns False if it does not have `before` replicas."""
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        """Adds or removes the compactor's soft taint."""
+    def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
+        """Gives the node the compactor's soft taint with this key and no other of its own, or none when it is empty."""
 
     def record_decision(self, record: HistoryEntry) -> None:
         """Reports a decision to users, as Events. Never raises."""
@@ -135,7 +135,7 @@ class DryRunActuator:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return True
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
         pass
 
     def record_decision(self, record: HistoryEntry) -> None:

@@ -77,13 +77,19 @@ def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]
     return item if template is None else {**item, "spec": {**item.get("spec", {}), "template": template}}
 
 
-def encode_capture(snapshot: Snapshot, unreadable: Iterable[Unreadable] = (), *, salt: bytes | None = None) -> bytes:
-    """Returns the content of the file; with a salt, names are hashed with it.
+def encode_capture(
+    snapshot: Snapshot,
+    unreadable: Iterable[Unreadable] = (),
+    metrics: Iterable[dict[str, Any]] = (),
+    *,
+    salt: bytes | None = None,
+) -> bytes:
+    """Returns the content of the file, with these PodMetrics objects; with a salt, names are hashed with it.
 
     An object that cannot be decoded is in it by name alone, so that no plan ignores it: loading the file reports it as
     an error, just as reading the cluster does. Kinds that could not be listed are named.
     """
-    documents = [*plain_objects(snapshot), *map(_unreadable_item, unreadable)]
+    documents = [*plain_objects(snapshot), *metrics, *map(_unreadable_item, unreadable)]
     if salt is not None:
         documents = hash_names(documents, salt)
     documents += map(_forbidden_item, sorted(snapshot.forbidden))

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster import quantity
+from trimtab.cluster.measured_use import POD_METRICS
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.client import Client
@@ -18,7 +19,8 @@ from trimtab.usage.series import PodRef, Series, single_sample
 
 READ_INTERVAL_SECONDS = 60.0
 """The seconds between two reads by a process that runs; the metrics server itself measures every 15 seconds."""
-PATH = "/apis/metrics.k8s.io/v1beta1/pods"
+GROUP_VERSION = "metrics.k8s.io/v1beta1"
+PATH = f"/apis/{GROUP_VERSION}/pods"
 
 
 class _Container(msgspec.Struct, frozen=True):
@@ -75,13 +77,26 @@ def scheduler_number(resource: str, value: float) -> int:
     return math.ceil(value * 1000 if resource == "cpu" else value)
 
 
+def read_pod_metrics(client: Client) -> list[dict[str, Any]]:
+    """Returns the PodMetrics objects as `kubectl get podmetrics -o yaml` prints them, reduced to what is read of them.
+    Raises KubeFault, as `read_metrics` does."""
+    pods = _decode_list(client.get(PATH, doing="list the metrics of pods"))
+    return [
+        {"apiVersion": GROUP_VERSION, "kind": POD_METRICS, **msgspec.to_builtins(pod)} for pod in pods if pod.containers
+    ]
+
+
 def decode_pod_metrics(body: bytes) -> Iterator[Series]:
     """Yields the samples of a PodMetricsList. An amount that is not a quantity is dropped. Raises InvalidResponse."""
+    return _series_of(_decode_list(body))
+
+
+def _decode_list(body: bytes) -> tuple[_Pod, ...]:
+    """Returns the items of a PodMetricsList. Raises InvalidResponse."""
     try:
-        pods = msgspec.json.decode(body, type=_List).items or ()
+        return msgspec.json.decode(body, type=_List).items or ()
     except msgspec.DecodeError as error:
         raise InvalidResponse(f"metrics of pods: {error}") from None
-    return _series_of(pods)
 
 
 def _series_of(pods: Iterable[_Pod]) -> Iterator[Series]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
-from trimtab.cli.live_cluster import LIVE, ClusterOptions
+from trimtab.cli.live_cluster import LIVE, ClusterOptions, metrics_problem
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.measured_use import is_use_needed, use_by_owner
+from trimtab.cluster.measured_use import POD_METRICS, is_use_needed, use_by_owner
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.yaml_documents import Document
-
-KIND = "PodMetrics"
-"""The kind of the objects that `kubectl get podmetrics -A -o yaml` prints."""
 
 
 def read_measured_use(
@@ -27,7 +24,7 @@ def read_measured_use(
     pods_without_requests = [pod for pod in inventory.pods if is_use_needed(pod)]
     if not pods_without_requests:
         return {}, ()
-    objects = [document.value for document in documents if document.kind == KIND]
+    objects = [document.value for document in documents if document.kind == POD_METRICS]
     is_live = LIVE in cluster.paths
     if not objects and not is_live:
         return {}, ()
@@ -54,15 +51,11 @@ def read_measured_use(
 def _read_present_use(cluster: ClusterOptions) -> tuple[Mapping[str, Amounts], str]:
     """Returns the present use of every pod, and a note if it cannot be read."""
     from trimtab.kube.client import connect_to_cluster
-    from trimtab.kube.errors import KubeFault, NotFound
+    from trimtab.kube.errors import KubeFault
     from trimtab.usage.metrics_api import read_pod_use
 
     try:
         with closing(connect_to_cluster(cluster.kubeconfig, cluster.context)) as client:
             return read_pod_use(client), ""
-    except NotFound:
-        return {}, (
-            "this cluster serves no metrics API (metrics-server), so the usage of pods without requests is not known"
-        )
     except KubeFault as error:
-        return {}, f"the usage of pods without requests is not known: {error}"
+        return {}, metrics_problem(error)

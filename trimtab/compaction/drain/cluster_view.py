@@ -47,6 +47,11 @@ class ClusterView:
     """Drain → seconds for which this replica has executed it; a drain without an entry: since its beginning."""
 
     @property
+    def acting_pools(self) -> list[Pool]:
+        """The pools of which nodes may be drained, and not only in a dry run."""
+        return [pool for pool in self.pools if pool.enabled and not pool.dry_run]
+
+    @property
     def autoscaler_deletions(self) -> Mapping[str, str]:
         """Node → pool, of nodes that the autoscaler removes from pools that lead: they count in the pool's pace and
         budgets."""

@@ -84,7 +84,10 @@ def test_no_rules_are_no_mistake() -> None:
         (QUERY.replace("depth, from", "a/b, from"), "name: expected a name of letters"),
         (QUERY.replace("2m", "2h"), "maxAge: expected a duration from 1s to 1h"),
         (SCRAPE + "  sereis: x", "did you mean 'series'?"),
-        (SCRAPE + SCRAPE.replace("rules:\n", "").lstrip("\n"), "rules[1].name: expected another name"),
+        (
+            SCRAPE + SCRAPE.replace("rules:\n", "").lstrip("\n"),
+            "rules[1].name: expected a name that no earlier rule has",
+        ),
         ("rules: {}", "rules: expected a list of rules"),
         ("rools: []", "did you mean 'rules'?"),
         (SCRAPE + "---" + QUERY, "expected one document"),

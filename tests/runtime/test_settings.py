@@ -106,7 +106,7 @@ SETTINGS: dict[str, Any] = {
 )
 def test_an_old_name_is_refused_with_the_new_one(process: str, old: str, field: str) -> None:
     with pytest.raises(
-        SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable_name(process, field)}$"
+        SettingsError, match=rf"TRIMTAB_{old}: .*renamed; use {environment.variable_name(process, field)} instead$"
     ):
         environment.read_as({f"TRIMTAB_{old}": "1"}, SETTINGS[process])
     assert environment.variable_name(process, field) in environment.fields_by_variable(SETTINGS[process])

@@ -42,5 +42,5 @@ def test_a_pair_that_is_there_already_is_served_at_once(tmp_path: Path) -> None:
 def test_a_wait_that_takes_too_long_ends_with_what_was_in_the_way(tmp_path: Path) -> None:
     world = World()
     del world.objects["Secret"]
-    with pytest.raises(MissingKeyPair, match="within 0 s: the Secret for the certificate does not exist"):
+    with pytest.raises(MissingKeyPair, match="after 0 s: the Secret for the certificate does not exist"):
         step_until_pair(Replica(world, tmp_path / "certs").keeper, log.build_logger("error"), patience=0.0)

@@ -11,6 +11,7 @@ from trimtab.cli.plan.cost import convert_saving, format_saving
 from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.plan.report import ExplainReport
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import explain
@@ -111,8 +112,8 @@ def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str
     pods = [world.pods[number] for number in world.pods_on_node[world.node_numbers[name]]]
     bound_pods = sum(pod.is_daemon or pod.is_static for pod in pods)
     yield (
-        f"the node runs {len(pods)} pods, of which {bound_pods} belong to it (DaemonSets, static pods) and are "
-        "removed with it"
+        f"the node runs {format_count(len(pods), 'pod')}; {bound_pods} of these belong to it (DaemonSets, static pods) "
+        "and are removed with it"
     )
     yield from explain.explain_node(plan, world, name)
     step = next((step for step in plan.all_steps if step.node == name), None)

@@ -10,6 +10,7 @@ from trimtab.cli.main import UsageError
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.reason import NotYet, Unreadable
@@ -214,7 +215,9 @@ def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: Density
         raise UsageError(
             [
                 ConfigError(
-                    file="--cluster", expected="nodes with a capacity", got=f"{len(nodes)} nodes without a capacity"
+                    file="--cluster",
+                    expected="nodes with a capacity",
+                    got=f"{format_count(len(nodes), 'node')} without a capacity",
                 )
             ]
         )

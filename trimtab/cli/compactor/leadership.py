@@ -54,7 +54,7 @@ def find_lapse(lease: LeaseSpec, now: Seconds) -> str:
     if renewed is None:
         return f"{lease.holder_identity} has never renewed the Lease"
     if now - renewed > duration + MAX_CLOCK_SKEW_SECONDS:
-        return f"{lease.holder_identity} last renewed the Lease{when}; it lasts {duration} s"
+        return f"{lease.holder_identity} last renewed the Lease{when}, but it lasts {duration} s"
     return ""
 
 

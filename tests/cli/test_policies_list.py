@@ -47,7 +47,7 @@ def test_compiled_policies_are_listed_with_what_they_do(cluster: Path) -> None:
 def test_a_policy_with_a_mistake_is_named_and_left_out(tmp_path: Path) -> None:
     result = trimtab("policies", "list", "--cluster", snapshot(tmp_path, document("a"), document("b", mode="aply")))
     assert result.exit_code == 0
-    assert "Left out: cluster: PodPolicy b spec.mode" in result.stderr
+    assert "An invalid policy is left out: cluster: PodPolicy b spec.mode" in result.stderr
     assert "did you mean 'apply'?" in result.stderr
 
 

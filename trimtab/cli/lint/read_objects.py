@@ -64,10 +64,8 @@ def read_lint_objects(
     if not result.snapshot.documents:
         names = ", ".join(filenames or cluster.paths)
         raise UsageError([ConfigError(file=names, expected="objects that the rules of lint apply to", got="none")])
-    note = (
-        "Objects that differ from your files by what `trimtab capture` leaves out (probes, command lines) are judged "
-    )
-    notes = (note + "by the rest.",) if is_live else ()
+    note = "As in a capture, probes and command lines are not read: objects that differ from your files are checked "
+    notes = (note + "without them.",) if is_live else ()
     return LintObjects(result.snapshot, tuple(contents), notes)
 
 

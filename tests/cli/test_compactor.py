@@ -101,6 +101,24 @@ def test_history_can_be_of_the_last_hours_the_last_records_and_without_evictions
     assert ages(HistoryFilter(evictions=False)) == everything[1::2]
 
 
+def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
+    state = found(
+        PoolState(ring=(HistoryEntry(at=NOW - 7200, pool="web", what="started", code="c", why="w", node="n1"),))
+    )
+
+    def text(filters: HistoryFilter) -> str:
+        console = Console(record=True, width=200)
+        history.draw_history(console, history.build_history_report(state, filters))
+        return console.export_text().strip()
+
+    assert text(HistoryFilter(since=NOW - 300)) == (
+        "no decision in the last 5 minutes; the last was at 2027-01-15T06:00:00Z"
+    )
+    assert text(HistoryFilter(since=NOW - 3600)).startswith("no decision in the last 1 hour;")
+    assert text(HistoryFilter(node="other", since=NOW - 300)) == "no decision of the compactor is stored"
+    assert history.build_history_report(state).empty_because == ""
+
+
 def test_only_decisions_that_are_new_are_added_to_a_watch() -> None:
     first, second = (HistoryEntry(at=NOW + n, pool="web", what="started", code="c", why="w") for n in range(2))
     earlier = history.build_history_report(found(PoolState(ring=(first,))))

@@ -1,9 +1,10 @@
 """Which running pods came through without what policy says, and why?"""
 
 from tests.admission.audit.worlds import DAY, NOTHING, SIZES, admitted, held, looked, registered
-from tests.build import container, facts, namespace, pod, policies, policy, runtime_class, usage
+from tests.build import container, facts, namespace, node, pod, policies, policy, runtime_class, usage
 from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes
-from trimtab.admission.audit.findings import Findings
+from trimtab.admission.audit.drift import AuditInputs, Auditor
+from trimtab.admission.audit.findings import Findings, build_findings
 
 POLICY = policies(SIZES)
 
@@ -135,3 +136,34 @@ def test_what_the_compiled_policy_gave_is_not_lacking_whether_or_not_there_is_a_
     there = pod(container("app", requests={"cpu": "50m"}), annotations={"compiled.trimtab.dev/sizes": field})
     for since in (registered(sizes=DAY - 10), ChangeTimes(policies={"sizes": DAY - 10.0})):
         assert lacking(looked(held(admitted(there)), POLICY, since=since)) == []
+
+
+SPOT = policy("{placement: {nodeSelector: {pool: spot}}}", name="spot")
+
+
+def test_a_placement_that_no_node_meets_is_not_lacking() -> None:
+    """The webhook takes such a change back; a pod that it admitted without the change is as the policy has it."""
+    audited = looked(held(admitted(pod())), policies(SPOT), facts(node(cpu="4")), since=registered(spot=DAY - 10))
+    assert lacking(audited) == []
+    assert audited.tallies["spot"].unpatched == 0
+    assert [(one.policy, one.reason.code.name) for one in audited.withheld] == [("spot", "no-node-could-run-it")]
+
+
+def test_only_the_action_that_no_node_meets_is_not_lacking() -> None:
+    both = policies(SPOT, SIZES)
+    audited = looked(held(admitted(pod(), POLICY)), both, facts(node(cpu="4")), since=registered(spot=DAY - 10))
+    assert lacking(audited) == []
+    missed = looked(held(admitted(pod())), both, facts(node(cpu="4")), since=registered(spot=DAY - 10, sizes=DAY - 10))
+    assert lacking(missed) == [("sizes", "missed-by-webhook", 1)]
+    assert [one.policy for one in missed.withheld] == ["spot"]
+
+
+def test_a_node_that_appears_makes_the_placement_lacking() -> None:
+    auditor, pods = Auditor(), held(admitted(pod()))
+    before = AuditInputs(policies=policies(SPOT), facts=facts(node(cpu="4")))
+    assert not build_findings(auditor.audit_pods(pods, before), before, registered()).unpatched
+    spot_node = node("s", labels={"pool": "spot"}, cpu="4")
+    after = AuditInputs(policies=before.policies, facts=facts(node(cpu="4"), spot_node))
+    state = auditor.audit_pods(pods, after)
+    assert state.decided == 1
+    assert len(build_findings(state, after, registered()).unpatched) == 1

@@ -1,7 +1,8 @@
 """Decides running pods again, as submitted, with the current policies and facts, and reports what they lack.
 
 A pod that was changed on admission carries the annotation of changes, which makes the second decision find nothing to
-do: what it finds all the same is what the pod lacks.
+do: what it finds all the same is what the pod lacks. As on admission, changes are taken back with which no node could
+run the pod, or no quota would have room for it (`consequences`).
 
 Pods of one template are decided once, and again only if a policy or a fact that the decision read has changed. One step
 makes a bounded number of decisions; the other templates keep their last result, or wait, and are counted as behind.
@@ -11,19 +12,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
+from trimtab.admission.consequences import withhold_harmful_actions
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
-from trimtab.policy.applicable_policies import find_applicable_policies, find_candidate_policies
-from trimtab.policy.changed_annotation import ChangedAnnotation
+from trimtab.policy.applicable_policies import (
+    ApplicablePolicies,
+    find_applicable_policies,
+    find_candidate_policies,
+)
+from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.decide import Decision, decide
+from trimtab.policy.decide import Decision, decide_with_policies
 from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldChange
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
 from trimtab.policy.pod_size_limits import find_template_excess
 from trimtab.policy.podpolicy import Policies
 
@@ -42,6 +48,11 @@ class AuditResult:
     """Policy in mode warn or audit → the changes it would make."""
     left_out: Mapping[str, Reason] = field(default_factory=dict)
     """Policy whose `match` selects them → why it leaves them unchanged as a whole: opted out, rollout, paused."""
+    withheld: Mapping[str, Reason] = field(default_factory=dict)
+    """Policy in mode apply → why the webhook takes changes of it back: no node could run the pods with them, or a
+    quota has no room. The pods do not lack these changes."""
+    is_outcome_checked: bool = False
+    """Whether policies would change them, so that the result also depends on the nodes and on the use of quotas."""
     overruled: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
     """Policy → the error of a failed action, which is a bug of Trimtab."""
@@ -70,7 +81,7 @@ def audit_template(
         return AuditResult(
             carried=carried, left_out={compiled.name: reason for compiled in find_candidate_policies(policies, subject)}
         )
-    decision = decide(pod, policies, facts, alike.namespace, terms, marked=annotation)
+    decision, is_outcome_checked = _decide_with_outcome(subject, policies, annotation)
     return AuditResult(
         meant=frozenset(matched.policy for matched in decision.matched),
         carried=carried,
@@ -80,10 +91,45 @@ def audit_template(
             omission.policy: omission.reason
             for omission in find_applicable_policies(policies, subject).policies_left_out
         },
+        withheld=_withheld_by_policy(decision),
+        is_outcome_checked=is_outcome_checked,
         overruled=_overruled(annotation, decision),
         failed=_failures_by_policy(decision),
         denied=decision.denied,
     )
+
+
+def _decide_with_outcome(
+    subject: PodContext, policies: Policies, annotation: ChangedAnnotation | None
+) -> tuple[Decision, bool]:
+    """Returns the decision without the changes that the webhook would take back, and whether there was any change to
+    check."""
+    marked = annotation or read_trusted_annotation(subject.pod, subject.namespace, subject.settings.signer)
+    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
+    if not decision.changes or decision.denied is not None:
+        return decision, False
+
+    def decide_without(actions: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
+        return decide_with_policies(
+            subject.with_withheld(actions), policies, watching=watching, marked=marked, is_marker_read=True
+        )
+
+    checked, _ = withhold_harmful_actions(
+        subject.pod, decision, applicable, decide_without, subject.facts, subject.namespace, subject.settings
+    )
+    return checked, True
+
+
+_WITHHELD_CODES = frozenset({reasons.NO_NODE, reasons.QUOTA_WOULD_REFUSE})
+
+
+def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:
+    """Returns policy → why a change of it was taken back, for policies in mode apply."""
+    return {
+        kept_field.policy: kept_field.reason
+        for kept_field in decision.fields_kept
+        if kept_field.reason.code in _WITHHELD_CODES and kept_field.policy
+    }
 
 
 def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
@@ -206,11 +252,17 @@ class Auditor:
 
 
 def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
-    """Returns whether the decision would read the same values from these facts."""
+    """Returns whether the result would be the same with these facts."""
     if cached.reads is None:
         return False
     if cached.facts is not facts:
-        if cached.reads.check_freshness(facts) is Freshness.OTHER:
+        freshness = cached.reads.check_freshness(facts)
+        if freshness is Freshness.OTHER:
+            return False
+        # Nodes and the use of quotas are read only by the check of the outcome.
+        if cached.result.is_outcome_checked and (
+            freshness is Freshness.NODES or (freshness is Freshness.USED and cached.reads.reads_quotas)
+        ):
             return False
         cached.facts = facts
     return True

@@ -1,6 +1,6 @@
 """Builds the result of an audit: the pods that lack changes, and the number of pods per policy and state."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit import stale_overhead
@@ -62,6 +62,8 @@ class Findings:
     watching: tuple[AuditFinding, ...] = ()
     """What policies in mode warn and audit would change."""
     left_out: tuple[AuditFinding, ...] = ()
+    withheld: tuple[AuditFinding, ...] = ()
+    """What the webhook takes back, because no node or no quota has room for the changed pods: they do not lack it."""
     overhead: tuple[AuditFinding, ...] = ()
     refused: tuple[AuditFinding, ...] = ()
     """Running pods that would be denied if they were created now: a restart would not bring them back."""
@@ -85,7 +87,8 @@ def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -
     return Findings(
         unpatched=lacking,
         watching=tuple(_watching_findings(state, inputs)),
-        left_out=tuple(_left_out_findings(state, inputs)),
+        left_out=tuple(_reasons_findings(state, inputs, lambda result: result.left_out)),
+        withheld=tuple(_reasons_findings(state, inputs, lambda result: result.withheld)),
         overhead=tuple(_overhead_findings(state, inputs, since)),
         refused=tuple(
             _build_finding(alike, inputs, state.groups[alike], "", result.denied)
@@ -183,9 +186,11 @@ def _watching_findings(state: AuditState, inputs: AuditInputs) -> Iterator[Audit
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason, changes)
 
 
-def _left_out_findings(state: AuditState, inputs: AuditInputs) -> Iterator[AuditFinding]:
+def _reasons_findings(
+    state: AuditState, inputs: AuditInputs, reasons_of: Callable[[AuditResult], Mapping[str, Reason]]
+) -> Iterator[AuditFinding]:
     for alike, result in state.results.items():
-        for policy, reason in result.left_out.items():
+        for policy, reason in reasons_of(result).items():
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason)
 
 

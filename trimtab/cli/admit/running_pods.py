@@ -42,7 +42,8 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
 
     what: str
     """`unpatched`, `overhead`, `refused` (would be denied if it were created now), `watching` (the policy is in mode
-    `warn` or `audit`), `left-out`."""
+    `warn` or `audit`), `left-out`, `withheld` (the webhook takes the change back, because no node or no quota has room
+    for the changed pod)."""
     namespace: str
     owner: str
     """Kind and name of the topmost known owner, or of the pod itself without an owner."""
@@ -228,6 +229,7 @@ def _build_report(audit_findings: Findings, audit_inputs: AuditInputs, pods: int
         ("refused", audit_findings.refused),
         ("watching", audit_findings.watching),
         ("left-out", audit_findings.left_out),
+        ("withheld", audit_findings.withheld),
     )
     finding_reports = [
         _report_finding(what, finding, audit_inputs.facts) for what, group in findings_by_kind for finding in group

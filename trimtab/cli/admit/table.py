@@ -234,7 +234,7 @@ def _draw_totals(console: Console, report: AdmitReport) -> None:
         console.print(Text(note, style=_GREY))
 
 
-_HIDDEN_KINDS = ("watching", "left-out")
+_HIDDEN_KINDS = ("watching", "left-out", "withheld")
 MAX_ROWS = 60
 
 

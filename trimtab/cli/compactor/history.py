@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -13,10 +14,12 @@ from rich.table import Table
 from trimtab.cli.compactor.state import ClusterLogin, CompactorState, read_compactor_state
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
 from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.compaction.drain.pool_state import HistoryEntry
 
 DAY_SECONDS = 86_400
 WATCH_SECONDS = 5
 """The compactor stores its state after every decision; it plans every 30 s by default."""
+NO_DECISION = "no decision of the compactor is stored"
 EVICTED, REFUSED = "evicted", "refused"
 EVICTION_DECISIONS = (EVICTED, REFUSED)
 
@@ -42,6 +45,8 @@ class HistoryReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "CompactorHistoryReport"
     records: list[RecordReport]
     """The oldest record is first."""
+    empty_because: str = ""
+    """Why there is no record; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +89,21 @@ def parse_since(text: str) -> int | None:
 def build_history_report(state: CompactorState, filters: HistoryFilter | None = None) -> HistoryReport:
     """Returns the stored records that the filter selects."""
     filters = filters or HistoryFilter()
-    records = sorted(
+    selected = sorted(
         (
             record
             for pool_state in state.pool_states.values()
             for record in pool_state.ring
             if filters.pool in (None, record.pool)
             and filters.node in (None, record.node)
-            and (filters.since is None or record.at >= filters.since)
             and (filters.evictions or record.what not in EVICTION_DECISIONS)
         ),
         key=lambda record: record.at,
     )
+    since = filters.since
+    records = [record for record in selected if since is None or record.at >= since]
     return HistoryReport(
+        empty_because="" if records else _explain_emptiness(selected, since, state.read_at),
         records=[
             RecordReport(
                 at=format_timestamp(record.at), pool=record.pool, what=record.what, code=record.code, why=record.why,
@@ -107,6 +114,22 @@ def build_history_report(state: CompactorState, filters: HistoryFilter | None = 
     )  # fmt: skip
 
 
+def _explain_emptiness(selected: Sequence[HistoryEntry], since: Seconds | None, read_at: Seconds) -> str:
+    """Returns why there is no record. selected: the records of any time, the oldest first."""
+    if not selected or since is None:
+        return NO_DECISION
+    last = format_timestamp(selected[-1].at)
+    return f"no decision in the last {_describe_seconds(int(read_at - since))}; the last was at {last}"
+
+
+def _describe_seconds(seconds: int) -> str:
+    """Returns the number in the largest unit that leaves no rest: `5 minutes`."""
+    for size, unit in ((DAY_SECONDS, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % size == 0 and seconds:
+            return f"{seconds // size} {unit}" + ("" if seconds == size else "s")
+    return f"{seconds} seconds"
+
+
 def history_nodes(report: HistoryReport) -> list[str]:
     """Returns the names of the nodes of the records, each once, in order."""
     return list(dict.fromkeys(record.node for record in report.records if record.node))
@@ -115,7 +138,7 @@ def history_nodes(report: HistoryReport) -> list[str]:
 def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = False) -> None:
     """Draw a row per decision; a wide table also names the node, the pod and the drain."""
     if not report.records:
-        console.print("no decision of the compactor is stored")
+        console.print(report.empty_because or NO_DECISION)
         return
     wide_columns = ("node", "pod", "drain") if is_wide else ()
     table = Table("at", "pool", "what", *wide_columns, "why", "reason", box=None, pad_edge=False)

@@ -8,7 +8,7 @@ import msgspec
 
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cli.test_running import POLICY, WEBHOOK, pod
-from trimtab.cli.why.live_traces import select_log_lines
+from trimtab.cli.why.live_traces import collapse_events, select_log_lines
 from trimtab.cluster.api.pod import Pod
 from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, HistoryEntry, PoolState, encode_state
 from trimtab.policy.changed_annotation import ANNOTATION, write_annotation
@@ -155,3 +155,56 @@ def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(t
     assert "No other pod of ReplicaSet/web-1 exists." in said
     assert "No stored decision of the compactor is about it" in said
     assert "keeps Events for an hour" in said
+
+
+def test_equal_events_are_one_line_with_their_number_and_times() -> None:
+    def event(at: int, message: str, reason: str = "FailedScheduling", **more: Any) -> dict[str, Any]:
+        return {"reason": reason, "message": message, "lastTimestamp": f"2026-11-26T15:{at:02}:00Z", **more}
+
+    items = [event(n, f"0/{n} nodes are available") for n in range(3, 30)]
+    items.append(event(40, "last", firstTimestamp="2026-11-26T15:01:00Z", count=5))
+    items += [event(2, "Pulled a", "Pulled", involvedObject={"fieldPath": f"spec.containers{{{n}}}"}) for n in "ab"]
+    [first, second, failed] = collapse_events(json.dumps({"items": items}).encode())
+    assert [first.reason, second.reason, first.count] == ["Pulled", "Pulled", 1]
+    assert (failed.count, failed.note) == (32, "last")
+    assert (failed.first[11:16], failed.at[11:16]) == ("15:01", "15:40")
+
+
+def pending(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "status": {"phase": "Pending"}}
+
+
+def test_a_pending_pod_has_a_verdict(tmp_path: Path) -> None:
+    assert why(tmp_path, pod(), WEBHOOK)["pending"] == ""
+    assert why(tmp_path, pending(pod()), WEBHOOK)["pending"] == "The pod is Pending. Trimtab did not change this pod."
+    assert "neither its placement nor its requests" in why(tmp_path, pending(changed_pod()), WEBHOOK)["pending"]
+    text = trimtab("why", "pod", "web-1-bcdfg", "-n", "shop", "--cluster", snapshot(tmp_path, pending(pod()))).stdout
+    assert "The pod is Pending. Trimtab did not change this pod." in text
+
+
+def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_path: Path) -> None:
+    created = 1_793_577_600
+    assert pod()["metadata"]["creationTimestamp"] == "2026-11-02T00:00:00Z"
+
+    def verdict(seconds_before: int, **more: Any) -> Any:
+        entry = HistoryEntry(
+            at=created - seconds_before, pool="web", what="evicted", code="pod-evicted", why="w",
+            pod="shop/web-1-older", owner="ReplicaSet/web-1", **more,
+        )  # fmt: skip
+        return why(tmp_path, pending(pod()), WEBHOOK, state(entry))["pending"]
+
+    assert verdict(60).endswith(
+        "It may be the successor of a pod that Trimtab evicted: shop/web-1-older, at 2026-11-01T23:59:00Z."
+    )
+    for other in (verdict(3600), verdict(-60), verdict(60, rehearsed=True)):
+        assert other.endswith("Trimtab did not change this pod.")
+
+
+def test_a_placement_that_the_webhook_took_back_is_withheld_not_unpatched(tmp_path: Path) -> None:
+    spot = {**POLICY, "spec": {"actions": {"placement": {"nodeSelector": {"pool": "spot"}}}}}
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "web"}},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }  # fmt: skip
+    [finding] = why(tmp_path, pod(), spot, WEBHOOK, node)["findings"]
+    assert (finding["what"], finding["reason"]["code"]) == ("withheld", "no-node-could-run-it")

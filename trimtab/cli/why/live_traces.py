@@ -23,17 +23,44 @@ class _Reference(msgspec.Struct):
     component: str = ""
 
 
+class _Series(msgspec.Struct, rename="camel"):
+    count: int = 0
+    last_observed_time: str | None = None
+
+
+class _Involved(msgspec.Struct, rename="camel"):
+    field_path: str | None = None
+    """The container, if the Event is about one."""
+
+
 class _Event(msgspec.Struct, rename="camel"):
     reason: str | None = None
     message: str | None = None
     source: _Reference | None = None
     reporting_component: str | None = None
+    first_timestamp: str | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
+    count: int | None = None
+    series: _Series | None = None
+    involved_object: _Involved | None = None
 
     @property
-    def time(self) -> str:
-        return self.last_timestamp or self.event_time or ""
+    def first_time(self) -> str:
+        return self.first_timestamp or self.event_time or self.last_timestamp or ""
+
+    @property
+    def last_time(self) -> str:
+        observed = self.series.last_observed_time if self.series is not None else None
+        return observed or self.last_timestamp or self.event_time or ""
+
+    @property
+    def component(self) -> str:
+        return self.reporting_component or (self.source.component if self.source is not None else "")
+
+    @property
+    def times_seen(self) -> int:
+        return max(1, self.count or 0, self.series.count if self.series is not None else 0)
 
 
 class _EventList(msgspec.Struct):
@@ -82,7 +109,10 @@ def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str
 
 
 def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[PodEventReport, ...]:
-    """Returns the Events about an object, the oldest first. Raises KubeFault, and DecodeError for another document."""
+    """Returns the Events about an object, collapsed (`collapse_events`).
+
+    Raises KubeFault, and DecodeError for another document.
+    """
     # The core form of the API: only it can select by the object's name (kubectl describe asks so, too).
     query: dict[str, str | int | None] = {
         "fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}", "limit": MAX_EVENTS,
@@ -90,14 +120,27 @@ def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[P
     content = client.get(
         f"/api/v1/namespaces/{namespace}/events", query, doing=f"list Events of {kind} {name} in {namespace}"
     )
-    found = msgspec.json.decode(content, type=_EventList).items
-    return tuple(
-        PodEventReport(
-            at=event.time, reason=event.reason or "", note=event.message or "",
-            source=event.reporting_component or (event.source.component if event.source is not None else ""),
-        )
-        for event in sorted(found, key=lambda event: event.time)
-    )  # fmt: skip
+    return collapse_events(content)
+
+
+def collapse_events(content: bytes) -> tuple[PodEventReport, ...]:
+    """Returns one line for all Events of a list that have the same reason, source and container: the scheduler, for
+    example, writes the same Event again and again with other numbers. The line that happened last is last."""
+    groups: dict[tuple[str, str, str], list[_Event]] = {}
+    for event in msgspec.json.decode(content, type=_EventList).items:
+        path = (event.involved_object.field_path if event.involved_object is not None else None) or ""
+        groups.setdefault((event.reason or "", event.component, path), []).append(event)
+    reports = []
+    for (reason, component, _), events in groups.items():
+        last = max(events, key=lambda event: event.last_time)
+        reports.append(
+            PodEventReport(
+                first=min(event.first_time for event in events), at=last.last_time,
+                count=sum(event.times_seen for event in events), reason=reason, source=component,
+                note=last.message or "",
+            )
+        )  # fmt: skip
+    return tuple(sorted(reports, key=lambda report: report.at))
 
 
 def _read_log(client: Client, own_namespace: str, namespace: str, name: str, owner: str) -> Iterator[str]:

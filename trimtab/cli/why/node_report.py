@@ -12,7 +12,13 @@ from rich.text import Text
 
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.why.report import PodDecisionReport, PodEventReport, draw_named_table
+from trimtab.cli.why.report import (
+    EVENT_COLUMNS,
+    PodDecisionReport,
+    PodEventReport,
+    draw_named_table,
+    event_cells,
+)
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
 from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
@@ -183,8 +189,7 @@ def draw_why_node(console: Console, report: WhyNodeReport) -> None:
         [(one.at, one.pod or "–", one.what, one.code, one.why) for one in report.decisions],
     )  # fmt: skip
     draw_named_table(
-        console, "Events", ("at", "reason", "from", "note"),
-        [(one.at, one.reason, one.source, one.note) for one in report.events],
+        console, "Events", EVENT_COLUMNS, list(map(event_cells, report.events)),
     )  # fmt: skip
     for note in report.notes:
         console.print(Text(note, style="bright_black"))

@@ -14,6 +14,7 @@ from trimtab.cli.admit.running_pods import RunningFindingReport
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.why.gone_pod import find_owner, find_siblings
 from trimtab.cli.why.original_values import Decided, explain_change
+from trimtab.cli.why.pending_pod import explain_pending
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
@@ -49,12 +50,17 @@ class PodDecisionReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PodEventReport(ReportPart, frozen=True, kw_only=True):
-    """An Event about the pod."""
+    """All Events about the object with the same reason, source and container."""
 
+    first: str
+    """When it happened first."""
     at: str
+    """When it happened last."""
+    count: int
     reason: str
     source: str
     note: str
+    """The message of the last one."""
 
 
 class WhyPodReport(ReportPart, frozen=True, kw_only=True):
@@ -70,6 +76,8 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     """Kind/name, from the nearest controller to the topmost one."""
     created: str
     node: str
+    pending: str
+    """What Trimtab has to do with a pod that is Pending; empty for any other pod."""
     changes: list[AppliedChangeReport] | None
     """By the pod's annotation, which is not verified here; null if the pod has none."""
     findings: list[RunningFindingReport]
@@ -105,10 +113,13 @@ def build_why_report(
     """Join what is known of the pod. decided: what policies decide about the template of its owner, None if unknown."""
     namespace = pod.metadata.namespace
     owners = find_owners(pod, facts)
+    changes = list_applied_changes(pod, decided)
+    changed_fields = None if changes is None else [change.field for change in changes]
     return WhyPodReport(
         namespace=namespace, name=pod.metadata.name, exists=True, owners=list(map(str, owners)),
         created=pod.metadata.creation_timestamp or "", node=pod.spec.node_name or "",
-        changes=list_applied_changes(pod, decided), findings=list(findings),
+        pending=explain_pending(pod, changed_fields, owners, list_states(snapshot)),
+        changes=changes, findings=list(findings),
         decisions=list(_find_decisions(namespace, pod.metadata.name, owners, snapshot)),
         events=list(traces.events), log=list(traces.log),
         notes=list(traces.notes),
@@ -138,7 +149,7 @@ def build_gone_report(
         notes.append("No Event about it is left: an API server keeps Events for an hour by default.")
     return WhyPodReport(
         namespace=namespace, name=name, exists=False, owners=list(map(str, owners)), created="",
-        node=next((record.node for record in reversed(own) if record.node), ""),
+        node=next((record.node for record in reversed(own) if record.node), ""), pending="",
         changes=list_applied_changes(siblings[0], decided) if siblings else None, findings=[], decisions=decisions,
         events=list(traces.events), log=list(traces.log), notes=[*notes, *traces.notes],
     )  # fmt: skip
@@ -183,11 +194,17 @@ def _find_decisions(
 
 def list_stored_decisions(snapshot: Snapshot) -> Iterator[HistoryEntry]:
     """Yields all decisions that the states of pools hold."""
+    for state in list_states(snapshot):
+        yield from state.ring
+
+
+def list_states(snapshot: Snapshot) -> Iterator[PoolState]:
+    """Yields the state of each pool that can be read."""
     for shape in snapshot.objects_of(ConfigMap):
         if STATE_LABEL in (shape.metadata.labels or {}):
             state = decode_state(shape.metadata.name, shape.data)
             if isinstance(state, PoolState):
-                yield from state.ring
+                yield state
 
 
 def draw_why(console: Console, report: WhyPodReport) -> None:
@@ -196,7 +213,9 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
     node = f", on node {report.node}" if report.node else ", on no node yet"
     console.print(Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}"))
     console.print(Text(f"created {report.created}" if report.exists else "It does not exist any more."))
-    if report.changes is None and report.exists:
+    if report.pending:
+        console.print(Text(report.pending, style="bold"))
+    elif report.changes is None and report.exists:
         console.print("The pod has no annotation of Trimtab: the webhook did not change it.")
     whose = "the pod's annotation" if report.exists else "the annotation of another pod of its owner"
     draw_named_table(
@@ -217,12 +236,20 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
         [(one.at, one.pod, one.what, one.code, one.why) for one in report.decisions],
     )  # fmt: skip
     draw_named_table(
-        console, "Events", ("at", "reason", "from", "note"),
-        [(one.at, one.reason, one.source, one.note) for one in report.events],
+        console, "Events", EVENT_COLUMNS, list(map(event_cells, report.events)),
     )  # fmt: skip
     draw_named_table(console, "The webhook's log", ("line",), [(line,) for line in report.log])
     for note in report.notes:
         console.print(Text(note, style="bright_black"))
+
+
+EVENT_COLUMNS = ("first", "last", "×", "reason", "from", "note")
+
+
+def event_cells(event: PodEventReport) -> tuple[str, ...]:
+    """Returns the row of an Event in a table."""
+    return ("" if event.first == event.at else event.first, event.at, str(event.count), event.reason, event.source,
+            event.note)  # fmt: skip
 
 
 def draw_named_table(console: Console, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

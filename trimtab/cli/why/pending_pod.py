@@ -1,0 +1,76 @@
+"""What Trimtab has to do with a pod that is Pending: nothing, its placement or requests, or the eviction before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.owner import Owner
+from trimtab.cluster.timestamps import format_timestamp, parse_timestamp
+from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+from trimtab.policy.compiled_annotation import COMPILED_PREFIX
+
+PLACEMENT_FIELDS = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "runtimeClassName")
+SUCCESSOR_SECONDS = 300
+"""A pod that its owner creates within this time after an eviction of another pod of it may be the successor."""
+
+
+def explain_pending(
+    pod: Pod, changed_fields: Sequence[str] | None, owners: Sequence[Owner], states: Iterable[PoolState]
+) -> str:
+    """Returns whether Trimtab can be a cause of the pod's wait; empty if the pod is not Pending.
+
+    changed_fields: the fields that the webhook changed on admission, None without a readable annotation.
+    """
+    if pod.status.phase != "Pending":
+        return ""
+    changes = list(_describe_changes(pod, changed_fields)) or ["Trimtab did not change this pod."]
+    return " ".join(["The pod is Pending.", *changes, *_describe_eviction(pod, owners, list(states))])
+
+
+def _describe_changes(pod: Pod, fields: Sequence[str] | None) -> Iterable[str]:
+    placement = [field for field in fields or () if field.startswith(PLACEMENT_FIELDS)]
+    requests = [field for field in fields or () if ".requests." in field or field.startswith(("overhead", "requests."))]
+    names = [name for name, of_it in (("placement", placement), ("requests", requests)) if of_it]
+    if names:
+        yield f"Trimtab changed its {' and its '.join(names)} on admission: {', '.join([*placement, *requests])}."
+    elif fields:
+        yield "Trimtab changed other fields of it on admission, but neither its placement nor its requests."
+    compiled = [
+        name.removeprefix(COMPILED_PREFIX)
+        for name in value_or(pod.metadata.annotations, {})
+        if name.startswith(COMPILED_PREFIX)
+    ]
+    if compiled:
+        yield f"The API server changed it by compiled policies of Trimtab: {', '.join(compiled)}."
+
+
+def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolState]) -> Iterable[str]:
+    namespace, created = pod.metadata.namespace, parse_timestamp(pod.metadata.creation_timestamp)
+    is_known = any(f"{namespace}/{pod.metadata.name}" in state.moved for state in states)
+    evictions = sorted(
+        (
+            record
+            for state in states
+            for record in state.ring
+            if _is_eviction_before(record, namespace, owners, created)
+        ),
+        key=lambda record: record.at,
+    )
+    last = f": {evictions[-1].pod}, at {format_timestamp(evictions[-1].at)}" if evictions else ""
+    if is_known:
+        yield f"It is the successor of a pod that Trimtab evicted{last}."
+    elif evictions and created is not None and created - evictions[-1].at <= SUCCESSOR_SECONDS:
+        yield f"It may be the successor of a pod that Trimtab evicted{last}."
+
+
+def _is_eviction_before(record: HistoryEntry, namespace: str, owners: Sequence[Owner], created: int | None) -> bool:
+    """Returns whether the compactor really evicted another pod of these owners before the pod was created."""
+    return (
+        record.what == "evicted"
+        and not record.rehearsed
+        and record.pod.startswith(f"{namespace}/")
+        and record.owner in set(map(str, owners))
+        and (created is None or record.at <= created)
+    )
